@@ -1,0 +1,118 @@
+import type { CampaignTerms } from '../../shared/domain/campaign.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { AmendBody, CampaignBody } from './campaign.contract.js';
+
+/** Between what an operator sends and sees, and the campaign as the project has it. */
+
+/** @param now decides whether it is open at once or scheduled */
+export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
+  const startsAt = body.starts_at ? new Date(body.starts_at) : now;
+  const terms = {
+    name: body.name ?? body.product_id,
+    startsAt,
+    endsAt: body.ends_at === null ? null : new Date(body.ends_at),
+    timeZone: body.time_zone,
+    discount: body.discount,
+    holdSeconds: body.hold_seconds,
+    perUserLimit: body.per_user_limit,
+    maxQty: body.max_qty,
+    waitingRoom: roomOf(body.waiting_room),
+    confirmation: body.confirmation,
+    latePayment: body.late_payment,
+    refundPolicy: body.refund_policy,
+    requireAttestation: body.require_attestation,
+  };
+  checkWindow(terms);
+  const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
+  return {
+    ...terms,
+    productId: body.product_id as ProductId,
+    type: body.type,
+    code: body.code,
+    totalLimit: body.total_limit,
+    status: body.draft ? 'draft' : startsAt > now ? 'scheduled' : 'open',
+    rules: { require_token, risk, audience, stacking, uniform_refusals, limits },
+  };
+}
+
+/** @throws Problem 400 or 409 when the change is not possible in the campaign's state */
+export function amendedTerms(current: StoredCampaign, body: AmendBody): { terms: CampaignTerms; rules: Record<string, unknown> } {
+  const begun = current.status !== 'draft' && current.status !== 'scheduled';
+  if (begun && body.starts_at !== undefined && new Date(body.starts_at).getTime() !== current.startsAt.getTime()) {
+    throw conflict('#/starts_at', 'the sale has started');
+  }
+  if (body.per_user_limit !== undefined && body.per_user_limit < current.perUserLimit && current.status !== 'draft') {
+    throw conflict('#/per_user_limit', 'it can only be raised: some users may have used it');
+  }
+  const terms: CampaignTerms = {
+    name: body.name ?? current.name,
+    startsAt: body.starts_at === undefined ? current.startsAt : new Date(body.starts_at),
+    endsAt: body.ends_at === undefined ? current.endsAt : body.ends_at === null ? null : new Date(body.ends_at),
+    timeZone: body.time_zone ?? current.timeZone,
+    discount: body.discount === undefined ? current.discount : body.discount,
+    holdSeconds: body.hold_seconds ?? current.holdSeconds,
+    perUserLimit: body.per_user_limit ?? current.perUserLimit,
+    maxQty: body.max_qty ?? current.maxQty,
+    waitingRoom: body.waiting_room ? roomOf(body.waiting_room) : current.waitingRoom,
+    confirmation: body.confirmation ?? current.confirmation,
+    latePayment: body.late_payment ?? current.latePayment,
+    refundPolicy: body.refund_policy ?? current.refundPolicy,
+    requireAttestation: body.require_attestation ?? current.requireAttestation,
+  };
+  checkWindow(terms);
+  const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
+  const changed = Object.entries({ require_token, risk, audience, stacking, uniform_refusals, limits });
+  return { terms, rules: { ...current.rules, ...Object.fromEntries(changed.filter(([, value]) => value !== undefined)) } };
+}
+
+/** The campaign as operators see it. */
+export function campaignView(campaign: StoredCampaign): Record<string, unknown> {
+  return {
+    id: campaign.id,
+    product_id: campaign.productId,
+    name: campaign.name,
+    type: campaign.type,
+    code: campaign.code,
+    total_limit: campaign.totalLimit,
+    per_user_limit: campaign.perUserLimit,
+    max_qty: campaign.maxQty,
+    starts_at: campaign.startsAt.toISOString(),
+    ends_at: campaign.endsAt?.toISOString() ?? null,
+    time_zone: campaign.timeZone,
+    discount: campaign.discount,
+    hold_seconds: campaign.holdSeconds,
+    waiting_room: {
+      enabled: campaign.waitingRoom.enabled,
+      max_size: campaign.waitingRoom.maxSize,
+      presence_seconds: campaign.waitingRoom.presenceSeconds,
+    },
+    confirmation: campaign.confirmation,
+    late_payment: campaign.latePayment,
+    refund_policy: campaign.refundPolicy,
+    require_attestation: campaign.requireAttestation,
+    ...campaign.rules,
+    buckets: 1,
+    status: campaign.status,
+    version: campaign.termsVersion,
+    created_at: campaign.createdAt.toISOString(),
+    updated_at: campaign.updatedAt.toISOString(),
+  };
+}
+
+function roomOf(room: { enabled: boolean; max_size: number; presence_seconds: number | null }) {
+  return { enabled: room.enabled, maxSize: room.max_size, presenceSeconds: room.presence_seconds };
+}
+
+function checkWindow(terms: CampaignTerms): void {
+  if (terms.endsAt && terms.endsAt <= terms.startsAt) {
+    throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
+      members: { errors: [{ pointer: '#/ends_at', detail: 'must be later than starts_at' }] },
+    });
+  }
+}
+
+function conflict(pointer: string, detail: string): Problem {
+  return new Problem('campaign_conflict', 'The change is not possible now.', { members: { errors: [{ pointer, detail }] } });
+}

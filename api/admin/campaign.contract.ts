@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
+import { externalId, isoTime, note } from '../http/fields.js';
+
+const MAX_UNITS = 2_000_000_000;
+const MAX_LINE = 10_000_000;
+const MAX_HOLD_SECONDS = 30 * 86_400;
+
+const discount = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('percent'), percent: z.number().gt(0).max(100) }),
+  z.object({
+    kind: z.literal('amount'),
+    amount: z.int().min(1).describe('minor units'),
+    currency: z.string().regex(/^[A-Z]{3}$/, 'must be an ISO 4217 code'),
+  }),
+  z.object({ kind: z.literal('free_shipping') }),
+]);
+
+const timeZone = z.string().refine((zone) => {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}, 'must be an IANA time zone');
+
+const waitingRoom = z.object({
+  enabled: z.boolean(),
+  max_size: z.int().min(1).max(MAX_LINE).default(1_000_000),
+  presence_seconds: z.int().min(1).max(3_600).nullable().default(null),
+});
+
+/** Terms that may be changed while a campaign is open. Defaults apply on creation only. */
+const terms = {
+  name: note.min(1, 'must not be empty'),
+  starts_at: isoTime,
+  ends_at: isoTime.nullable(),
+  time_zone: timeZone,
+  discount: discount.nullable(),
+  hold_seconds: z.int().min(0).max(MAX_HOLD_SECONDS),
+  per_user_limit: z.int().min(1).max(1_000),
+  max_qty: z.int().min(1).max(1_000_000),
+  waiting_room: waitingRoom,
+  confirmation: z.enum(['fast', 'durable']),
+  late_payment: z.enum(['refuse', 'reacquire']),
+  refund_policy: z.enum(['return', 'burn']),
+  require_attestation: z.boolean(),
+};
+
+/** Terms that are kept for coupons and risk rules and do nothing in a flash sale yet. */
+const rules = {
+  require_token: z.boolean(),
+  risk: z.enum(['off', 'observe', 'enforce']),
+  audience: z.record(z.string(), z.unknown()).nullable(),
+  stacking: z.object({ exclusive: z.boolean(), group: note.optional() }),
+  uniform_refusals: z.boolean(),
+  limits: z.record(z.string(), z.unknown()),
+};
+
+export const campaignBody = z.object({
+  product_id: externalId,
+  type: z.enum(CAMPAIGN_TYPES).default('shared'),
+  code: note.min(1).nullable().default(null),
+  total_limit: z.int().min(0).max(MAX_UNITS).nullable().default(null).describe('null = unlimited'),
+  draft: z.boolean().default(false),
+  buckets: z.int().min(1).max(64).default(1).describe('parts of the stock; 1 is in force on a single Redis, whatever is asked'),
+  ...terms,
+  name: terms.name.optional().describe('the product id when left out'),
+  starts_at: terms.starts_at.optional().describe('now when left out'),
+  ends_at: terms.ends_at.default(null),
+  time_zone: terms.time_zone.default('UTC'),
+  discount: terms.discount.default(null),
+  hold_seconds: terms.hold_seconds.default(0).describe('0 = nothing to pay, redeemed at once'),
+  per_user_limit: terms.per_user_limit.default(1).describe('redemptions, of any quantity'),
+  max_qty: terms.max_qty.default(1),
+  waiting_room: terms.waiting_room.default({ enabled: false, max_size: 1_000_000, presence_seconds: null }),
+  confirmation: terms.confirmation.default('fast'),
+  late_payment: terms.late_payment.default('refuse'),
+  refund_policy: terms.refund_policy.default('return'),
+  require_attestation: terms.require_attestation.default(true),
+  require_token: rules.require_token.default(false),
+  risk: rules.risk.default('observe'),
+  audience: rules.audience.default(null),
+  stacking: rules.stacking.default({ exclusive: false }),
+  uniform_refusals: rules.uniform_refusals.default(false),
+  limits: rules.limits.default({}),
+});
+export type CampaignBody = z.infer<typeof campaignBody>;
+
+const fixed = (instead: string) =>
+  z
+    .unknown()
+    .optional()
+    .refine((value) => value === undefined, `cannot be changed${instead}`);
+
+export const amendBody = z
+  .object({ ...terms, ...rules })
+  .partial()
+  .extend({
+    draft: z.literal(false, 'can only be set to false').optional().describe('false publishes a draft'),
+    product_id: fixed(''),
+    type: fixed(''),
+    code: fixed(''),
+    total_limit: fixed('; use POST …/stock'),
+    status: fixed('; use POST …/open, /pause, /resume or /close'),
+  });
+export type AmendBody = z.infer<typeof amendBody>;
+
+export const stockBody = z.object({
+  delta: z
+    .int('must be a whole number')
+    .min(-MAX_UNITS)
+    .max(MAX_UNITS)
+    .refine((delta) => delta !== 0, 'must not be 0'),
+});
+
+export const campaignData = z.object({
+  id: z.uuid(),
+  product_id: z.string(),
+  type: z.enum(CAMPAIGN_TYPES),
+  code: z.string().nullable(),
+  total_limit: z.int().nullable(),
+  status: z.enum(CAMPAIGN_STATUSES),
+  buckets: z.literal(1),
+  ...terms,
+  ...rules,
+  version: z.int().describe('of the terms'),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
+
+export const statsData = z.object({
+  product_id: z.string(),
+  status: z.enum(CAMPAIGN_STATUSES),
+  total: z.int().nullable(),
+  free: z.int().nullable(),
+  held: z.int(),
+  redeemed: z.int(),
+  burned: z.int(),
+  waiting: z.int(),
+  journal_backlog: z.int().describe('entries of all campaigns that Postgres has not committed yet'),
+  oldest_unpersisted_seconds: z.number(),
+  persisted: z.int().describe('units held, redeemed or burned in Postgres'),
+  drift: z.int().describe('units taken here minus units taken in Postgres; what is in flight counts too'),
+  confirmed_per_second: z.number().describe('reservations made, over the last ten seconds'),
+});

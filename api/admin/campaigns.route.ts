@@ -1,0 +1,156 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import type { Log } from '../../shared/observability/log.js';
+import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import { optionalIdempotencyKey } from '../http/idempotency-key.js';
+import { readJson } from '../http/json-body.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
+import { campaignView } from './campaign-form.js';
+import type { Campaigns, Operator, OperatorAction } from './campaigns.js';
+
+const id = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const listQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+  cursor: z.coerce.number().int().min(1).optional().describe('from the `Link` of the page before'),
+});
+const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
+const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'invalid_json', 'unsupported_media_type', 'body_too_large', 'campaign_conflict'] as const;
+
+type Common = Pick<RouteContract, 'tag' | 'caller'>;
+const admin: Common = { tag: 'admin', caller: 'admin' };
+
+export type CampaignRouteParts = { campaigns: Campaigns; table: CampaignsTable; apiKeys: ApiKeys; clock: RedisClock; log: Log };
+
+/** /admin/campaigns: create, list, read, change, open, pause, resume, close, stock. */
+export function campaignRoutes(parts: CampaignRouteParts): Route[] {
+  const { campaigns, apiKeys, log } = parts;
+  const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
+  const idOf = (req: Request): string => validate(id, req.params).id;
+  const record = (req: Request, operator: Operator, action: string) =>
+    log.info({ request_id: req.requestId, operator: operator.name, campaign: req.params.id }, action);
+
+  const action = (name: OperatorAction, summary: string): Route => ({
+    contract: {
+      ...admin,
+      method: 'post',
+      path: `/admin/campaigns/:id/${name}`,
+      summary,
+      description: 'Repeatable.',
+      params: id,
+      answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
+      errors: [...READ_ERRORS, 'campaign_conflict'],
+    },
+    async handle(req, res) {
+      const operator = operatorOf(req);
+      const campaign = await campaigns.setStatus(idOf(req), name, operator);
+      record(req, operator, `campaign.${name}`);
+      sendData(req, res, 200, campaignView(campaign));
+    },
+  });
+
+  return [
+    {
+      contract: {
+        ...admin,
+        method: 'post',
+        path: '/admin/campaigns',
+        summary: 'Create a campaign',
+        description: 'Opens at once when `starts_at` is not in the future and it is no draft.',
+        body: campaignBody,
+        answers: { 201: { description: 'Created; `Location` is its address.', data: campaignData } },
+        errors: [...WRITE_ERRORS, 'campaign_exists'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const body = validate(campaignBody, await readJson(req));
+        const campaign = await campaigns.create(body, operator, new Date(parts.clock.nowMs()));
+        log.info({ request_id: req.requestId, operator: operator.name, campaign: campaign.productId }, 'campaign.create');
+        sendData(req, res, 201, campaignView(campaign), ['Location', `/admin/campaigns/${campaign.id}`]);
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'get',
+        path: '/admin/campaigns',
+        summary: 'List campaigns, newest first',
+        query: listQuery,
+        answers: { 200: { description: 'A page; `Link` with rel="next" when there is more.', data: z.array(campaignData) } },
+        errors: ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'],
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        const { limit, cursor } = validate(listQuery, req.query);
+        const page = await parts.table.list(limit, cursor ?? null);
+        const next = page.length === limit ? (page.at(-1)?.no ?? null) : null;
+        sendData(req, res, 200, page.map(campaignView), next === null ? [] : ['Link', `</admin/campaigns?limit=${limit}&cursor=${next}>; rel="next"`]);
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'get',
+        path: '/admin/campaigns/:id',
+        summary: 'Read a campaign',
+        params: id,
+        answers: { 200: { description: 'The campaign.', data: campaignData } },
+        errors: READ_ERRORS,
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        sendData(req, res, 200, campaignView(await campaigns.find(idOf(req))));
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'patch',
+        path: '/admin/campaigns/:id',
+        summary: 'Change what is safe to change',
+        description: 'New terms hold for new reservations. `draft: false` publishes a draft.',
+        params: id,
+        body: amendBody,
+        answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
+        errors: WRITE_ERRORS,
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const body = validate(amendBody, await readJson(req));
+        const campaign = await campaigns.amend(idOf(req), body, operator);
+        record(req, operator, 'campaign.amend');
+        sendData(req, res, 200, campaignView(campaign));
+      },
+    },
+    action('open', 'Open now, whatever starts_at says'),
+    action('pause', 'Pause: newcomers are refused, holds and places stay'),
+    action('resume', 'Resume; units that came back go to the line'),
+    action('close', 'Close for good: the line ends, holds run out'),
+    {
+      contract: {
+        ...admin,
+        method: 'post',
+        path: '/admin/campaigns/:id/stock',
+        summary: 'Add units, or take free ones away',
+        description: 'Added units go to the line first. With an `Idempotency-Key` header a repeated call counts once.',
+        params: id,
+        headers: z.object({ 'idempotency-key': z.string().optional() }),
+        body: stockBody,
+        answers: { 200: { description: 'The campaign with its new total.', data: campaignData } },
+        errors: [...WRITE_ERRORS, 'stock_insufficient', 'idempotency_key_reused'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const { delta } = validate(stockBody, await readJson(req));
+        const key = optionalIdempotencyKey(req, undefined)?.key ?? null;
+        const campaign = await campaigns.restock(idOf(req), delta, key, operator);
+        record(req, operator, 'campaign.restock');
+        sendData(req, res, 200, campaignView(campaign));
+      },
+    },
+  ];
+}

@@ -1,0 +1,143 @@
+import { assertNever } from '../../shared/domain/assert-never.js';
+import type { CampaignStatus } from '../../shared/domain/campaign.js';
+import type { IdempotencyKey, ProductId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import { writeAudit } from '../../shared/postgres/audit-log.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
+import type { CommitWatch } from '../../shared/redis/commit-watch.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
+import type { AmendBody, CampaignBody } from './campaign.contract.js';
+
+export type OperatorAction = 'open' | 'pause' | 'resume' | 'close';
+export type Operator = { name: string; requestId: string };
+
+/** Operators are few; a change that meets another one is tried again this often. */
+const AMEND_TRIES = 3;
+
+/**
+ * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and then carried to Redis; the
+ * worker carries them again should this process die in between. Status and stock are decided by scripts, journaled with
+ * who did it, and follow in Postgres; the answer waits for that, since an operator reads back what he changed.
+ */
+export class Campaigns {
+  constructor(
+    readonly database: Database,
+    readonly table: CampaignsTable,
+    readonly sale: SaleStore,
+    readonly queues: JobQueues,
+    readonly commits: CommitWatch,
+    readonly limits: { operatorCommitWaitMs: number; promoteBatch: number },
+  ) {}
+
+  /** @throws Problem 409 when the product has a campaign: its stock and buyers are never reset */
+  async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
+    const campaign = await this.database.transaction(async (client) => {
+      const created = await this.table.insert(newCampaign(body, now), client);
+      if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
+      return created;
+    });
+    if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
+    await this.sale.load(campaign);
+    return campaign;
+  }
+
+  async amend(idOrProduct: string, body: AmendBody, operator: Operator): Promise<StoredCampaign> {
+    for (let tries = 1; tries <= AMEND_TRIES; tries += 1) {
+      const current = await this.find(idOrProduct);
+      if (current.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
+      const { terms, rules } = amendedTerms(current, body);
+      const amended = await this.database.transaction(async (client) => {
+        const changed = await this.table.amend(current, terms, rules, client);
+        if (changed) await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
+        return changed;
+      });
+      if (!amended) continue;
+      if ((await this.sale.amend(amended)).kind === 'not_found') await this.sale.load(amended);
+      if (body.draft !== false) return amended;
+      return { ...amended, status: await this.#setStatus(amended.productId, 'publish', operator) };
+    }
+    throw new Problem('campaign_conflict', 'Somebody else is changing this campaign; read it and try again.');
+  }
+
+  async setStatus(idOrProduct: string, action: OperatorAction, operator: Operator): Promise<StoredCampaign> {
+    const campaign = await this.find(idOrProduct);
+    const status = await this.#setStatus(campaign.productId, action, operator);
+    // Units may have come back during a pause; the worker hands them out.
+    if (action === 'resume' || action === 'open') await this.#promote(campaign.productId);
+    return { ...(await this.find(idOrProduct)), status };
+  }
+
+  async restock(idOrProduct: string, delta: number, key: IdempotencyKey | null, operator: Operator): Promise<StoredCampaign> {
+    const { productId } = await this.find(idOrProduct);
+    const outcome = await this.sale.restock(productId, delta, this.limits.promoteBatch, key, operator.name, operator.requestId);
+    switch (outcome.kind) {
+      case 'restocked':
+        await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+        if (delta > 0) await this.#promote(productId);
+        return { ...(await this.find(idOrProduct)), totalLimit: outcome.total };
+      case 'key_reused':
+        throw new Problem('idempotency_key_reused', 'This key was used for another change.');
+      case 'insufficient':
+        throw new Problem('stock_insufficient', `Only ${outcome.free} units are free.`, { members: { free: outcome.free } });
+      case 'unlimited':
+        throw new Problem('campaign_conflict', 'The stock is unlimited.');
+      case 'closed':
+        throw new Problem('campaign_conflict', 'The campaign is closed.');
+      case 'not_found':
+        throw notFound();
+      default:
+        return assertNever(outcome);
+    }
+  }
+
+  /** @throws Problem 404 */
+  async find(idOrProduct: string): Promise<StoredCampaign> {
+    const campaign = await this.table.find(idOrProduct);
+    if (!campaign) throw notFound();
+    return campaign;
+  }
+
+  async #setStatus(product: ProductId, action: OperatorAction | 'publish', operator: Operator): Promise<CampaignStatus> {
+    const outcome = await this.sale.setStatus(product, action, operator.name, operator.requestId);
+    switch (outcome.kind) {
+      case 'changed':
+        await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+        return outcome.after;
+      case 'unchanged':
+        return outcome.status;
+      case 'refused':
+        throw new Problem('campaign_conflict', `A campaign that is ${outcome.status} cannot be changed by ${action}.`);
+      case 'not_found':
+        throw notFound();
+      default:
+        return assertNever(outcome);
+    }
+  }
+
+  #promote(product: ProductId): Promise<void> {
+    return this.queues.add('promote', `promote-${product.replaceAll(':', '_')}-${Date.now()}`, { productId: product });
+  }
+}
+
+function audit(
+  client: Parameters<typeof writeAudit>[0],
+  operator: Operator,
+  action: string,
+  campaign: StoredCampaign,
+  before: Record<string, unknown> | null,
+  after: Record<string, unknown>,
+): Promise<void> {
+  return writeAudit(client, {
+    actor: operator.name,
+    action,
+    campaignId: campaign.id,
+    before,
+    after,
+    requestId: operator.requestId,
+  });
+}
+
+const notFound = () => new Problem('campaign_not_found', 'No campaign has this id or product id.');

@@ -1,0 +1,105 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { stringify } from 'csv-stringify';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
+import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendJson } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { API_HEADERS } from '../http/security-headers.js';
+import { validate } from '../http/validate.js';
+import type { Campaigns } from './campaigns.js';
+
+const CSV_PAGE_ROWS = 2_000;
+const params = z.object({ id: z.string().min(1).max(128) });
+const query = z.object({
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  cursor: z.uuid('must be the `next_cursor` of the page before').optional(),
+  format: z.enum(['json', 'csv']).optional().describe('`Accept: text/csv` does the same'),
+});
+
+const rowData = z.object({
+  redemption_id: z.uuid(),
+  user_id: z.string(),
+  order_id: z.string(),
+  qty: z.int(),
+  status: z.enum(REDEMPTION_STATUSES),
+  burned: z.boolean(),
+  reserved_at: z.iso.datetime(),
+  pay_before: z.iso.datetime().nullable(),
+  redeemed_at: z.iso.datetime().nullable(),
+  released_at: z.iso.datetime().nullable(),
+  refunded_at: z.iso.datetime().nullable(),
+  reason: z.string().nullable(),
+  payment_ref: z.string().nullable(),
+});
+
+/** GET /admin/campaigns/:id/redemptions: pages of JSON, or all of it as streamed CSV. */
+export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsTable, apiKeys: ApiKeys): Route {
+  return {
+    contract: {
+      method: 'get',
+      path: '/admin/campaigns/:id/redemptions',
+      summary: 'The redemptions of a campaign',
+      description: 'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
+      tag: 'admin',
+      caller: 'admin',
+      params,
+      query,
+      answers: { 200: { description: 'A page, or everything as CSV.', data: z.array(rowData) } },
+      errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      apiKeys.require(req, 'admin');
+      const { limit, cursor, format } = validate(query, req.query);
+      const campaign = await campaigns.find(validate(params, req.params).id);
+      if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
+        return streamCsv(req, res, redemptions, campaign.id, campaign.productId);
+      }
+      const page = await redemptions.page(campaign.id, limit, cursor ?? null);
+      const next = page.length === limit ? (page.at(-1)?.redemption_id ?? null) : null;
+      sendJson(req, res, 200, JSON.stringify({ data: page, next_cursor: next }));
+    },
+  };
+}
+
+async function streamCsv(
+  req: Request,
+  res: Response,
+  redemptions: RedemptionsTable,
+  campaignId: string,
+  product: string,
+): Promise<void> {
+  // The first page is read before the status is sent, so that an outage is still a 503.
+  let page = await redemptions.page(campaignId, CSV_PAGE_ROWS, null);
+  async function* rows(): AsyncGenerator<RedemptionRow> {
+    for (;;) {
+      yield* page;
+      const last = page.at(-1);
+      if (!last || page.length < CSV_PAGE_ROWS) return;
+      page = await redemptions.page(campaignId, CSV_PAGE_ROWS, last.redemption_id);
+    }
+  }
+  res.writeHead(200, [
+    ...API_HEADERS,
+    'Content-Type',
+    'text/csv; charset=utf-8',
+    'Content-Disposition',
+    `attachment; filename="redemptions-${product.replace(/[^\w.-]/g, '_')}.csv"`,
+    'X-Request-Id',
+    req.requestId,
+  ]);
+  await pipeline(
+    Readable.from(rows()),
+    stringify({
+      header: true,
+      columns: [...REDEMPTION_COLUMNS],
+      // A cell that begins with = or @ is a formula to a spreadsheet.
+      escape_formulas: true,
+      cast: { date: (date) => date.toISOString(), boolean: (flag) => String(flag) },
+    }),
+    res,
+  );
+}

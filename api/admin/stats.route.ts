@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { statsData } from './campaign.contract.js';
+import type { Campaigns } from './campaigns.js';
+
+const RATE_SECONDS = 10;
+const params = z.object({ id: z.string().min(1).max(128) });
+
+export type StatsParts = {
+  campaigns: Campaigns;
+  sale: SaleStore;
+  journal: Journal;
+  redemptions: RedemptionsTable;
+  apiKeys: ApiKeys;
+  clock: RedisClock;
+};
+
+/** GET /admin/campaigns/:id/stats: the counters in one consistent read, and how far Postgres is behind them. */
+export function statsRoute(parts: StatsParts): Route {
+  return {
+    contract: {
+      method: 'get',
+      path: '/admin/campaigns/:id/stats',
+      summary: 'Live numbers of a campaign',
+      description: '`free + held + redeemed + burned = total`, always.',
+      tag: 'admin',
+      caller: 'admin',
+      params,
+      answers: { 200: { description: 'The numbers.', data: statsData } },
+      errors: ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      parts.apiKeys.require(req, 'admin');
+      const campaign = await parts.campaigns.find(validate(params, req.params).id);
+      const [stock, backlog, summary] = await Promise.all([
+        parts.sale.stock(campaign.productId),
+        parts.journal.backlog(),
+        parts.redemptions.summary(campaign.id, RATE_SECONDS),
+      ]);
+      if (!stock) throw new Problem('campaign_not_found', 'The campaign is not in Redis yet.');
+      const { status, ...counters } = stock;
+      sendData(req, res, 200, {
+        product_id: campaign.productId,
+        status,
+        ...counters,
+        journal_backlog: backlog.entries,
+        oldest_unpersisted_seconds:
+          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(parts.clock.nowMs() - backlog.oldestMs) / 1000),
+        persisted: summary.taken,
+        drift: stock.held + stock.redeemed + stock.burned - summary.taken,
+        confirmed_per_second: summary.recent / RATE_SECONDS,
+      });
+    },
+  };
+}

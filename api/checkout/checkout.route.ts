@@ -1,0 +1,93 @@
+import type { Request, Response } from 'express';
+import type { DeviceId, ProductId, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Attestation } from '../guards/attestation.js';
+import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { policyField } from '../guards/quotas.js';
+import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import { retryAfter, sendData } from '../http/exchange.js';
+import { idempotencyKey } from '../http/idempotency-key.js';
+import { readJson } from '../http/json-body.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
+import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.contract.js';
+
+export type CheckoutRouteParts = {
+  checkout: Checkout;
+  attestation: Attestation;
+  shopper: ShopperIdentity;
+  metrics: Metrics;
+  log: Log;
+};
+
+/**
+ * POST /flash-sale/checkout. Guards in the order of their cost: size and form, fields, key, signature; all without a
+ * round trip. Then one call that decides.
+ */
+export function checkoutRoute(parts: CheckoutRouteParts): Route {
+  const { checkout, attestation, shopper, metrics, log } = parts;
+  const quotaPolicy = ['RateLimit-Policy', policyField('device', checkout.limits.deviceQuota, checkout.limits.deviceWindowMs / 1000)];
+  return {
+    contract: checkoutContract,
+    async handle(req, res) {
+      let outcome = 'failed';
+      let body: CheckoutBody | undefined;
+      try {
+        body = validate(checkoutBody, await readJson(req));
+        const source = idempotencyKey(req, body.idempotency_key);
+        const request = { ...attest(req, body, attestation), key: source.key };
+        if (shopper.required) await shopper.require(req, body.user_id);
+        const result = await checkout.run(request);
+        outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
+        tell(req, res, body, source.from, result, quotaPolicy);
+      } catch (error) {
+        if (error instanceof Problem) outcome = error.code;
+        throw error;
+      } finally {
+        metrics.checkouts.inc({ outcome });
+        log.info({ request_id: req.requestId, trace: req.trace || undefined, campaign: body?.product_id, outcome }, 'checkout');
+      }
+    },
+  };
+}
+
+/** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
+function attest(req: Request, body: CheckoutBody, attestation: Attestation): Omit<CheckoutRequest, 'key'> {
+  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+  const request = {
+    product: body.product_id as ProductId,
+    user: body.user_id as UserId,
+    qty: body.qty,
+    trace: req.trace,
+  };
+  if (body.attestation === undefined) return { ...request, token: null, device: named };
+  const device = named ?? derivedDevice(req);
+  if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
+    throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+  }
+  return { ...request, token: { expiresAtSeconds: body.expires_at }, device };
+}
+
+function tell(
+  req: Request,
+  res: Response,
+  body: CheckoutBody,
+  keyFrom: 'header' | 'body',
+  { replayed, answer }: CheckoutResult,
+  quotaPolicy: readonly string[],
+): void {
+  if (replayed && keyFrom === 'body') {
+    throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
+      members: { original_status: answer.status, data: answer.data },
+    });
+  }
+  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [...quotaPolicy];
+  if (answer.status === 202) {
+    const query = new URLSearchParams({ product_id: body.product_id, user_id: body.user_id });
+    headers.push('Location', `/flash-sale/queue-status?${query}`, 'Retry-After', retryAfter(Number(answer.data.poll_after_seconds)));
+  }
+  sendData(req, res, answer.status, answer.data, headers);
+}

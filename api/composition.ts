@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { uuidv7 } from 'uuidv7';
+import type { Config } from '../shared/config/config.js';
+import { LIMITS } from '../shared/config/limits.js';
+import { projectRoot } from '../shared/config/project-root.js';
+import type { Log } from '../shared/observability/log.js';
+import { Metrics } from '../shared/observability/metrics.js';
+import type { Stoppable } from '../shared/observability/shutdown.js';
+import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { Database } from '../shared/postgres/pool.js';
+import { RedemptionsTable } from '../shared/postgres/redemptions.js';
+import { JobQueues } from '../shared/queues/queues.js';
+import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
+import { CommitWatch } from '../shared/redis/commit-watch.js';
+import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
+import { Journal } from '../shared/redis/journal.js';
+import { MetricsBoard } from '../shared/redis/metrics-board.js';
+import { RedisClock } from '../shared/redis/redis-clock.js';
+import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
+import { ScriptRunner } from '../shared/redis/script-runner.js';
+import { Campaigns } from './admin/campaigns.js';
+import { campaignRoutes } from './admin/campaigns.route.js';
+import { redemptionsRoute } from './admin/redemptions.route.js';
+import { statsRoute } from './admin/stats.route.js';
+import { Checkout } from './checkout/checkout.js';
+import { checkoutRoute } from './checkout/checkout.route.js';
+import { tokenRoute } from './checkout/token.route.js';
+import { ApiKeys } from './guards/api-keys.js';
+import { Attestation } from './guards/attestation.js';
+import { Quota } from './guards/quotas.js';
+import { ShopperIdentity } from './guards/shopper-identity.js';
+import { Tickets } from './guards/ticket.js';
+import { createApp, createHttpServer } from './http/app.js';
+import { ProblemEdge } from './http/problem.js';
+import type { Route } from './http/route.js';
+import { opsRoutes } from './ops/ops.route.js';
+import { ReadinessCheck } from './ops/readiness.js';
+import { docsRoutes } from './pages/docs.route.js';
+import { paymentRoutes } from './payment/payment.route.js';
+import { Gateway } from './realtime/gateway.js';
+import { leaveRoute } from './waiting-room/leave.route.js';
+import { queueStatusRoute } from './waiting-room/queue-status.route.js';
+
+/** Answers that may wait for Postgres at once; more would only wait longer than their time limit. */
+const MAX_DURABLE_WAITING = 20_000;
+
+/** Puts the API together and starts it; the only file of it that knows every concrete class. */
+export async function startApi(config: Config, log: Log): Promise<Stoppable> {
+  const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
+  const metrics = new Metrics();
+  const parts = connectParts(config, log, metrics);
+  const { version } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8')) as { version: string };
+
+  const routes = createRoutes(config, log, metrics, parts);
+  const readiness = new ReadinessCheck(
+    parts.scripts,
+    SALE_SCRIPTS.map((script) => script.name),
+    parts.database,
+    parts.journal,
+    parts.clock,
+    config.journalLimitEntries,
+  );
+  const ops = opsRoutes({ readiness, metrics, board: new MetricsBoard(parts.commands), processName: name, log });
+  const documented = [...routes, ...ops];
+  const edge = new ProblemEdge(log, metrics);
+  const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
+  const server = createHttpServer(app, metrics);
+  const gateway = new Gateway({ ...parts, metrics, log });
+  gateway.attach(server);
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(config.port, config.host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  log.info({ url: `http://${config.host}:${port}`, name }, 'the API is listening');
+  parts.start();
+
+  return {
+    async quiet() {
+      // Readiness goes first, so that a load balancer sends nobody here who would meet a closed door.
+      readiness.draining = true;
+      gateway.drain();
+      await sleep(LIMITS.drainMs);
+    },
+    async stop() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeIdleConnections();
+      const idle = setInterval(() => server.closeIdleConnections(), 100);
+      gateway.terminate();
+      await closed;
+      clearInterval(idle);
+      await parts.stop();
+    },
+  };
+}
+
+type Parts = ReturnType<typeof connectParts>;
+
+function connectParts(config: Config, log: Log, metrics: Metrics) {
+  const onRedisError = (purpose: string, error: Error) => {
+    metrics.engineErrors.inc({ engine: 'redis' });
+    log.warn({ purpose, reason: error.message }, 'Redis is away');
+  };
+  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const database = new Database({
+    url: config.databaseUrl,
+    name: 'doorbuster-api',
+    connections: 10,
+    statementMs: LIMITS.postgresStatementMs,
+    connectMs: LIMITS.postgresConnectMs,
+    onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
+  });
+  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'));
+  const sale = new SaleStore(scripts, {
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    journalLimitEntries: config.journalLimitEntries,
+    deviceQuota: LIMITS.deviceQuota,
+    deviceWindowMs: LIMITS.deviceWindowMs,
+  });
+  const clock = new RedisClock(commands);
+  const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
+  const queues = new JobQueues(commands, (queue, error) => log.warn({ queue, reason: error.message }, 'a queue is in trouble'));
+  return {
+    commands,
+    subscriber,
+    database,
+    scripts,
+    sale,
+    clock,
+    commits,
+    queues,
+    journal: new Journal(commands),
+    directory: new CampaignDirectory(sale),
+    campaigns: new CampaignsTable(database),
+    redemptions: new RedemptionsTable(database),
+    tickets: new Tickets(config.ticketKeys),
+    apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
+    shopper: new ShopperIdentity(config.shopperJwt),
+    start() {
+      clock.start();
+      commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
+    },
+    async stop() {
+      clock.stop();
+      await queues.close().catch(() => {});
+      await database.close();
+      commands.disconnect();
+      subscriber.disconnect();
+    },
+  };
+}
+
+function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts): Route[] {
+  const attestation = new Attestation(config.attestationKeys);
+  const checkout = new Checkout(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
+  const campaigns = new Campaigns(parts.database, parts.campaigns, parts.sale, parts.queues, parts.commits, LIMITS);
+  const tokenQuota = new Quota(parts.commands, 'token', config.tokensPerMinutePerAddress, 60);
+  const pollQuota = new Quota(parts.commands, 'poll', config.pollsPer10sPerCaller, 10);
+  return [
+    tokenRoute(attestation, parts.clock, tokenQuota),
+    checkoutRoute({ ...parts, checkout, attestation, metrics, log }),
+    ...paymentRoutes({ ...parts, metrics, log }),
+    queueStatusRoute({ ...parts, quota: pollQuota }),
+    leaveRoute(parts.sale, parts.directory, parts.tickets, log),
+    ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
+    statsRoute({ ...parts, campaigns }),
+    redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+  ];
+}

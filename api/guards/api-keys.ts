@@ -1,0 +1,54 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Request } from 'express';
+import type { ApiKey } from '../../shared/config/config.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+
+type Kind = 'admin' | 'service';
+type KnownKey = { kind: Kind; name: string; digest: Buffer };
+
+/** Bearer secrets of services and operators, kept and compared as digests, all of them, in constant time. */
+export class ApiKeys {
+  readonly #keys: readonly KnownKey[];
+
+  constructor(admin: readonly ApiKey[], service: readonly ApiKey[]) {
+    const known = (kind: Kind) => (key: ApiKey) => ({ kind, name: key.name, digest: digest(key.secret) });
+    this.#keys = [...admin.map(known('admin')), ...service.map(known('service'))];
+  }
+
+  /** Whether the request carries a bearer secret at all. */
+  presented(req: Request): boolean {
+    return bearerOf(req) !== null;
+  }
+
+  /**
+   * @returns the key's name, for logs and the audit log
+   * @throws Problem 401 when the secret is missing or unknown, 403 when it is of the other kind
+   */
+  require(req: Request, kind: Kind): string {
+    const secret = bearerOf(req);
+    const found = secret === null ? null : this.#find(secret);
+    if (!found) {
+      throw new Problem('unauthorized', secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.', {
+        headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
+      });
+    }
+    if (found.kind !== kind) throw new Problem('forbidden', `A key of kind ${kind} is needed.`);
+    return found.name;
+  }
+
+  #find(secret: string): KnownKey | null {
+    const given = digest(secret);
+    let found: KnownKey | null = null;
+    for (const key of this.#keys) if (timingSafeEqual(key.digest, given)) found = key;
+    return found;
+  }
+}
+
+/** The bearer secret of a request; null when there is none. */
+export function bearerOf(req: Request): string | null {
+  return /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1] ?? null;
+}
+
+function digest(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}

@@ -1,0 +1,67 @@
+import type { Redis } from 'ioredis';
+import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { keys } from '../../shared/redis/keys.js';
+
+/**
+ * A quota of calls per window for one kind of caller. Fails closed: without Redis there is nothing to serve either. A
+ * limit that was hit (429) is told apart from a store that failed (503). Who is over it is remembered in this process
+ * until the window ends, so that a flood costs no round trips.
+ */
+export class Quota {
+  readonly #limiter: RateLimiterRedis;
+
+  constructor(
+    redis: Redis,
+    readonly name: string,
+    readonly limit: number,
+    readonly windowSeconds: number,
+  ) {
+    this.#limiter = new RateLimiterRedis({
+      storeClient: redis,
+      keyPrefix: keys.quota(name),
+      points: limit,
+      duration: windowSeconds,
+      inMemoryBlockOnConsumed: limit + 1,
+    });
+  }
+
+  /**
+   * Counts one call. @returns the RateLimit fields as a flat list of headers
+   * @throws Problem 429 · EngineUnavailable
+   */
+  async take(caller: string): Promise<string[]> {
+    try {
+      const left = await this.#limiter.consume(caller);
+      return this.#fields(left.remainingPoints, left.msBeforeNext);
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) {
+        throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), { cause: refusal });
+      }
+      throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
+    }
+  }
+
+  #fields(remaining: number, resetMs: number): string[] {
+    return [
+      'RateLimit-Policy',
+      policyField(this.name, this.limit, this.windowSeconds),
+      'RateLimit',
+      `"${this.name}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
+    ];
+  }
+}
+
+export function policyField(name: string, limit: number, windowSeconds: number): string {
+  return `"${name}";q=${limit};w=${windowSeconds}`;
+}
+
+export function rateLimited(name: string, limit: number, windowSeconds: number, retryMs: number): Problem {
+  const seconds = Math.max(1, Math.ceil(retryMs / 1000));
+  return new Problem('rate_limited', `At most ${limit} calls in ${windowSeconds} s.`, {
+    members: { policy: name },
+    retryAfterSeconds: seconds,
+    headers: { 'RateLimit-Policy': policyField(name, limit, windowSeconds), RateLimit: `"${name}";r=0;t=${seconds}` },
+  });
+}

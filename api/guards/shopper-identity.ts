@@ -1,0 +1,44 @@
+import type { Request } from 'express';
+import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
+import type { Config } from '../../shared/config/config.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import { bearerOf } from './api-keys.js';
+
+/** Without a login the gateway in front vouches for `user_id`; with one configured, the JWT's `sub` must be it. */
+export class ShopperIdentity {
+  readonly #verify: ((jwt: string) => Promise<string | undefined>) | null;
+
+  constructor(config: Config['shopperJwt']) {
+    if (config.kind === 'none') this.#verify = null;
+    else if (config.kind === 'secret') {
+      this.#verify = async (jwt) => (await jwtVerify(jwt, config.secret, { algorithms: ['HS256', 'HS384', 'HS512'] })).payload.sub;
+    } else {
+      const keySet = createRemoteJWKSet(config.url, { timeoutDuration: 1_500 });
+      this.#verify = async (jwt) => (await jwtVerify(jwt, keySet)).payload.sub;
+    }
+  }
+
+  /** @throws Problem 401 when a JWT is required and missing or not valid, 403 when it is somebody else's */
+  async require(req: Request, user: string): Promise<void> {
+    if (this.#verify === null) return;
+    const jwt = bearerOf(req);
+    let subject: string | undefined;
+    try {
+      subject = jwt === null ? undefined : await this.#verify(jwt);
+    } catch (error) {
+      if (error instanceof errors.JWKSTimeout) {
+        throw new Problem('temporarily_unavailable', 'The login service does not answer.', { retryAfterSeconds: 1 });
+      }
+    }
+    if (subject === undefined) {
+      throw new Problem('unauthorized', 'A valid bearer JWT of the shopper is needed.', {
+        headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
+      });
+    }
+    if (subject !== user) throw new Problem('forbidden', 'The JWT belongs to another user.');
+  }
+
+  get required(): boolean {
+    return this.#verify !== null;
+  }
+}

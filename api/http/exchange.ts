@@ -1,0 +1,65 @@
+import { randomInt } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { uuidv7 } from 'uuidv7';
+import { API_HEADERS } from './security-headers.js';
+
+/** What every request carries from the first moment on. */
+declare module 'node:http' {
+  interface IncomingMessage {
+    requestId: string;
+    /** W3C trace context, "" = none or malformed. */
+    trace: string;
+    startedAt: number;
+    /** Path pattern of the route that took it, for metrics; "" until then. */
+    routePath: string;
+  }
+}
+
+const SAFE_REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** First thing for every request, before Express: ids and time. */
+export function beginExchange(req: Request): void {
+  const given = req.headers['x-request-id'];
+  req.requestId = typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : uuidv7();
+  const trace = req.headers.traceparent;
+  req.trace = typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : '';
+  req.startedAt = performance.now();
+  req.routePath = '';
+}
+
+/** Sends a JSON text. One write with all headers: nothing else may have been set before. */
+export function sendJson(
+  req: Request,
+  res: Response,
+  status: number,
+  json: string,
+  headers: readonly string[] = [],
+  contentType = 'application/json; charset=utf-8',
+): void {
+  const body = Buffer.from(json);
+  res.writeHead(status, [
+    ...API_HEADERS,
+    'Content-Type',
+    contentType,
+    'Content-Length',
+    String(body.length),
+    'Cache-Control',
+    'no-store',
+    'X-Request-Id',
+    req.requestId,
+    ...headers,
+  ]);
+  res.end(body);
+}
+
+/** Sends a success: `{"data": …}`. @param headers flat list of names and values */
+export function sendData(req: Request, res: Response, status: number, data: unknown, headers: readonly string[] = []): void {
+  sendJson(req, res, status, JSON.stringify({ data }), headers);
+}
+
+/** Whole seconds with up to half as much again at random, so that those who were sent away do not come back together. */
+export function retryAfter(seconds: number): string {
+  const whole = Math.max(1, Math.ceil(seconds));
+  return String(whole + randomInt(Math.max(2, Math.ceil(whole / 2) + 1)));
+}

@@ -1,0 +1,57 @@
+import type { Request } from 'express';
+import { LIMITS } from '../../shared/config/limits.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$))/i;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * Reads the body as one JSON value. Written for the hot path: express.json costs as much as a whole checkout should
+ * (docs/decisions/0005-http-edge.md).
+ * @throws Problem 415 not JSON, 413 too large, 400 broken JSON or cut off
+ */
+export function readJson(req: Request): Promise<unknown> {
+  const type = req.headers['content-type'];
+  if (type === undefined || !JSON_TYPE.test(type) || OTHER_CHARSET.test(type)) {
+    return refuse(req, new Problem('unsupported_media_type', 'The body must be application/json in UTF-8.'));
+  }
+  if (req.headers['content-encoding'] !== undefined && req.headers['content-encoding'] !== 'identity') {
+    return refuse(req, new Problem('unsupported_media_type', 'The body must not be compressed.'));
+  }
+  if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) return refuse(req, tooLarge());
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    req.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > LIMITS.bodyBytes) reject(drained(req, tooLarge()));
+      else chunks.push(chunk);
+    });
+    req.on('end', () => {
+      try {
+        resolve(JSON.parse(utf8.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))));
+      } catch {
+        reject(new Problem('invalid_json', 'The body could not be parsed.'));
+      }
+    });
+    const cutOff = () => reject(new Problem('invalid_json', 'The body was cut off.'));
+    req.on('aborted', cutOff);
+    req.on('error', cutOff);
+  });
+}
+
+function tooLarge(): Problem {
+  return new Problem('body_too_large', `The body may have ${LIMITS.bodyBytes} bytes.`, { headers: { Connection: 'close' } });
+}
+
+function refuse(req: Request, problem: Problem): Promise<never> {
+  return Promise.reject(drained(req, problem));
+}
+
+/** What still arrives is thrown away, so that the answer can be read before the connection closes. */
+function drained(req: Request, problem: Problem): Problem {
+  req.removeAllListeners('data');
+  req.resume();
+  return problem;
+}

@@ -1,0 +1,84 @@
+import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
+import { z } from 'zod';
+import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
+import type { Caller, Route, RouteContract } from './route.js';
+
+const problem = z.object({
+  type: z.url(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string().describe('found again in the log'),
+  code: z.string(),
+  errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
+});
+
+const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
+  anyone: [],
+  shopper: [],
+  ticket: [{ ticket: [] }],
+  service: [{ serviceKey: [] }],
+  'service or ticket': [{ serviceKey: [] }, { ticket: [] }],
+  admin: [{ adminKey: [] }],
+};
+
+/** The OpenAPI 3.1 document, made from the same contracts that validate requests. */
+export function openApiDocument(routes: readonly Route[], version: string): object {
+  const registry = new OpenAPIRegistry();
+  registry.registerComponent('securitySchemes', 'adminKey', { type: 'http', scheme: 'bearer', description: 'ADMIN_API_KEYS' });
+  registry.registerComponent('securitySchemes', 'serviceKey', { type: 'http', scheme: 'bearer', description: 'SERVICE_API_KEYS' });
+  registry.registerComponent('securitySchemes', 'ticket', {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Ticket',
+    description: 'the ticket that checkout returns',
+  });
+  for (const { contract } of routes) registry.registerPath(pathOf(contract));
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Doorbuster',
+      version,
+      description: 'Flash sales and coupon redemption: every unit to exactly one person, the rest in a line that keeps its word.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+  });
+}
+
+function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPath']>[0] {
+  const request: Record<string, unknown> = {};
+  if (contract.params) request.params = contract.params;
+  if (contract.query) request.query = contract.query;
+  if (contract.headers) request.headers = contract.headers;
+  if (contract.body) request.body = { required: true, content: { 'application/json': { schema: contract.body } } };
+  const responses: Record<string, object> = {};
+  for (const [status, answer] of Object.entries(contract.answers)) {
+    responses[status] = {
+      description: answer.description,
+      ...(answer.data ? { content: { 'application/json': { schema: z.object({ data: answer.data }) } } } : {}),
+      ...(answer.contentType ? { content: { [answer.contentType]: { schema: z.string() } } } : {}),
+    };
+  }
+  for (const [status, codes] of byStatus(contract.errors)) {
+    responses[status] = {
+      description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join(' '),
+      content: { 'application/problem+json': { schema: problem } },
+    };
+  }
+  return {
+    method: contract.method,
+    path: contract.path.replace(/:(\w+)/g, '{$1}'),
+    summary: contract.summary,
+    ...(contract.description ? { description: contract.description } : {}),
+    tags: [contract.tag],
+    security: SECURITY[contract.caller],
+    request,
+    responses,
+  } as Parameters<OpenAPIRegistry['registerPath']>[0];
+}
+
+function byStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {
+  const grouped = new Map<number, ErrorCode[]>();
+  for (const code of codes) grouped.set(ERRORS[code].status, [...(grouped.get(ERRORS[code].status) ?? []), code]);
+  return grouped;
+}

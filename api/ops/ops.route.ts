@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { MetricsBoard } from '../../shared/redis/metrics-board.js';
+import { sendJson } from '../http/exchange.js';
+import type { Route, RouteContract } from '../http/route.js';
+import type { ReadinessCheck } from './readiness.js';
+
+const ops: Pick<RouteContract, 'tag' | 'caller'> = { tag: 'operations', caller: 'anyone' };
+
+export type OpsParts = {
+  readiness: ReadinessCheck;
+  metrics: Metrics;
+  board: MetricsBoard;
+  processName: string;
+  log: Log;
+};
+
+/** /livez, /readyz, /metrics. */
+export function opsRoutes({ readiness, metrics, board, processName, log }: OpsParts): Route[] {
+  return [
+    {
+      contract: {
+        ...ops,
+        method: 'get',
+        path: '/livez',
+        summary: 'Is the process alive',
+        answers: { 200: { description: 'It is.', data: z.object({ status: z.literal('alive') }) } },
+        errors: [],
+      },
+      handle(req, res) {
+        sendJson(req, res, 200, '{"data":{"status":"alive"}}');
+      },
+    },
+    {
+      contract: {
+        ...ops,
+        method: 'get',
+        path: '/readyz',
+        summary: 'Can the process serve',
+        answers: {
+          200: {
+            description: 'It can.',
+            data: z.object({
+              status: z.enum(['ready', 'not_ready']),
+              checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
+            }),
+          },
+          503: { description: 'It cannot; `checks` says why.' },
+        },
+        errors: [],
+      },
+      async handle(req, res) {
+        const { ready, checks } = await readiness.run();
+        const data = { status: ready ? 'ready' : 'not_ready', checks };
+        sendJson(req, res, ready ? 200 : 503, JSON.stringify({ data }), ready ? [] : ['Retry-After', '1']);
+      },
+    },
+    {
+      contract: {
+        ...ops,
+        method: 'get',
+        path: '/metrics',
+        summary: 'Prometheus metrics of all processes',
+        answers: { 200: { description: 'Text exposition format, prefix `doorbuster_`.', contentType: 'text/plain' } },
+        errors: [],
+      },
+      async handle(req, res) {
+        const others = await board.others(processName, Date.now()).catch((error: unknown) => {
+          log.warn({ err: error }, 'metrics of other processes are missing');
+          return [];
+        });
+        sendJson(req, res, 200, await metrics.textWith(others), [], 'text/plain; version=0.0.4; charset=utf-8');
+      },
+    },
+  ];
+}

@@ -1,0 +1,142 @@
+import type { Request } from 'express';
+import { assertNever } from '../../shared/domain/assert-never.js';
+import { type CampaignNo, parseReservationId, type ProductId, type ReservationId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import type { Ticket, Tickets } from '../guards/ticket.js';
+import { sendData } from '../http/exchange.js';
+import { readJson } from '../http/json-body.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { confirmBody, confirmContract, refundBody, refundContract, releaseBody, releaseContract } from './payment.contract.js';
+
+export type PaymentParts = {
+  sale: SaleStore;
+  directory: CampaignDirectory;
+  apiKeys: ApiKeys;
+  tickets: Tickets;
+  metrics: Metrics;
+  log: Log;
+};
+
+type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId };
+
+/** POST /flash-sale/confirm, /release and /refund: what a payment service says, each decided by one script. */
+export function paymentRoutes(parts: PaymentParts): Route[] {
+  const { sale, apiKeys, tickets } = parts;
+  return [
+    {
+      contract: confirmContract,
+      async handle(req, res) {
+        apiKeys.require(req, 'service');
+        const body = validate(confirmBody, await readJson(req));
+        const at = await locate(parts, body.reservation_id);
+        const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
+        record(parts, req, 'confirm', at, outcome.kind);
+        switch (outcome.kind) {
+          case 'redeemed':
+            return sendData(req, res, 200, {
+              reservation_id: at.id,
+              status: 'redeemed',
+              order_id: outcome.orderId,
+              ...(outcome.reacquired ? { reacquired: true } : {}),
+            });
+          case 'ended':
+            throw endedProblem(outcome.state);
+          case 'not_found':
+            throw notFound();
+          default:
+            return assertNever(outcome);
+        }
+      },
+    },
+    {
+      contract: releaseContract,
+      async handle(req, res) {
+        const ticket = callerOfRelease(req, apiKeys, tickets);
+        const body = validate(releaseBody, await readJson(req));
+        const at = await locate(parts, body.reservation_id);
+        if (ticket && ticket.campaignNo !== at.campaignNo) throw foreign();
+        const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
+        record(parts, req, 'release', at, outcome.kind);
+        switch (outcome.kind) {
+          case 'released':
+            return sendData(req, res, 200, { reservation_id: at.id, released: true, status: outcome.state });
+          case 'settled':
+            throw settledProblem(outcome.state);
+          case 'foreign':
+            throw foreign();
+          case 'not_found':
+            throw notFound();
+          default:
+            return assertNever(outcome);
+        }
+      },
+    },
+    {
+      contract: refundContract,
+      async handle(req, res) {
+        apiKeys.require(req, 'service');
+        const body = validate(refundBody, await readJson(req));
+        const at = await locate(parts, body.reservation_id);
+        const outcome = await sale.refund(at.product, at.id, req.trace);
+        record(parts, req, 'refund', at, outcome.kind);
+        switch (outcome.kind) {
+          case 'refunded':
+            return sendData(req, res, 200, { reservation_id: at.id, status: 'refunded', returned_to_stock: outcome.returned });
+          case 'unpaid':
+            throw new Problem('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
+          case 'not_found':
+            throw notFound();
+          default:
+            return assertNever(outcome);
+        }
+      },
+    },
+  ];
+}
+
+/** A ticket when the holder asks; null when a service does. A wrong bearer is not saved by a ticket beside it. */
+function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): Ticket | null {
+  const ticket = tickets.of(req);
+  if (ticket && !apiKeys.presented(req)) return ticket;
+  apiKeys.require(req, 'service');
+  return null;
+}
+
+async function locate(parts: PaymentParts, text: string): Promise<Located> {
+  const parsed = parseReservationId(text);
+  const product = parsed && (await parts.directory.productOf(parsed.campaignNo));
+  if (!parsed || !product) throw notFound();
+  return { ...parsed, product };
+}
+
+function record(parts: PaymentParts, req: Request, call: string, at: Located, outcome: string): void {
+  parts.metrics.payments.inc({ call, outcome });
+  parts.log.info(
+    { request_id: req.requestId, trace: req.trace || undefined, campaign: at.product, reservation: at.id, outcome },
+    call,
+  );
+}
+
+const notFound = () => new Problem('reservation_not_found', 'No reservation has this id.');
+const foreign = () => new Problem('forbidden', 'The reservation belongs to another ticket.');
+
+function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided'): Problem {
+  if (state === 'released' || state === 'expired') {
+    return new Problem('reservation_released', `The reservation is ${state}; its unit went to somebody else.`);
+  }
+  if (state === 'voided') return new Problem('reservation_voided', 'The database refused this reservation.');
+  return new Problem('reservation_refunded', 'The reservation was redeemed and refunded before.');
+}
+
+function settledProblem(state: 'redeemed' | 'reacquired' | 'refunded' | 'burned' | 'voided'): Problem {
+  if (state === 'redeemed' || state === 'reacquired') {
+    return new Problem('reservation_redeemed', 'It is paid; use refund.');
+  }
+  return endedProblem(state);
+}

@@ -1,0 +1,279 @@
+import { randomInt } from 'node:crypto';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Redis } from 'ioredis';
+import { type RawData, type WebSocket, WebSocketServer } from 'ws';
+import { LIMITS } from '../../shared/config/limits.js';
+import { clientFrame, type ServerFrame } from '../../shared/contracts/frames.js';
+import type { News } from '../../shared/contracts/news.js';
+import { standingData } from '../../shared/contracts/standing.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { timeOrNull } from '../../shared/domain/time.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { Tickets } from '../guards/ticket.js';
+import { NewsFeed } from './news-feed.js';
+import { Session } from './session.js';
+
+export const SOCKET_PATH = '/flash-sale/ws';
+/** Over which clients of a process that stops spread their return. */
+const RECONNECT_SPREAD_MS = 5_000;
+
+export type GatewayParts = {
+  sale: SaleStore;
+  directory: CampaignDirectory;
+  tickets: Tickets;
+  subscriber: Redis;
+  metrics: Metrics;
+  log: Log;
+};
+
+/**
+ * Sockets of shoppers. A socket belongs to a ticket; news of its campaign reaches this process over pub/sub, places are
+ * read in bulk once a second, and whoever reconnects finds in `welcome` what he missed.
+ */
+export class Gateway {
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload: LIMITS.socketPayloadBytes, perMessageDeflate: false });
+  readonly #sessions = new Set<Session>();
+  readonly #byProduct = new Map<ProductId, Map<UserId, Set<Session>>>();
+  readonly #feed: NewsFeed;
+  #timers: NodeJS.Timeout[] = [];
+  #draining = false;
+
+  constructor(readonly parts: GatewayParts) {
+    const onError = (error: Error) => parts.log.warn({ err: error }, 'a subscription failed');
+    this.#feed = new NewsFeed(parts.subscriber, (product, news) => this.#onNews(product, news), onError);
+  }
+
+  attach(http: Server): void {
+    http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+      socket.on('error', () => socket.destroy());
+      const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
+      if (url?.pathname !== SOCKET_PATH) {
+        socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+        return;
+      }
+      this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket')));
+    });
+    const guarded = (work: () => Promise<void> | void) => () => {
+      Promise.resolve(work()).catch((error: unknown) => this.parts.log.warn({ err: error }, 'places could not be told'));
+    };
+    this.#timers = [
+      setInterval(guarded(() => this.#tellPositions()), LIMITS.positionEveryMs),
+      setInterval(guarded(() => this.#ping()), LIMITS.socketPingMs),
+    ];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  /** Sends everybody elsewhere, spread over time. */
+  drain(): void {
+    this.#draining = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const session of this.#sessions) {
+      session.send({ type: 'reconnect', after_ms: randomInt(RECONNECT_SPREAD_MS) });
+      session.close('goingAway', 'restarting');
+    }
+  }
+
+  /** Cuts off whoever has not gone. */
+  terminate(): void {
+    for (const session of this.#sessions) session.socket.terminate();
+    this.#server.close();
+  }
+
+  #accept(socket: WebSocket, ticket: string | null): void {
+    const session = new Session(socket, (type) => this.parts.metrics.socketFrames.inc({ type }));
+    if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess) {
+      session.close('tryAgainLater', 'too many sockets');
+      return;
+    }
+    this.#sessions.add(session);
+    this.parts.metrics.sockets.set(this.#sessions.size);
+    const late = setTimeout(() => {
+      if (session.user === null) session.close('notSubscribedInTime', 'no ticket was sent');
+    }, LIMITS.socketSubscribeMs);
+    socket.on('message', (data, isBinary) => this.#onMessage(session, data, isBinary));
+    socket.on('pong', () => {
+      session.alive = true;
+    });
+    socket.on('error', () => socket.terminate());
+    socket.on('close', () => {
+      clearTimeout(late);
+      this.#forget(session);
+    });
+    if (ticket !== null) this.#subscribe(session, ticket);
+  }
+
+  #onMessage(session: Session, data: RawData, isBinary: boolean): void {
+    if (!session.admitFrame(performance.now())) return session.close('tooManyFrames', 'too many frames');
+    if (isBinary) return session.close('policyViolation', 'frames are JSON text');
+    let frame: ReturnType<typeof clientFrame.safeParse>;
+    try {
+      frame = clientFrame.safeParse(JSON.parse(String(data)));
+    } catch {
+      return session.send({ type: 'error', code: 'invalid_frame' });
+    }
+    if (!frame.success) return session.send({ type: 'error', code: 'invalid_frame' });
+    switch (frame.data.type) {
+      case 'ping':
+        return session.send({ type: 'pong' });
+      case 'subscribe':
+        return this.#subscribe(session, frame.data.ticket);
+      case 'leave':
+        this.#leave(session);
+    }
+  }
+
+  #subscribe(session: Session, text: string): void {
+    if (session.user !== null) return session.send({ type: 'error', code: 'already_subscribed' });
+    const ticket = this.parts.tickets.verify(text);
+    if (!ticket) return session.close('ticketInvalid', 'the ticket is not ours');
+    session.user = ticket.user;
+    this.#welcome(session, ticket.campaignNo, ticket.user).catch((error: unknown) => {
+      this.parts.log.warn({ err: error }, 'a socket could not be welcomed');
+      session.send({ type: 'error', code: 'temporarily_unavailable' });
+      session.close('tryAgainLater', 'please come back');
+    });
+  }
+
+  async #welcome(session: Session, campaignNo: Parameters<CampaignDirectory['productOf']>[0], user: UserId): Promise<void> {
+    const product = await this.parts.directory.productOf(campaignNo);
+    if (!product) return session.close('ticketInvalid', 'the campaign is gone');
+    // Follow first, read second: what happens in between is held back by the session until it was welcomed.
+    await this.#feed.follow(product);
+    if (!this.#sessions.has(session)) return this.#feed.unfollow(product);
+    session.product = product;
+    const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Session>>();
+    this.#byProduct.set(product, users);
+    users.set(user, (users.get(user) ?? new Set()).add(session));
+    const standing = await this.parts.sale.standing(product, user);
+    if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
+    session.position = standing.status === 'queued' ? standing.position : null;
+    session.queueSize = standing.queueSize;
+    session.welcome(standingData(standing, true));
+  }
+
+  #leave(session: Session): void {
+    const { product, user } = session;
+    if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
+    this.parts.sale.leave(product, user, '').then(
+      (outcome) => {
+        if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
+        session.position = null;
+        session.send({ type: 'left' });
+      },
+      () => session.send({ type: 'error', code: 'temporarily_unavailable' }),
+    );
+  }
+
+  #forget(session: Session): void {
+    this.#sessions.delete(session);
+    this.parts.metrics.sockets.set(this.#sessions.size);
+    const { product, user } = session;
+    if (!product || !user) return;
+    const users = this.#byProduct.get(product);
+    const sessions = users?.get(user);
+    sessions?.delete(session);
+    if (sessions?.size === 0) users?.delete(user);
+    if (users?.size === 0) this.#byProduct.delete(product);
+    this.#feed.unfollow(product);
+  }
+
+  #onNews(product: ProductId, news: News): void {
+    const users = this.#byProduct.get(product);
+    if (!users) return;
+    if (news.kind === 'status') {
+      if (news.status !== 'closed') return;
+      for (const sessions of users.values()) {
+        for (const session of sessions) {
+          if (session.position === null) continue;
+          session.position = null;
+          session.send({ type: 'closed' });
+        }
+      }
+      return;
+    }
+    const frame = frameOf(news);
+    for (const session of users.get(news.user as UserId) ?? []) {
+      session.position = null;
+      session.send(frame);
+    }
+  }
+
+  /** Reads the places of all who wait here, a thousand in one call, and tells those that changed. */
+  async #tellPositions(): Promise<void> {
+    for (const [product, users] of this.#byProduct) {
+      const waiting = [...users].filter(([, sessions]) => [...sessions].some(({ position }) => position !== null));
+      for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
+        const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
+        const outcome = await this.parts.sale.positions(product, chunk.map(([user]) => user));
+        if (outcome.kind === 'not_found') continue;
+        for (const [i, [user, sessions]] of chunk.entries()) {
+          const position = outcome.positions[i] ?? 0;
+          if (position === 0) await this.#tellStanding(product, user, sessions);
+          else tellPosition(sessions, position, outcome.queueSize);
+        }
+      }
+    }
+  }
+
+  /** He waits no more and the news of it did not come through: tell what became of him. */
+  async #tellStanding(product: ProductId, user: UserId, sessions: ReadonlySet<Session>): Promise<void> {
+    const standing = await this.parts.sale.standing(product, user);
+    if (standing.kind === 'not_found' || standing.status === 'queued') return;
+    const frame = standingFrame(standing);
+    for (const session of sessions) {
+      if (session.position === null) continue;
+      session.position = null;
+      if (frame) session.send(frame);
+    }
+  }
+
+  #ping(): void {
+    for (const session of this.#sessions) {
+      if (!session.alive) {
+        session.socket.terminate();
+        continue;
+      }
+      session.alive = false;
+      session.socket.ping();
+    }
+  }
+}
+
+function tellPosition(sessions: ReadonlySet<Session>, position: number, queueSize: number): void {
+  for (const session of sessions) {
+    if (session.position === null || (session.position === position && session.queueSize === queueSize)) continue;
+    session.position = position;
+    session.queueSize = queueSize;
+    session.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: null });
+  }
+}
+
+function frameOf(news: Exclude<News, { kind: 'status' }>): ServerFrame {
+  const ids = { reservation_id: news.reservationId, order_id: news.orderId };
+  if (news.kind === 'promoted') return { type: 'promoted', ...ids, pay_before: timeOrNull(news.dueMs) };
+  // To a shopper a voided reservation is one that was taken back.
+  return { type: news.kind === 'voided' ? 'released' : news.kind, ...ids };
+}
+
+function standingFrame(standing: { status: string; reservationId: string; orderId: string; dueMs: number }): ServerFrame | null {
+  const ids = { reservation_id: standing.reservationId, order_id: standing.orderId };
+  switch (standing.status) {
+    case 'promoted':
+    case 'completed':
+      return { type: 'promoted', ...ids, pay_before: timeOrNull(standing.dueMs) };
+    case 'redeemed':
+    case 'released':
+    case 'expired':
+      return { type: standing.status, ...ids };
+    case 'left':
+      return { type: 'left' };
+    case 'closed':
+      return { type: 'closed' };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { standingData } from '../../shared/contracts/standing.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { STANDINGS } from '../../shared/domain/reservation.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { networkOf } from '../guards/address.js';
+import type { Quota } from '../guards/quotas.js';
+import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Tickets } from '../guards/ticket.js';
+import { sendJson } from '../http/exchange.js';
+import { externalId } from '../http/fields.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+
+const query = z.object({ product_id: externalId, user_id: externalId });
+
+const contract: RouteContract = {
+  method: 'get',
+  path: '/flash-sale/queue-status',
+  summary: 'Where a shopper stands',
+  description: 'With the shopper’s ticket in `X-Ticket` the answer also has `reservation_id`, `order_id` and `pay_before`.',
+  tag: 'waiting room',
+  caller: 'shopper',
+  query,
+  headers: z.object({ 'x-ticket': z.string().optional(), 'if-none-match': z.string().optional() }),
+  answers: {
+    200: {
+      description: 'The standing; ask again after `poll_after_seconds`.',
+      data: z.object({
+        status: z.enum(STANDINGS),
+        position: z.int().nullable().describe('from 1; null = not in line'),
+        queue_size: z.int(),
+        estimated_wait_seconds: z.int().nullable(),
+        poll_after_seconds: z.int(),
+        reservation_id: z.uuid().nullable().optional(),
+        order_id: z.string().nullable().optional(),
+        pay_before: z.iso.datetime().nullable().optional(),
+      }),
+    },
+    304: { description: 'Nothing has changed since `If-None-Match`.' },
+  },
+  errors: ['invalid_request', 'ticket_invalid', 'unauthorized', 'forbidden', 'campaign_not_found', 'rate_limited', 'temporarily_unavailable'],
+};
+
+export type QueueStatusParts = {
+  sale: SaleStore;
+  directory: CampaignDirectory;
+  tickets: Tickets;
+  shopper: ShopperIdentity;
+  quota: Quota;
+};
+
+/** GET /flash-sale/queue-status. Its quota is per shopper and network: neighbours and strangers do not use it up. */
+export function queueStatusRoute(parts: QueueStatusParts): Route {
+  return {
+    contract,
+    async handle(req, res) {
+      const { product_id, user_id } = validate(query, req.query);
+      const product = product_id as ProductId;
+      const user = user_id as UserId;
+      const ticket = parts.tickets.of(req);
+      if (!ticket && parts.shopper.required) await parts.shopper.require(req, user);
+      const [rateLimit, outcome] = await Promise.all([
+        parts.quota.take(`${product}|${user}|${networkOf(req)}`),
+        parts.sale.standing(product, user),
+      ]);
+      if (outcome.kind === 'not_found') throw new Problem('campaign_not_found', 'No campaign sells this product.');
+      if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
+        throw new Problem('forbidden', 'The ticket belongs to another user or campaign.');
+      }
+      const json = JSON.stringify({ data: standingData(outcome, ticket !== null) });
+      const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
+      const headers = [...rateLimit, 'ETag', etag];
+      if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
+        res.writeHead(304, [...headers, 'X-Request-Id', req.requestId]);
+        res.end();
+        return;
+      }
+      sendJson(req, res, 200, json, headers);
+    },
+  };
+}

@@ -1,0 +1,71 @@
+-- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
+-- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   reservation_id
+--   payment_ref   "" = none
+--   trace         traceparent, "" = none
+-- REPLY
+--   redeemed order_id reacquired       reacquired 0|1; the same reply every time
+--   ended state                        released, expired, refunded, burned or voided: no unit is his any more
+--   not_found
+-- JOURNALS redeemed, expired, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+--#include give_back
+
+assert(#KEYS == 7 and #ARGV == 3, 'confirm takes 7 keys and 3 arguments')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
+
+local c = read_campaign(campaign_key)
+local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not text then return { 'not_found' } end
+local reservation = unpack_reservation(text)
+if reservation.state == 'redeemed' then return { 'redeemed', reservation.order_id, '0' } end
+if reservation.state == 'reacquired' then return { 'redeemed', reservation.order_id, '1' } end
+
+local now = now_ms()
+local function redeem(state, reacquired)
+  reservation.state = state
+  redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
+  c.redeemed = c.redeemed + reservation.qty
+  save_counters(campaign_key, c)
+  redis.call('XADD', keys.journal, '*', 'kind', 'redeemed', 'no', c.no, 'reservation', reservation_id, 'at', now,
+    'slot', reservation.slot, 'reacquired', reacquired, 'payment', payment_ref, 'trace', trace)
+  redis.call('PUBLISH', keys.news, 'redeemed|' .. reservation.user .. '|' .. reservation_id .. '|' ..
+    reservation.order_id .. '|0')
+  return { 'redeemed', reservation.order_id, reacquired }
+end
+
+if reservation.state == 'reserved' and now < reservation.due then
+  redis.call('ZREM', keys.deadlines, reservation_id)
+  c.held = c.held - reservation.qty
+  return redeem('redeemed', '0')
+end
+if reservation.state == 'reserved' then
+  give_back(c, keys, now, reservation_id, reservation, 'expired', { 'reason', 'deadline', 'trace', trace })
+  save_counters(campaign_key, c)
+end
+
+local may_return = reservation.state == 'released' or reservation.state == 'expired'
+if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting == 0 and c.free >= reservation.qty)) then
+  local person = unpack_person(redis.call('HGET', keys.people, reservation.user))
+  local slot = free_slot(person.slots, c.per_user_limit)
+  if slot and person.state ~= 'queued' then
+    reservation.slot = slot
+    person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
+    person.reservation_id, person.qty = reservation_id, reservation.qty
+    redis.call('HSET', keys.people, reservation.user, pack_person(person))
+    if not c.unlimited then c.free = c.free - reservation.qty end
+    return redeem('reacquired', '1')
+  end
+end
+return { 'ended', reservation.state }

@@ -1,0 +1,39 @@
+-- The sweep: reservations whose deadline has passed go from RESERVED to EXPIRED, at most `limit` in one call, and each
+-- unit to the head of the line, else to stock.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   limit         reservations in one call; bounds how long Redis serves nobody else
+-- REPLY
+--   swept expired promoted due   due: how many more are over their deadline now
+--   not_found
+-- JOURNALS expired, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+--#include give_back
+
+assert(#KEYS == 7 and #ARGV == 1, 'expire takes 7 keys and 1 argument')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local limit = tonumber(ARGV[1])
+
+local c = read_campaign(campaign_key)
+if not c then return { 'not_found' } end
+local now = now_ms()
+local overdue = redis.call('ZRANGEBYSCORE', keys.deadlines, '-inf', now, 'LIMIT', 0, limit)
+local promoted = 0
+for _, reservation_id in ipairs(overdue) do
+  local reservation = unpack_reservation(redis.call('HGET', keys.reservations, reservation_id))
+  assert(reservation.state == 'reserved', 'a reservation with a deadline is not reserved')
+  promoted = promoted + give_back(c, keys, now, reservation_id, reservation, 'expired',
+    { 'reason', 'deadline', 'trace', '' })
+end
+-- Units may also be free while people wait: after a pause, a restock, or when the head wanted more than there was.
+promoted = promoted + hand_over(c, keys, now, limit)
+if #overdue > 0 or promoted > 0 then save_counters(campaign_key, c) end
+return { 'swept', tostring(#overdue), tostring(promoted), tostring(redis.call('ZCOUNT', keys.deadlines, '-inf', now)) }

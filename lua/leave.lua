@@ -1,0 +1,41 @@
+-- Somebody gives up his place: QUEUED to LEFT. Those behind him move up, and may be served if only he stood in the way.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   user
+--   trace         traceparent, "" = none
+-- REPLY
+--   left          also when he had left before
+--   not_waiting   he holds a reservation or never was in the line
+--   not_found
+-- JOURNALS left, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+
+assert(#KEYS == 7 and #ARGV == 2, 'leave takes 7 keys and 2 arguments')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local user, trace = ARGV[1], ARGV[2]
+
+local c = read_campaign(campaign_key)
+if not c then return { 'not_found' } end
+local person = unpack_person(redis.call('HGET', keys.people, user))
+if person.state == 'left' then return { 'left' } end
+if person.state ~= 'queued' then return { 'not_waiting' } end
+-- A closed campaign has dropped its line already.
+if redis.call('ZREM', keys.line, user) == 0 then return { 'not_waiting' } end
+
+local now = now_ms()
+person.state = 'left'
+redis.call('HSET', keys.people, user, pack_person(person))
+c.waiting = c.waiting - 1
+redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'at', now,
+  'trace', trace)
+hand_over(c, keys, now, c.max_qty)
+save_counters(campaign_key, c)
+return { 'left' }

@@ -1,0 +1,42 @@
+-- Puts a campaign into Redis before its first shopper comes. Never overwrites one that is there: a repeated admin call
+-- or a second worker must not reset stock and buyers.
+--
+-- KEYS campaign, directory
+-- ARGV
+--   no                   the campaign's number
+--   product_id
+--   version              of the terms
+--   status               draft | scheduled | open | paused | closed
+--   starts_at ends_at    ms; ends_at 0 = open end
+--   hold_ms              0 = nothing to pay
+--   per_user_limit       redemptions a user may have
+--   max_qty              units of one redemption
+--   line_enabled         0|1
+--   line_max             people the line may hold
+--   late_payment         refuse | reacquire
+--   refund_policy        return | burn
+--   durable              0|1, answers wait for Postgres
+--   attest               0|1, checkout needs a token
+--   total                units; -1 = unlimited
+--   held redeemed burned waiting last_line_no    0 for a new campaign; otherwise what Postgres knows
+-- REPLY
+--   loaded
+--   known version        it is there already, with these terms
+-- JOURNALS nothing
+
+assert(#KEYS == 2 and #ARGV == 21, 'load_campaign takes 2 keys and 21 arguments')
+local campaign_key, directory_key = KEYS[1], KEYS[2]
+local no, product_id = ARGV[1], ARGV[2]
+local total, held, redeemed, burned = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), tonumber(ARGV[19])
+
+local version = redis.call('HGET', campaign_key, 'version')
+if version then return { 'known', version } end
+local free = total == -1 and 0 or total - held - redeemed - burned
+assert(free >= 0, 'more is taken than there is')
+redis.call('HSET', campaign_key, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
+  'hold_ms', ARGV[7], 'per_user_limit', ARGV[8], 'max_qty', ARGV[9], 'line_enabled', ARGV[10], 'line_max', ARGV[11],
+  'late_payment', ARGV[12], 'refund_policy', ARGV[13], 'durable', ARGV[14], 'attest', ARGV[15],
+  'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
+  'waiting', ARGV[20], 'last_line_no', ARGV[21])
+redis.call('HSET', directory_key, no, product_id)
+return { 'loaded' }

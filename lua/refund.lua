@@ -1,0 +1,46 @@
+-- Money goes back: REDEEMED to REFUNDED. By the campaign's `refund_policy` the unit returns (to the head of the line,
+-- else to stock; the user's allowance is free again) or is burned (nobody gets it; the allowance stays used).
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   reservation_id
+--   trace         traceparent, "" = none
+-- REPLY
+--   refunded returned   returned 0|1; the same reply every time
+--   unpaid state        reserved, released, expired or voided: never redeemed
+--   not_found
+-- JOURNALS refunded, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+--#include give_back
+
+assert(#KEYS == 7 and #ARGV == 2, 'refund takes 7 keys and 2 arguments')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local reservation_id, trace = ARGV[1], ARGV[2]
+
+local c = read_campaign(campaign_key)
+local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not text then return { 'not_found' } end
+local reservation = unpack_reservation(text)
+if reservation.state == 'refunded' then return { 'refunded', '1' } end
+if reservation.state == 'burned' then return { 'refunded', '0' } end
+if reservation.state ~= 'redeemed' and reservation.state ~= 'reacquired' then return { 'unpaid', reservation.state } end
+
+local now = now_ms()
+if c.refund_policy == 'burn' then
+  reservation.state = 'burned'
+  redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
+  c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
+  redis.call('XADD', keys.journal, '*', 'kind', 'refunded', 'no', c.no, 'reservation', reservation_id, 'at', now,
+    'burned', 1, 'trace', trace)
+else
+  give_back(c, keys, now, reservation_id, reservation, 'refunded', { 'burned', 0, 'trace', trace })
+end
+save_counters(campaign_key, c)
+return { 'refunded', c.refund_policy == 'burn' and '0' or '1' }

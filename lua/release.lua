@@ -1,0 +1,42 @@
+-- The unit is given up, by the payment service or by its holder: RESERVED to RELEASED (EXPIRED when the deadline has
+-- passed). The unit goes to the head of the line, else to stock, and is given back once.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   reservation_id
+--   holder        the user a ticket names; "" = a service, which may release anyone's
+--   reason        free text for the record, "" = none
+--   trace         traceparent, "" = none
+-- REPLY
+--   released state      state released|expired; the same reply every time
+--   settled state       redeemed, reacquired, refunded, burned or voided: nothing to release
+--   foreign             the reservation is not the holder's
+--   not_found
+-- JOURNALS released, expired, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+--#include give_back
+
+assert(#KEYS == 7 and #ARGV == 4, 'release takes 7 keys and 4 arguments')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local reservation_id, holder, reason, trace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local c = read_campaign(campaign_key)
+local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not text then return { 'not_found' } end
+local reservation = unpack_reservation(text)
+if holder ~= '' and holder ~= reservation.user then return { 'foreign' } end
+if reservation.state == 'released' or reservation.state == 'expired' then return { 'released', reservation.state } end
+if reservation.state ~= 'reserved' then return { 'settled', reservation.state } end
+
+local now = now_ms()
+local ending = now < reservation.due and 'released' or 'expired'
+give_back(c, keys, now, reservation_id, reservation, ending, { 'reason', reason, 'trace', trace })
+save_counters(campaign_key, c)
+return { 'released', ending }

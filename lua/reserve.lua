@@ -1,0 +1,134 @@
+-- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, idempotency, device
+-- ARGV
+--   user                 who asks
+--   qty                  units wanted, integer >= 1
+--   reservation_prefix   28 characters of a UUIDv7; the campaign's number completes it
+--   order_id             "" = made from the reservation id
+--   token                none | genuine (signature checked by the caller, age is checked here)
+--   token_expires_at     Unix seconds; 0 without a token
+--   key                  idempotency key
+--   key_ttl_ms           how long the answer is remembered
+--   ticket_key           id of the key that signs the ticket, so that a replay can sign the same one
+--   journal_limit        entries the journal may hold
+--   device               device fingerprint; "" = unknown, no quota
+--   device_quota         checkouts a device may make in any window
+--   device_window_ms     length of that window
+--   trace                traceparent of the request, "" = none
+-- REPLY
+--   reserved reservation_id order_id due_ms durable journal_id    due_ms 0: nothing to pay, redeemed at once
+--   queued no position queue_size durable journal_id              no: the campaign's; position counts from 1
+--   waiting no position queue_size    already in the line: the place he has
+--   replayed no answer                the first answer to this key, as remembered
+--   key_reused                        the key belongs to another request
+--   attestation_missing | attestation_expired | attestation_future
+--   rate_limited retry_ms             the device's quota is used up
+--   journal_full                      Postgres is too far behind to promise more
+--   not_found | paused | ended
+--   not_started starts_at_ms now_ms
+--   qty_above_max max_qty
+--   limit_reached                     the user holds or has used his limit
+--   sold_out | line_full
+-- JOURNALS reserved, queued
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+
+assert(#KEYS == 8 and #ARGV == 14, 'reserve takes 8 keys and 14 arguments')
+local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local line_key, journal_key, idempotency_key, device_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
+local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
+local token_life_ms, token_skew_ms = 30000, 30000
+
+-- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
+local c = read_campaign(campaign_key)
+if not c then return { 'not_found' } end
+if c.attest and token == 'none' then return { 'attestation_missing' } end
+local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|'
+local remembered = redis.call('GET', idempotency_key)
+if remembered then
+  if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
+  return { 'replayed', tostring(c.no), string.sub(remembered, #same_request + 1) }
+end
+
+local now = now_ms()
+if token == 'genuine' then
+  local age_ms = now - token_expires_at * 1000
+  if age_ms > token_skew_ms then return { 'attestation_expired' } end
+  if age_ms < -(token_life_ms + token_skew_ms) then return { 'attestation_future' } end
+end
+if device ~= '' then
+  -- The list holds the times of the last `device_quota` admitted calls; the oldest of them says whether one more fits.
+  local oldest = redis.call('LINDEX', device_key, device_quota - 1)
+  if oldest and now - tonumber(oldest) < device_window_ms then
+    return { 'rate_limited', tostring(tonumber(oldest) + device_window_ms - now) }
+  end
+  if redis.call('LPUSH', device_key, now) > device_quota then redis.call('LTRIM', device_key, 0, device_quota - 1) end
+  redis.call('PEXPIRE', device_key, device_window_ms)
+end
+
+local phase = phase_of(c, now)
+if phase == 'draft' then return { 'not_found' } end
+if phase == 'not_started' then return { 'not_started', tostring(c.starts_at), tostring(now) } end
+if phase ~= 'open' then return { phase } end
+if qty > c.max_qty then return { 'qty_above_max', tostring(c.max_qty) } end
+
+local person = unpack_person(redis.call('HGET', people_key, user))
+if person.state == 'queued' then
+  local position = redis.call('ZRANK', line_key, user) + 1
+  redis.call('SET', idempotency_key, same_request .. 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket_key, 'PX',
+    key_ttl_ms)
+  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting) }
+end
+local slot = free_slot(person.slots, c.per_user_limit)
+if not slot then return { 'limit_reached' } end
+
+-- No barging: while somebody waits, a free unit is his.
+local served = c.unlimited or (c.waiting == 0 and c.free >= qty)
+if not served and not c.line_enabled then return { 'sold_out' } end
+if not served and c.waiting >= c.line_max then return { 'line_full' } end
+if redis.call('XLEN', journal_key) >= journal_limit then return { 'journal_full' } end
+
+-- Apply.
+local reservation_id = reservation_prefix .. string.format('%08x', c.no)
+if served then
+  local pays = c.hold_ms > 0
+  local reservation = {
+    state = pays and 'reserved' or 'redeemed', user = user, qty = qty, slot = slot, due = pays and now + c.hold_ms or 0,
+    line_no = 0, order_id = order_id ~= '' and order_id or order_id_of(reservation_id),
+  }
+  local answer = 'C|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. reservation.due .. '|' .. ticket_key ..
+    '|' .. (c.durable and '1' or '0')
+  redis.call('HSET', reservations_key, reservation_id, pack_reservation(reservation))
+  if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
+  person.state, person.slots, person.line_no, person.qty = 'held', with_slot(person.slots, slot), 0, qty
+  person.reservation_id, person.order_id = reservation_id, ''
+  redis.call('HSET', people_key, user, pack_person(person))
+  if not c.unlimited then c.free = c.free - qty end
+  if pays then c.held = c.held + qty else c.redeemed = c.redeemed + qty end
+  save_counters(campaign_key, c)
+  redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
+  local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, now, key, same_request .. answer,
+    device, trace)
+  return { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), c.durable and '1' or '0',
+    journal_id }
+end
+
+c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
+local answer = 'Q|' .. c.waiting .. '|' .. c.waiting .. '|' .. ticket_key
+redis.call('ZADD', line_key, c.last_line_no, user)
+person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
+person.reservation_id, person.order_id = reservation_id, order_id
+redis.call('HSET', people_key, user, pack_person(person))
+save_counters(campaign_key, c)
+redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
+local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
+  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'at', now, 'key', key, 'answer',
+  same_request .. answer, 'device', device, 'trace', trace)
+return { 'queued', tostring(c.no), tostring(c.waiting), tostring(c.waiting), c.durable and '1' or '0', journal_id }

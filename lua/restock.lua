@@ -1,0 +1,60 @@
+-- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
+-- this call; the rest of them by `promote`.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, idempotency
+-- ARGV
+--   delta         units, may be negative
+--   limit         people promoted in this call
+--   key           "" = the call is not protected against repetition
+--   key_ttl_ms
+--   actor         who, for the audit log
+--   request_id
+-- REPLY
+--   restocked total journal_id    the same reply for a repeated key
+--   key_reused
+--   insufficient free             so many could be taken away at most
+--   unlimited                     there is no number to change
+--   closed
+--   not_found
+-- JOURNALS restocked, reserved (those in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+
+assert(#KEYS == 8 and #ARGV == 6, 'restock takes 8 keys and 6 arguments')
+local campaign_key, idempotency_key = KEYS[1], KEYS[8]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local actor, request_id = ARGV[5], ARGV[6]
+
+local c = read_campaign(campaign_key)
+if not c then return { 'not_found' } end
+local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
+if key ~= '' then
+  local remembered = redis.call('GET', idempotency_key)
+  if remembered then
+    if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
+    local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')
+    return { 'restocked', total, journal_id }
+  end
+end
+if c.status == 'closed' then return { 'closed' } end
+if c.unlimited then return { 'unlimited' } end
+if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
+
+local now = now_ms()
+local before = c.total
+c.total, c.free = c.total + delta, c.free + delta
+-- Journaled before the promotions it allows, so that Postgres raises the cap first.
+local journal_id = redis.call('XADD', keys.journal, '*', 'kind', 'restocked', 'no', c.no, 'delta', delta, 'before', before,
+  'total', c.total, 'at', now, 'actor', actor, 'request', request_id)
+hand_over(c, keys, now, limit)
+save_counters(campaign_key, c)
+if key ~= '' then
+  redis.call('SET', idempotency_key, same_request .. c.total .. '|' .. journal_id, 'PX', key_ttl_ms)
+end
+return { 'restocked', tostring(c.total), journal_id }

@@ -1,0 +1,61 @@
+-- The operator, or the clock, opens, pauses, resumes or closes a campaign.
+--
+-- KEYS campaign, line, journal, news
+-- ARGV
+--   action        open (now, whatever starts_at says) | pause | resume | close
+--                 start (the clock: only when starts_at has come) | finish (the clock: only when ends_at has passed)
+--                 publish (a draft becomes scheduled or open)
+--   actor         who, for the audit log
+--   request_id
+-- REPLY
+--   changed before after journal_id
+--   unchanged status     it is so already, or its time has not come
+--   refused status       this action is not possible from there
+--   not_found
+-- JOURNALS status. Closing drops the line: those who wait are told, their tickets end in Postgres.
+
+--#include clock
+--#include campaign
+
+assert(#KEYS == 4 and #ARGV == 3, 'set_status takes 4 keys and 3 arguments')
+local campaign_key, line_key, journal_key, news_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
+
+local c = read_campaign(campaign_key)
+if not c then return { 'not_found' } end
+local now, before = now_ms(), c.status
+local by_schedule = now < c.starts_at and 'scheduled' or 'open'
+local after
+if action == 'open' then
+  if before == 'open' then return { 'unchanged', before } end
+  if before == 'draft' or before == 'scheduled' then after = 'open' end
+elseif action == 'publish' then
+  if before == 'draft' then after = by_schedule else return { 'unchanged', before } end
+elseif action == 'pause' then
+  if before == 'paused' then return { 'unchanged', before } end
+  if before == 'open' or before == 'scheduled' then after = 'paused' end
+elseif action == 'resume' then
+  if before == 'open' or before == 'scheduled' then return { 'unchanged', before } end
+  if before == 'paused' then after = by_schedule end
+elseif action == 'close' then
+  if before == 'closed' then return { 'unchanged', before } end
+  after = 'closed'
+elseif action == 'start' then
+  if before ~= 'scheduled' or now < c.starts_at then return { 'unchanged', before } end
+  after = 'open'
+elseif action == 'finish' then
+  if before == 'closed' or before == 'draft' or c.ends_at == 0 or now < c.ends_at then return { 'unchanged', before } end
+  after = 'closed'
+end
+if not after then return { 'refused', before } end
+
+redis.call('HSET', campaign_key, 'status', after)
+if after == 'closed' then
+  redis.call('UNLINK', line_key)
+  c.waiting = 0
+  save_counters(campaign_key, c)
+end
+local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'status', 'no', c.no, 'action', action, 'before', before,
+  'status', after, 'at', now, 'actor', actor, 'request', request_id)
+redis.call('PUBLISH', news_key, 'status||' .. after)
+return { 'changed', before, after, journal_id }

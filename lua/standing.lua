@@ -1,0 +1,43 @@
+-- Where a shopper stands. Reads only.
+--
+-- KEYS campaign, people, reservations, line
+-- ARGV
+--   user
+-- REPLY
+--   standing status position waiting reservation_id order_id due_ms
+--       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
+--       position 0 = not in the line; the last three are "", "", 0 when he holds nothing
+--   not_found
+-- JOURNALS nothing
+
+--#include clock
+--#include records
+--#include campaign
+
+assert(#KEYS == 4 and #ARGV == 1, 'standing takes 4 keys and 1 argument')
+local campaign_key, people_key, reservations_key, line_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user = ARGV[1]
+
+local c = read_campaign(campaign_key)
+if not c or c.status == 'draft' then return { 'not_found' } end
+local now = now_ms()
+local person = unpack_person(redis.call('HGET', people_key, user))
+local waiting = tostring(c.waiting)
+if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0' } end
+if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0' } end
+if person.state == 'queued' then
+  local rank = redis.call('ZRANK', line_key, user)
+  if not rank or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0' } end
+  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0' }
+end
+
+local reservation = unpack_reservation(redis.call('HGET', reservations_key, person.reservation_id))
+local status = reservation.state
+if status == 'reserved' then
+  -- By the clock the promise is over although the sweep has not come yet.
+  if now >= reservation.due then status = 'expired'
+  elseif reservation.line_no > 0 then status = 'promoted'
+  else status = 'completed' end
+elseif status == 'reacquired' then status = 'redeemed'
+elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
+return { 'standing', status, '0', waiting, person.reservation_id, reservation.order_id, tostring(reservation.due) }

@@ -1,0 +1,46 @@
+-- Postgres refused a reservation: whatever it was becomes VOIDED. When Postgres holds another reservation for the same
+-- allowance, the unit is real and goes to the head of the line, else to stock. When Postgres says the cap is reached,
+-- the unit never existed: it is taken out of the total.
+--
+-- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- ARGV
+--   reservation_id
+--   unit          returns | never_existed
+--   reason        what Postgres said
+-- REPLY
+--   voided              the same reply every time
+--   not_active state    released, expired, refunded or burned: it holds no unit that could be taken
+--   not_found
+-- JOURNALS voided, reserved (the next in line)
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+--#include hand_over
+--#include give_back
+
+assert(#KEYS == 7 and #ARGV == 3, 'void takes 7 keys and 3 arguments')
+local campaign_key = KEYS[1]
+local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
+  news = KEYS[7] }
+local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
+
+local c = read_campaign(campaign_key)
+local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not text then return { 'not_found' } end
+local reservation = unpack_reservation(text)
+if reservation.state == 'voided' then return { 'voided' } end
+local active = reservation.state == 'reserved' or reservation.state == 'redeemed' or reservation.state == 'reacquired'
+if not active then return { 'not_active', reservation.state } end
+
+if unit == 'never_existed' and not c.unlimited then
+  c.total = c.total - reservation.qty
+  -- give_back adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
+  c.free = c.free - reservation.qty
+end
+give_back(c, keys, now_ms(), reservation_id, reservation, 'voided', { 'reason', reason, 'trace', '' })
+save_counters(campaign_key, c)
+redis.call('PUBLISH', keys.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id ..
+  '|0')
+return { 'voided' }

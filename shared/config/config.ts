@@ -1,0 +1,170 @@
+import { z } from 'zod';
+
+/** Named secret of an operator or a service. */
+export type ApiKey = { name: string; secret: string };
+/** Signing key with its id; the first of a list signs, all verify. */
+export type SigningKey = { id: string; key: Buffer };
+
+export type Config = {
+  production: boolean;
+  port: number;
+  host: string;
+  redisUrl: string;
+  databaseUrl: string;
+  adminKeys: ApiKey[];
+  serviceKeys: ApiKey[];
+  attestationKeys: SigningKey[];
+  ticketKeys: SigningKey[];
+  trustProxy: number;
+  idempotencyTtlMs: number;
+  journalLimitEntries: number;
+  tokensPerMinutePerAddress: number;
+  pollsPer10sPerCaller: number;
+  logLevel: string;
+  shopperJwt: { kind: 'none' } | { kind: 'jwks'; url: URL } | { kind: 'secret'; secret: Uint8Array };
+};
+
+/** What is wrong with the environment, all of it at once. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  constructor(readonly problems: readonly string[]) {
+    super(`the environment is not valid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  }
+}
+
+const MIN_SIGNING_BYTES = 32;
+const MIN_SECRET_CHARACTERS = 16;
+
+const integer = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number')
+    .transform(Number)
+    .refine((n) => n >= minimum && n <= maximum, `must be from ${minimum} to ${maximum}`);
+
+const url = (protocols: readonly string[]) =>
+  z.string().refine(
+    (value) => {
+      try {
+        return protocols.includes(new URL(value).protocol);
+      } catch {
+        return false;
+      }
+    },
+    `must be a URL starting with ${protocols.map((p) => `${p}//`).join(' or ')}`,
+  );
+
+const apiKeys = z.string().transform((value, context): ApiKey[] =>
+  value.split(',').map((entry) => {
+    const [, name, secret] = /^\s*([A-Za-z0-9_.-]+):(\S+)\s*$/.exec(entry) ?? [];
+    if (!name || !secret) context.addIssue({ code: 'custom', message: 'must be name:secret, comma-separated' });
+    else if (secret.length < MIN_SECRET_CHARACTERS)
+      context.addIssue({ code: 'custom', message: `secret of ${name} must have at least ${MIN_SECRET_CHARACTERS} characters` });
+    return { name: name ?? '', secret: secret ?? '' };
+  }),
+);
+
+const signingKeys = z.string().transform((value, context): SigningKey[] => {
+  const keys = value.split(',').map((entry) => {
+    const [, id, encoded] = /^\s*([A-Za-z0-9_-]{1,16}):([A-Za-z0-9+/_-]+=*)\s*$/.exec(entry) ?? [];
+    const key = Buffer.from(encoded ?? '', 'base64');
+    if (!id) context.addIssue({ code: 'custom', message: 'must be kid:base64, comma-separated' });
+    else if (key.length < MIN_SIGNING_BYTES)
+      context.addIssue({ code: 'custom', message: `key ${id} must have at least ${MIN_SIGNING_BYTES} bytes` });
+    return { id: id ?? '', key };
+  });
+  if (new Set(keys.map(({ id }) => id)).size !== keys.length)
+    context.addIssue({ code: 'custom', message: 'must not name a key id twice' });
+  return keys;
+});
+
+/**
+ * The environment: name → what is read, with its default. `.env.example` and docs/configuration.md list the same names
+ * (a test compares them).
+ */
+const environment = {
+  NODE_ENV: z.string().default('development'),
+  PORT: integer(0, 65_535).default(8102),
+  HOST: z.string().min(1).default('127.0.0.1'),
+  REDIS_URL: url(['redis:', 'rediss:']),
+  DATABASE_URL: url(['postgres:', 'postgresql:']),
+  ADMIN_API_KEYS: apiKeys,
+  SERVICE_API_KEYS: apiKeys,
+  ATTESTATION_KEYS: signingKeys,
+  TICKET_KEYS: signingKeys,
+  TRUST_PROXY: integer(0, 10).default(0),
+  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400).default(86_400),
+  JOURNAL_LIMIT: integer(1_000, 50_000_000).default(2_000_000),
+  TOKENS_PER_MINUTE: integer(1, 100_000_000).default(120_000),
+  POLLS_PER_10_SECONDS: integer(10, 1_000_000).default(300),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  SHOPPER_JWT_JWKS: url(['https:', 'http:']).optional(),
+  SHOPPER_JWT_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+};
+export const ENVIRONMENT_NAMES = Object.keys(environment);
+
+/** Names whose value is never repeated in a message. */
+const SECRET_NAMES = new Set([
+  'ADMIN_API_KEYS',
+  'SERVICE_API_KEYS',
+  'ATTESTATION_KEYS',
+  'TICKET_KEYS',
+  'SHOPPER_JWT_SECRET',
+  'REDIS_URL',
+  'DATABASE_URL',
+]);
+
+/**
+ * Reads the environment once and whole. An empty value counts as unset.
+ * @throws ConfigError with every mistake: name, value (never of a secret) and what is expected
+ */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = z.object(environment).safeParse(given);
+  if (!parsed.success) {
+    throw new ConfigError(
+      parsed.error.issues.map((issue) => {
+        const name = String(issue.path[0]);
+        const value = given[name];
+        if (value === undefined) return `${name} is missing`;
+        return `${name}${SECRET_NAMES.has(name) ? '' : ` = ${JSON.stringify(value)}`}: ${issue.message}`;
+      }),
+    );
+  }
+  const e = parsed.data;
+  if (e.SHOPPER_JWT_JWKS && e.SHOPPER_JWT_SECRET)
+    throw new ConfigError(['SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both']);
+  return {
+    production: e.NODE_ENV === 'production',
+    port: e.PORT,
+    host: e.HOST,
+    redisUrl: e.REDIS_URL,
+    databaseUrl: e.DATABASE_URL,
+    adminKeys: e.ADMIN_API_KEYS,
+    serviceKeys: e.SERVICE_API_KEYS,
+    attestationKeys: e.ATTESTATION_KEYS,
+    ticketKeys: e.TICKET_KEYS,
+    trustProxy: e.TRUST_PROXY,
+    idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
+    journalLimitEntries: e.JOURNAL_LIMIT,
+    tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,
+    pollsPer10sPerCaller: e.POLLS_PER_10_SECONDS,
+    logLevel: e.LOG_LEVEL,
+    shopperJwt: e.SHOPPER_JWT_JWKS
+      ? { kind: 'jwks', url: new URL(e.SHOPPER_JWT_JWKS) }
+      : e.SHOPPER_JWT_SECRET
+        ? { kind: 'secret', secret: new TextEncoder().encode(e.SHOPPER_JWT_SECRET) }
+        : { kind: 'none' },
+  };
+}
+
+/** Reads the configuration for a process that cannot go on without it: prints every mistake and exits with 1. */
+export function readConfigOrExit(): Config {
+  try {
+    return readConfig();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Everything that is bounded, with its reason. What an operator may want to change is in the environment (config.ts);
+ * these are properties of the design.
+ */
+export const LIMITS = {
+  /** CONTRACT: a larger body is refused with 413. */
+  bodyBytes: 16 * 1024,
+  /** Node's default is 16 KiB; a ticket, a JWT and the usual headers fit into half of it. */
+  headerBytes: 16 * 1024,
+  /** A client that has not sent its headers by then is slow on purpose. */
+  headersTimeoutMs: 10_000,
+  /** The whole request; the largest body takes milliseconds on any network that could pay. */
+  requestTimeoutMs: 15_000,
+  /** Longer than a load balancer's usual 60 s would be, shorter would make it reuse closed connections. */
+  keepAliveTimeoutMs: 65_000,
+  /** Refused by the kernel beyond it; each idle connection costs some KiB. */
+  connections: 20_000,
+  /** One call to Redis: an answer within 2 s is promised, so the engine gets less. */
+  redisCommandMs: 1_200,
+  redisConnectMs: 1_500,
+  /** One statement of the API; the worker's batches have their own. */
+  postgresStatementMs: 1_500,
+  postgresBatchStatementMs: 30_000,
+  postgresConnectMs: 1_500,
+  /** Attestation lives so long and is tolerated so much longer (CONTRACT §5). Also stands in lua/reserve.lua. */
+  attestationLifeSeconds: 30,
+  /** 20 checkouts in any second for one device (CONTRACT §5). */
+  deviceQuota: 20,
+  deviceWindowMs: 1_000,
+  /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
+  persistBatchEntries: 500,
+  /** Reservations ended, or people promoted, by one script call: about 2 ms of Redis. */
+  sweepBatch: 100,
+  promoteBatch: 100,
+  /** How often deadlines are looked at; with the batch time this bounds how late an expiry is. */
+  sweepEveryMs: 250,
+  /** How often campaigns are started, finished and put into Redis by their schedule. */
+  scheduleEveryMs: 1_000,
+  /** A campaign is put into Redis again, should it be missing, this long before it opens. */
+  preheatMs: 10 * 60_000,
+  /** Users in one call of lua/positions.lua: about 1 ms of Redis. */
+  positionsBatch: 1_000,
+  /** CONTRACT: a position frame at most once a second. */
+  positionEveryMs: 1_000,
+  socketPayloadBytes: 4 * 1024,
+  /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
+  socketFramesPer10s: 30,
+  /** Bytes a slow reader may leave in our memory before its position frames are left out. */
+  socketBufferedBytes: 64 * 1024,
+  socketSubscribeMs: 5_000,
+  socketPingMs: 25_000,
+  socketsPerProcess: 20_000,
+  /** How long a durable answer waits for Postgres before 503; the promise stands, the retry gets it. */
+  durableWaitMs: 1_500,
+  /** How long an operator's answer waits for his change to be in Postgres; it is in the journal already. */
+  operatorCommitWaitMs: 1_500,
+  /** Between losing readiness and closing: a load balancer must have noticed. */
+  drainMs: 500,
+  /** A stop that takes longer is cut off. */
+  stopMs: 12_000,
+} as const;

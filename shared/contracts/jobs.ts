@@ -1,0 +1,13 @@
+/** Every BullMQ queue and what its jobs carry. The worker's table of processors must name each (worker/processors.ts). */
+export type Jobs = {
+  /** Write the journal up to `to`. The job's id is the range, so making it again is the same job. */
+  persist: { from: string; to: string };
+  /** End reservations whose deadline has passed, in every campaign. */
+  expire: Record<string, never>;
+  /** Hand free units of one campaign to those who wait. */
+  promote: { productId: string };
+  /** Start, finish and preheat campaigns by their times. */
+  schedule: Record<string, never>;
+};
+export type QueueName = keyof Jobs;
+export const QUEUE_NAMES = ['persist', 'expire', 'promote', 'schedule'] as const satisfies readonly QueueName[];

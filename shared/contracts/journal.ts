@@ -1,0 +1,49 @@
+import type { CampaignStatus } from '../domain/campaign.js';
+
+/**
+ * Entries of the journal as the scripts write them (lua/*.lua, `JOURNALS`). `at` and `due` are milliseconds of Redis's
+ * clock; `no` is the campaign's number. `journalId` orders everything that ever happened.
+ */
+export type JournalEntry = { journalId: string; no: number; atMs: number } & (
+  | {
+      kind: 'reserved';
+      reservation: string;
+      user: string;
+      order: string;
+      qty: number;
+      slot: number;
+      /** 0 = nothing to pay */
+      dueMs: number;
+      /** 0 = not from the line */
+      lineNo: number;
+      state: 'reserved' | 'redeemed';
+      key: string;
+      answer: string;
+      device: string;
+      trace: string;
+    }
+  | {
+      kind: 'queued';
+      reservation: string;
+      user: string;
+      order: string;
+      qty: number;
+      lineNo: number;
+      key: string;
+      answer: string;
+      device: string;
+      trace: string;
+    }
+  | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
+  | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
+  | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
+  | { kind: 'left'; user: string; lineNo: number; trace: string }
+  | { kind: 'status'; action: string; before: CampaignStatus; status: CampaignStatus; actor: string; request: string }
+  | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }
+);
+
+export type JournalKind = JournalEntry['kind'];
+export type EntryOf<Kind extends JournalKind> = Extract<JournalEntry, { kind: Kind }>;
+
+/** An entry as it lies in the stream, decoded or not: what cannot be decoded must still be accounted for. */
+export type RawEntry = { journalId: string; fields: Record<string, string> };

@@ -1,0 +1,32 @@
+import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from '../domain/polling.js';
+import type { Standing } from '../domain/reservation.js';
+import { timeOrNull } from '../domain/time.js';
+
+export type StandingFacts = {
+  status: Standing;
+  position: number;
+  queueSize: number;
+  reservationId: string;
+  orderId: string;
+  dueMs: number;
+};
+
+/** The fields of queue-status and of the `welcome` frame. @param holder whether the asker has proved to be this shopper */
+export function standingData(facts: StandingFacts, holder: boolean): Record<string, unknown> {
+  const waiting = facts.status === 'queued';
+  const unpaid = facts.status === 'promoted' || facts.status === 'completed';
+  return {
+    status: facts.status,
+    position: waiting ? facts.position : null,
+    queue_size: facts.queueSize,
+    estimated_wait_seconds: null,
+    poll_after_seconds: waiting ? pollAfterSeconds(facts.position) : unpaid ? POLL_MIN_SECONDS : POLL_MAX_SECONDS,
+    ...(holder
+      ? {
+          reservation_id: facts.reservationId || null,
+          order_id: facts.orderId || null,
+          pay_before: timeOrNull(facts.dueMs),
+        }
+      : {}),
+  };
+}

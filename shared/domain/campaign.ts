@@ -1,0 +1,60 @@
+import type { CampaignId, CampaignNo, ProductId } from './ids.js';
+
+export const CAMPAIGN_TYPES = ['shared', 'unique', 'pool'] as const;
+export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'open', 'paused', 'closed'] as const;
+export type CampaignType = (typeof CAMPAIGN_TYPES)[number];
+export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
+
+export type Discount =
+  | { kind: 'percent'; percent: number }
+  | { kind: 'amount'; amount: number; currency: string }
+  | { kind: 'free_shipping' };
+
+export type WaitingRoomTerms = { enabled: boolean; maxSize: number; presenceSeconds: number | null };
+
+/** What is sold and how. Terms belong to Postgres: they are changed there first and then carried to Redis. */
+export type CampaignTerms = {
+  name: string;
+  startsAt: Date;
+  /** null = open end */
+  endsAt: Date | null;
+  timeZone: string;
+  discount: Discount | null;
+  /** 0 = nothing to pay, redeemed at once */
+  holdSeconds: number;
+  /** Redemptions, of any quantity, that one user may hold or have used. */
+  perUserLimit: number;
+  /** Units of one redemption. */
+  maxQty: number;
+  waitingRoom: WaitingRoomTerms;
+  confirmation: 'fast' | 'durable';
+  latePayment: 'refuse' | 'reacquire';
+  refundPolicy: 'return' | 'burn';
+  requireAttestation: boolean;
+};
+
+/** A campaign as Postgres has it. Status and total are decided in Redis and follow here through the journal. */
+export type Campaign = CampaignTerms & {
+  id: CampaignId;
+  no: CampaignNo;
+  productId: ProductId;
+  type: CampaignType;
+  code: string | null;
+  /** null = unlimited */
+  totalLimit: number | null;
+  status: CampaignStatus;
+  termsVersion: number;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** One consistent reading of a campaign's counters; `free` and `total` are null when the stock is unlimited. */
+export type Stock = {
+  status: CampaignStatus;
+  total: number | null;
+  free: number | null;
+  held: number;
+  redeemed: number;
+  burned: number;
+  waiting: number;
+};

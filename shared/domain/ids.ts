@@ -1,0 +1,33 @@
+import { uuidv7 } from 'uuidv7';
+import type { Branded } from './brand.js';
+
+/** What a caller names: product, user, device, order. 1–128 characters without "|", which separates packed records. */
+export const EXTERNAL_ID_PATTERN = /^[A-Za-z0-9._:@-]{1,128}$/;
+
+export type ProductId = Branded<string, 'ProductId'>;
+export type UserId = Branded<string, 'UserId'>;
+export type DeviceId = Branded<string, 'DeviceId'>;
+export type OrderId = Branded<string, 'OrderId'>;
+export type CampaignId = Branded<string, 'CampaignId'>;
+/** Small number of a campaign, given by Postgres; it stands in every reservation id. */
+export type CampaignNo = Branded<number, 'CampaignNo'>;
+export type ReservationId = Branded<string, 'ReservationId'>;
+export type IdempotencyKey = Branded<string, 'IdempotencyKey'>;
+
+/**
+ * The first 28 characters of a new reservation id: a UUIDv7 without its last 32 bits, which the deciding script fills
+ * with the campaign's number. So an id says which campaign it belongs to, and no index from one to the other is needed.
+ * 42 random bits within a millisecond remain (docs/decisions/0003-reservation-ids.md).
+ */
+export function newReservationPrefix(): string {
+  return uuidv7().slice(0, 28);
+}
+
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** Reads a reservation id as a caller sent it; null when it cannot be one of ours. */
+export function parseReservationId(text: string): { id: ReservationId; campaignNo: CampaignNo } | null {
+  const id = text.toLowerCase();
+  if (!UUID_PATTERN.test(id)) return null;
+  return { id: id as ReservationId, campaignNo: Number.parseInt(id.slice(28), 16) as CampaignNo };
+}

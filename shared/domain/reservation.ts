@@ -1,0 +1,17 @@
+/** States of a redemption row. Only `reserved` has a way out to more than one of the others. */
+export const REDEMPTION_STATUSES = ['reserved', 'redeemed', 'released', 'expired', 'refunded', 'voided'] as const;
+export type RedemptionStatus = (typeof REDEMPTION_STATUSES)[number];
+
+/** What a shopper is told about himself (CONTRACT: queue-status). */
+export const STANDINGS = [
+  'not_queued',
+  'queued',
+  'promoted',
+  'completed',
+  'redeemed',
+  'released',
+  'expired',
+  'left',
+  'closed',
+] as const;
+export type Standing = (typeof STANDINGS)[number];

@@ -1,0 +1,16 @@
+/** An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503. */
+export class EngineUnavailable extends Error {
+  override readonly name = 'EngineUnavailable';
+  constructor(
+    readonly engine: 'redis' | 'postgres',
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Two of our own parts disagree on what they send each other. Never expected, never retried. */
+export class ContractError extends Error {
+  override readonly name = 'ContractError';
+}

@@ -1,0 +1,68 @@
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+const PREFIX = 'doorbuster_';
+
+/** Counters and gauges of one process. Each posts its own; /metrics of any API shows the sum of all. */
+export class Metrics {
+  readonly registry = new Registry();
+
+  readonly checkouts = this.#counter('checkouts_total', 'Checkouts by outcome', ['outcome']);
+  readonly payments = this.#counter('payment_calls_total', 'Confirm, release and refund calls by outcome', ['call', 'outcome']);
+  readonly httpSeconds = new Histogram({
+    name: `${PREFIX}http_request_seconds`,
+    help: 'Time from the request to the end of its answer',
+    labelNames: ['route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
+    registers: [this.registry],
+  });
+  readonly sockets = this.#gauge('sockets', 'WebSocket connections of this process');
+  readonly socketFrames = this.#counter('socket_frames_total', 'Frames sent to sockets by type', ['type']);
+  readonly engineErrors = this.#counter('engine_errors_total', 'Calls to an engine that failed', ['engine']);
+  readonly persistedEntries = this.#counter('persisted_entries_total', 'Journal entries committed to Postgres');
+  readonly persistSeconds = new Histogram({
+    name: `${PREFIX}persist_batch_seconds`,
+    help: 'Time of one batch from reading the journal to the commit',
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+    registers: [this.registry],
+  });
+  readonly voided = this.#counter('voided_total', 'Reservations that Postgres refused, by constraint', ['constraint']);
+  readonly rejected = this.#counter('journal_rejects_total', 'Journal entries that no table takes; each needs a person');
+  readonly expired = this.#counter('expired_total', 'Reservations ended by the sweep');
+  readonly promoted = this.#counter('promoted_total', 'People promoted by the worker (releases promote by themselves)');
+  readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', ['queue']);
+
+  constructor(defaults = true) {
+    if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });
+  }
+
+  /** This process's and the others' metrics, summed, in Prometheus's text form. */
+  async textWith(others: object[][]): Promise<string> {
+    const own = await this.registry.getMetricsAsJSON();
+    return AggregatorRegistry.aggregate([own, ...others] as object[]).metrics();
+  }
+
+  /** What this process posts for the others. */
+  async snapshot(): Promise<object[]> {
+    return this.registry.getMetricsAsJSON();
+  }
+
+  /** A gauge whose value is read when somebody looks. */
+  observe(name: string, help: string, read: () => Promise<number> | number): void {
+    new Gauge({
+      name: `${PREFIX}${name}`,
+      help,
+      registers: [this.registry],
+      async collect() {
+        this.set(await read());
+      },
+    });
+  }
+
+  #counter<const Label extends string>(name: string, help: string, labelNames: readonly Label[] = []): Counter<Label> {
+    return new Counter({ name: PREFIX + name, help, labelNames: [...labelNames], registers: [this.registry] });
+  }
+
+  #gauge(name: string, help: string): Gauge {
+    return new Gauge({ name: PREFIX + name, help, registers: [this.registry] });
+  }
+}

@@ -1,0 +1,174 @@
+import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import type { CampaignStatus } from '../domain/campaign.js';
+import type { RedemptionStatus } from '../domain/reservation.js';
+
+/** What a batch makes of one reservation that Postgres does not have yet: its row as it is at the end of the batch. */
+export type NewRedemption = Omit<EntryOf<'reserved'>, 'kind' | 'journalId' | 'state' | 'trace' | 'answer' | 'key'> & {
+  key: string;
+  answer: string;
+  trace: string;
+} & RedemptionChange;
+
+/** What a batch makes of a reservation that Postgres has: null = as it was. */
+export type RedemptionChange = {
+  reservation: string;
+  status: RedemptionStatus | null;
+  slot: number | null;
+  burned: boolean | null;
+  reacquired: boolean | null;
+  redeemedMs: number | null;
+  releasedMs: number | null;
+  refundedMs: number | null;
+  reason: string | null;
+  payment: string | null;
+};
+
+export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketChange;
+export type TicketChange = { no: number; lineNo: number; status: 'waiting' | 'promoted' | 'left'; endedMs: number | null };
+
+export type AuditRow = {
+  atMs: number;
+  actor: string;
+  action: string;
+  no: number;
+  before: Record<string, unknown>;
+  after: Record<string, unknown>;
+  request: string;
+};
+
+/** The net effect of a batch of journal entries, one set of rows for each table. */
+export type FoldedBatch = {
+  newRedemptions: NewRedemption[];
+  redemptionChanges: RedemptionChange[];
+  newTickets: NewTicket[];
+  ticketChanges: TicketChange[];
+  /** Campaign number → status at the end of the batch. */
+  statuses: Map<number, CampaignStatus>;
+  /** Campaign number → total at the end of the batch, and at its beginning. */
+  totals: Map<number, { before: number; after: number }>;
+  audit: AuditRow[];
+};
+
+/**
+ * Folds entries, oldest first, into the rows they leave behind, so that a reservation that was made, paid and refunded
+ * within a batch is one insert. Pure: the same entries give the same rows.
+ */
+export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
+  const newRedemptions = new Map<string, NewRedemption>();
+  const redemptionChanges = new Map<string, RedemptionChange>();
+  const newTickets = new Map<string, NewTicket>();
+  const ticketChanges = new Map<string, TicketChange>();
+  const statuses = new Map<number, CampaignStatus>();
+  const totals = new Map<number, { before: number; after: number }>();
+  const audit: AuditRow[] = [];
+
+  const changeOf = (reservation: string): RedemptionChange => {
+    const existing = newRedemptions.get(reservation) ?? redemptionChanges.get(reservation);
+    if (existing) return existing;
+    const change = unchanged(reservation);
+    redemptionChanges.set(reservation, change);
+    return change;
+  };
+  const ticketOf = (no: number, lineNo: number): TicketChange => {
+    const id = `${no}/${lineNo}`;
+    const existing = newTickets.get(id) ?? ticketChanges.get(id);
+    if (existing) return existing;
+    const change: TicketChange = { no, lineNo, status: 'waiting', endedMs: null };
+    ticketChanges.set(id, change);
+    return change;
+  };
+
+  for (const entry of entries) {
+    switch (entry.kind) {
+      case 'reserved':
+        newRedemptions.set(entry.reservation, {
+          ...entry,
+          ...unchanged(entry.reservation),
+          slot: entry.slot,
+          status: entry.state,
+          redeemedMs: entry.state === 'redeemed' ? entry.atMs : null,
+        });
+        if (entry.lineNo > 0) {
+          Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'promoted', endedMs: entry.atMs });
+        }
+        break;
+      case 'queued':
+        newTickets.set(`${entry.no}/${entry.lineNo}`, { ...entry, status: 'waiting', endedMs: null });
+        break;
+      case 'left':
+        Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'left', endedMs: entry.atMs });
+        break;
+      case 'redeemed':
+        Object.assign(changeOf(entry.reservation), {
+          status: 'redeemed',
+          slot: entry.slot,
+          reacquired: entry.reacquired || null,
+          redeemedMs: entry.atMs,
+          payment: entry.payment || null,
+        });
+        break;
+      case 'released':
+      case 'expired':
+      case 'voided':
+        Object.assign(changeOf(entry.reservation), {
+          status: entry.kind,
+          releasedMs: entry.atMs,
+          reason: entry.reason || null,
+        });
+        break;
+      case 'refunded':
+        Object.assign(changeOf(entry.reservation), { status: 'refunded', burned: entry.burned, refundedMs: entry.atMs });
+        break;
+      case 'status':
+        statuses.set(entry.no, entry.status);
+        audit.push({
+          atMs: entry.atMs,
+          actor: entry.actor,
+          action: `campaign.${entry.action}`,
+          no: entry.no,
+          before: { status: entry.before },
+          after: { status: entry.status },
+          request: entry.request,
+        });
+        break;
+      case 'restocked':
+        totals.set(entry.no, { before: totals.get(entry.no)?.before ?? entry.before, after: entry.total });
+        audit.push({
+          atMs: entry.atMs,
+          actor: entry.actor,
+          action: 'campaign.restock',
+          no: entry.no,
+          before: { total_limit: entry.before },
+          after: { total_limit: entry.total },
+          request: entry.request,
+        });
+        break;
+      default:
+        entry satisfies never;
+    }
+  }
+  return {
+    newRedemptions: [...newRedemptions.values()],
+    redemptionChanges: [...redemptionChanges.values()],
+    newTickets: [...newTickets.values()],
+    ticketChanges: [...ticketChanges.values()],
+    statuses,
+    totals,
+    audit,
+  };
+}
+
+function unchanged(reservation: string): RedemptionChange {
+  return {
+    reservation,
+    status: null,
+    slot: null,
+    burned: null,
+    reacquired: null,
+    redeemedMs: null,
+    releasedMs: null,
+    refundedMs: null,
+    reason: null,
+    payment: null,
+  };
+}

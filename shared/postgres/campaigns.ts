@@ -1,0 +1,173 @@
+import { uuidv7 } from 'uuidv7';
+import type { Campaign, CampaignStatus, CampaignTerms, CampaignType, Discount } from '../domain/campaign.js';
+import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
+import type { Database, Queryable } from './pool.js';
+
+/** Terms that are stored for coupons and risk rules and have no effect on a flash sale. */
+export type CampaignRules = Record<string, unknown>;
+
+export type NewCampaign = CampaignTerms & {
+  productId: ProductId;
+  type: CampaignType;
+  code: string | null;
+  totalLimit: number | null;
+  status: CampaignStatus;
+  rules: CampaignRules;
+};
+
+export type StoredCampaign = Campaign & { rules: CampaignRules };
+
+type Row = {
+  campaign_id: string;
+  no: number;
+  product_id: string;
+  name: string;
+  type: CampaignType;
+  code: string | null;
+  total_limit: number | null;
+  per_user_limit: number;
+  max_qty: number;
+  starts_at: Date;
+  ends_at: Date | null;
+  time_zone: string;
+  discount: Discount | null;
+  hold_seconds: number;
+  waiting_room: { enabled: boolean; max_size: number; presence_seconds: number | null };
+  confirmation: 'fast' | 'durable';
+  late_payment: 'refuse' | 'reacquire';
+  refund_policy: 'return' | 'burn';
+  require_attestation: boolean;
+  rules: CampaignRules;
+  status: CampaignStatus;
+  terms_version: number;
+  created_at: Date;
+  updated_at: Date;
+};
+
+/** Table `campaigns`: terms are changed here; status and total follow the journal (shared/postgres/journal-batch.ts). */
+export class CampaignsTable {
+  constructor(readonly database: Database) {}
+
+  /** @returns null when the product has a campaign already */
+  async insert(campaign: NewCampaign, client: Queryable = this.database): Promise<StoredCampaign | null> {
+    const { rows } = await client.query<Row>(
+      `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules,
+         name, starts_at, ends_at, time_zone, discount, hold_seconds, per_user_limit, max_qty, waiting_room,
+         confirmation, late_payment, refund_policy, require_attestation)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+       on conflict (product_id) do nothing returning *`,
+      [
+        uuidv7(),
+        campaign.productId,
+        campaign.type,
+        campaign.code,
+        campaign.totalLimit,
+        campaign.status,
+        JSON.stringify(campaign.rules),
+        ...termValues(campaign),
+      ],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Newest first. */
+  async list(limit: number, beforeNo: number | null): Promise<StoredCampaign[]> {
+    const { rows } = await this.database.query<Row>(
+      'select * from campaigns where $2::int is null or no < $2 order by no desc limit $1',
+      [limit, beforeNo],
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Finds by campaign id or by product id, since both are at hand for an operator. */
+  async find(idOrProduct: string): Promise<StoredCampaign | null> {
+    const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(idOrProduct);
+    const { rows } = await this.database.query<Row>(
+      `select * from campaigns where product_id = $1::text ${isUuid ? 'or campaign_id::text = lower($1::text)' : ''} limit 1`,
+      [idOrProduct],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  async findByNo(no: number): Promise<StoredCampaign | null> {
+    const { rows } = await this.database.query<Row>('select * from campaigns where no = $1', [no]);
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Those that Redis must know now: every one that is not closed, and closed ones with reservations still held. */
+  async live(): Promise<StoredCampaign[]> {
+    const { rows } = await this.database.query<Row>("select * from campaigns where status <> 'closed' order by no");
+    return rows.map(fromRow);
+  }
+
+  /**
+   * Changes terms, if nobody else has since they were read.
+   * @returns null when they were changed meanwhile
+   */
+  async amend(current: StoredCampaign, terms: CampaignTerms, rules: CampaignRules, client: Queryable): Promise<StoredCampaign | null> {
+    const { rows } = await client.query<Row>(
+      `update campaigns set terms_version = terms_version + 1, updated_at = now(), rules = $3,
+         name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,
+         max_qty = $11, waiting_room = $12, confirmation = $13, late_payment = $14, refund_policy = $15,
+         require_attestation = $16
+       where campaign_id = $1 and terms_version = $2 returning *`,
+      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms)],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+}
+
+function termValues(terms: CampaignTerms): unknown[] {
+  return [
+    terms.name,
+    terms.startsAt,
+    terms.endsAt,
+    terms.timeZone,
+    terms.discount === null ? null : JSON.stringify(terms.discount),
+    terms.holdSeconds,
+    terms.perUserLimit,
+    terms.maxQty,
+    JSON.stringify({
+      enabled: terms.waitingRoom.enabled,
+      max_size: terms.waitingRoom.maxSize,
+      presence_seconds: terms.waitingRoom.presenceSeconds,
+    }),
+    terms.confirmation,
+    terms.latePayment,
+    terms.refundPolicy,
+    terms.requireAttestation,
+  ];
+}
+
+function fromRow(row: Row): StoredCampaign {
+  return {
+    id: row.campaign_id as CampaignId,
+    no: row.no as CampaignNo,
+    productId: row.product_id as ProductId,
+    name: row.name,
+    type: row.type,
+    code: row.code,
+    totalLimit: row.total_limit,
+    perUserLimit: row.per_user_limit,
+    maxQty: row.max_qty,
+    startsAt: row.starts_at,
+    endsAt: row.ends_at,
+    timeZone: row.time_zone,
+    discount: row.discount,
+    holdSeconds: row.hold_seconds,
+    waitingRoom: {
+      enabled: row.waiting_room.enabled,
+      maxSize: row.waiting_room.max_size,
+      presenceSeconds: row.waiting_room.presence_seconds,
+    },
+    confirmation: row.confirmation,
+    latePayment: row.late_payment,
+    refundPolicy: row.refund_policy,
+    requireAttestation: row.require_attestation,
+    rules: row.rules,
+    status: row.status,
+    termsVersion: row.terms_version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,201 @@
+import type { FoldedBatch, NewRedemption, NewTicket, RedemptionChange, TicketChange } from './batch-fold.js';
+import type { Queryable } from './pool.js';
+
+/** A change for a reservation that Postgres has never seen: the entry that made it is missing. */
+export class UnknownReservations extends Error {
+  override readonly name = 'UnknownReservations';
+  constructor(readonly reservations: readonly string[]) {
+    super(`no row for ${reservations.slice(0, 5).join(', ')}${reservations.length > 5 ? ' …' : ''}`);
+  }
+}
+
+/**
+ * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
+ * that a unit which went from one to another within the batch never counts twice against the cap.
+ * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
+ * @throws UnknownReservations when a change meets no row
+ */
+export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<void> {
+  const raised = [...batch.totals].filter(([, total]) => total.after >= total.before);
+  const lowered = [...batch.totals].filter(([, total]) => total.after < total.before);
+  await setTotals(client, raised);
+  await changeRedemptions(client, batch.redemptionChanges);
+  await insertRedemptions(client, batch.newRedemptions);
+  await changeTickets(client, batch.ticketChanges);
+  await insertTickets(client, batch.newTickets);
+  await setTotals(client, lowered);
+  await setStatuses(client, [...batch.statuses]);
+  await insertAudit(client, batch.audit);
+}
+
+async function insertRedemptions(client: Queryable, rows: readonly NewRedemption[]): Promise<void> {
+  if (rows.length === 0) return;
+  const column = <Key extends keyof NewRedemption>(key: Key) => rows.map((row) => row[key]);
+  await client.query(
+    `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, burned, reacquired, line_no,
+       reserved_at, pay_before, redeemed_at, released_at, refunded_at, reason, payment_ref, device_fp,
+       idempotency_key, idempotency_answer, trace)
+     select n.id, c.campaign_id, n.user_id, n.order_id, n.qty, n.slot, n.status, coalesce(n.burned, false),
+       coalesce(n.reacquired, false), nullif(n.line_no, 0), ms(n.at), ms(nullif(n.due, 0)), ms(n.redeemed), ms(n.released),
+       ms(n.refunded), n.reason, n.payment, nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, '')
+     from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::int[], $6::int[], $7::text[], $8::boolean[], $9::boolean[],
+       $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[],
+       $18::text[], $19::text[], $20::text[], $21::text[])
+       as n(id, no, user_id, order_id, qty, slot, status, burned, reacquired, line_no, at, due, redeemed, released, refunded,
+            reason, payment, device, key, answer, trace)
+     left join campaigns c on c.no = n.no
+     on conflict (redemption_id) do nothing`,
+    [
+      column('reservation'),
+      column('no'),
+      column('user'),
+      column('order'),
+      column('qty'),
+      column('slot'),
+      column('status'),
+      column('burned'),
+      column('reacquired'),
+      column('lineNo'),
+      column('atMs'),
+      column('dueMs'),
+      column('redeemedMs'),
+      column('releasedMs'),
+      column('refundedMs'),
+      column('reason'),
+      column('payment'),
+      column('device'),
+      column('key'),
+      column('answer'),
+      column('trace'),
+    ],
+  );
+}
+
+/** A voided row stays voided: what Postgres refused does not come back because a later entry speaks of it. */
+async function changeRedemptions(client: Queryable, changes: readonly RedemptionChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const column = <Key extends keyof RedemptionChange>(key: Key) => changes.map((change) => change[key]);
+  const { rows } = await client.query<{ id: string }>(
+    `with change as (
+       select * from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
+         $8::bigint[], $9::text[], $10::text[])
+         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment)
+     ), changed as (
+       update redemptions r set
+         status = coalesce(c.status, r.status), slot = coalesce(c.slot, r.slot), burned = coalesce(c.burned, r.burned),
+         reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemed), r.redeemed_at),
+         released_at = coalesce(ms(c.released), r.released_at), refunded_at = coalesce(ms(c.refunded), r.refunded_at),
+         reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref)
+       from change c where r.redemption_id = c.id and r.status <> 'voided'
+       returning r.redemption_id
+     )
+     select c.id from change c
+     where not exists (select 1 from redemptions r where r.redemption_id = c.id)`,
+    [
+      column('reservation'),
+      column('status'),
+      column('slot'),
+      column('burned'),
+      column('reacquired'),
+      column('redeemedMs'),
+      column('releasedMs'),
+      column('refundedMs'),
+      column('reason'),
+      column('payment'),
+    ],
+  );
+  if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+}
+
+async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): Promise<void> {
+  if (tickets.length === 0) return;
+  const column = <Key extends keyof NewTicket>(key: Key) => tickets.map((ticket) => ticket[key]);
+  await client.query(
+    `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
+       device_fp, idempotency_key, idempotency_answer, trace)
+     select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
+       nullif(n.device, ''), n.key, n.answer, nullif(n.trace, '')
+     from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
+       $10::text[], $11::text[], $12::text[], $13::text[])
+       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace)
+     left join campaigns c on c.no = n.no
+     on conflict (campaign_id, line_no) do nothing`,
+    [
+      column('no'),
+      column('lineNo'),
+      column('user'),
+      column('qty'),
+      column('status'),
+      column('reservation'),
+      column('order'),
+      column('atMs'),
+      column('endedMs'),
+      column('device'),
+      column('key'),
+      column('answer'),
+      column('trace'),
+    ],
+  );
+}
+
+async function changeTickets(client: Queryable, changes: readonly TicketChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = n.status, ended_at = ms(n.ended)
+     from unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[]) as n(no, line_no, status, ended)
+     join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.line_no = n.line_no`,
+    [
+      changes.map(({ no }) => no),
+      changes.map(({ lineNo }) => lineNo),
+      changes.map(({ status }) => status),
+      changes.map(({ endedMs }) => endedMs),
+    ],
+  );
+}
+
+async function setTotals(client: Queryable, totals: readonly [number, { after: number }][]): Promise<void> {
+  if (totals.length === 0) return;
+  await client.query(
+    `update campaigns c set total_limit = n.total, updated_at = now()
+     from unnest($1::int[], $2::int[]) as n(no, total) where c.no = n.no`,
+    [totals.map(([no]) => no), totals.map(([, { after }]) => after)],
+  );
+}
+
+/** Closing a campaign ends its line: the script dropped it, so the tickets end here in one statement. */
+async function setStatuses(client: Queryable, statuses: readonly [number, string][]): Promise<void> {
+  if (statuses.length === 0) return;
+  await client.query(
+    `update campaigns c set status = n.status, updated_at = now()
+     from unnest($1::int[], $2::text[]) as n(no, status) where c.no = n.no`,
+    [statuses.map(([no]) => no), statuses.map(([, status]) => status)],
+  );
+  const closed = statuses.filter(([, status]) => status === 'closed').map(([no]) => no);
+  if (closed.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = 'closed', ended_at = now()
+     from campaigns c where c.no = any($1::int[]) and t.campaign_id = c.campaign_id and t.status = 'waiting'`,
+    [closed],
+  );
+}
+
+async function insertAudit(client: Queryable, rows: FoldedBatch['audit']): Promise<void> {
+  if (rows.length === 0) return;
+  await client.query(
+    `insert into audit_log (at, actor, action, campaign_id, before, after, request_id)
+     select ms(n.at), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, '')
+     from unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::jsonb[], $6::jsonb[], $7::text[])
+       with ordinality as n(at, actor, action, no, before, after, request, position)
+     join campaigns c on c.no = n.no order by n.position`,
+    [
+      rows.map(({ atMs }) => atMs),
+      rows.map(({ actor }) => actor),
+      rows.map(({ action }) => action),
+      rows.map(({ no }) => no),
+      rows.map(({ before }) => JSON.stringify(before)),
+      rows.map(({ after }) => JSON.stringify(after)),
+      rows.map(({ request }) => request),
+    ],
+  );
+}

@@ -1,0 +1,117 @@
+import pg from 'pg';
+import { EngineUnavailable } from '../errors/faults.js';
+
+export type PoolOptions = {
+  url: string;
+  /** Shown in pg_stat_activity. */
+  name: string;
+  connections: number;
+  statementMs: number;
+  connectMs: number;
+  onError: (error: Error) => void;
+};
+
+/** What runs a statement: the pool, or the connection of a transaction. */
+export type Queryable = {
+  query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>>;
+};
+
+/**
+ * Postgres as the processes use it: a bounded pool in which every statement has a deadline on both sides. A connection
+ * that failed in any way is closed, not returned, so one that hangs cannot be met twice.
+ */
+export class Database {
+  readonly #pool: pg.Pool;
+
+  constructor(options: PoolOptions) {
+    this.#pool = new pg.Pool({
+      connectionString: options.url,
+      application_name: options.name,
+      max: options.connections,
+      connectionTimeoutMillis: options.connectMs,
+      statement_timeout: options.statementMs,
+      query_timeout: options.statementMs + 200,
+      idle_in_transaction_session_timeout: options.statementMs + 5_000,
+      idleTimeoutMillis: 30_000,
+      keepAlive: true,
+    });
+    // An idle connection that Postgres closes; the next query makes a new one.
+    this.#pool.on('error', options.onError);
+  }
+
+  /** @throws EngineUnavailable when Postgres is away or too slow; pg.DatabaseError when it refuses the statement */
+  async query<Row extends pg.QueryResultRow>(sql: string, values: unknown[] = []): Promise<pg.QueryResult<Row>> {
+    try {
+      return await this.#pool.query<Row>(sql, values);
+    } catch (error) {
+      throw asFault(error);
+    }
+  }
+
+  /** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
+  async transaction<Value>(work: (client: Queryable) => Promise<Value>): Promise<Value> {
+    let client: pg.PoolClient;
+    try {
+      client = await this.#pool.connect();
+    } catch (error) {
+      throw asFault(error);
+    }
+    try {
+      await client.query('begin');
+      const value = await work(client);
+      await client.query('commit');
+      client.release();
+      return value;
+    } catch (error) {
+      // Closing the connection rolls back, also when the network no longer carries a `rollback`.
+      client.release(true);
+      throw asFault(error);
+    }
+  }
+
+  /** A connection of its own for what is read row by row; `use` must finish with it before it returns. */
+  async withClient<Value>(use: (client: pg.PoolClient) => Promise<Value>): Promise<Value> {
+    const client = await this.#pool.connect().catch((error: unknown) => {
+      throw asFault(error);
+    });
+    try {
+      const value = await use(client);
+      client.release();
+      return value;
+    } catch (error) {
+      client.release(true);
+      throw asFault(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** SQLSTATE classes that say "not now" although Postgres itself answered: resources, shutdown, system, rollback. */
+const NOT_NOW = /^(08|53|57|58|40|55P03|25006|XX)/;
+
+function asFault(error: unknown): unknown {
+  if (error instanceof EngineUnavailable) return error;
+  if (error instanceof pg.DatabaseError && error.code && !NOT_NOW.test(error.code)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof pg.DatabaseError || isConnectionTrouble(error)) {
+    return new EngineUnavailable('postgres', message, { cause: error });
+  }
+  return error;
+}
+
+function isConnectionTrouble(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  return (
+    /^(E[A-Z]+)$/.test(code) ||
+    /timeout|terminated|Connection ended|not queryable|connection error|Client has encountered/i.test(error.message)
+  );
+}
+
+/** Postgres refused the rows themselves: a constraint (class 23) or a value that no column takes (class 22). */
+export function isRefusal(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');
+}

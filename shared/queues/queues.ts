@@ -1,0 +1,89 @@
+import { type Job, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { type Jobs, QUEUE_NAMES, type QueueName } from '../contracts/jobs.js';
+import { BULLMQ_PREFIX } from '../redis/keys.js';
+
+/**
+ * A job is due until it is done: attempts never run out, and the pause between them stays short, since the outage of an
+ * engine ends at an unknown time and service should be back within seconds.
+ */
+const UNTIL_DONE: JobsOptions = {
+  attempts: Number.MAX_SAFE_INTEGER,
+  backoff: { type: 'untilDone' },
+  removeOnComplete: true,
+  removeOnFail: { count: 1_000 },
+};
+const RETRY_MAX_MS = 1_000;
+
+/** Doubling from 50 ms to one second. */
+export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
+
+/** Adds jobs, typed by queue. */
+export class JobQueues {
+  readonly #queues: { [Name in QueueName]: Queue };
+
+  constructor(connection: Redis, onError: (queue: QueueName, error: Error) => void) {
+    const make = (name: QueueName): Queue => {
+      const queue = new Queue(name, {
+        connection,
+        prefix: BULLMQ_PREFIX,
+        defaultJobOptions: UNTIL_DONE,
+        streams: { events: { maxLen: 1_000 } },
+      });
+      queue.on('error', (error) => onError(name, error));
+      return queue;
+    };
+    this.#queues = Object.fromEntries(QUEUE_NAMES.map((name) => [name, make(name)])) as { [Name in QueueName]: Queue };
+  }
+
+  /** @param id two jobs of a queue with one id are one job, for as long as the first is not done */
+  async add<Name extends QueueName>(name: Name, id: string, data: Jobs[Name]): Promise<void> {
+    await this.#queues[name].add(name, data, { jobId: id });
+  }
+
+  /** Runs a queue's one job at an interval, whichever worker is there. Saying it again changes nothing. */
+  async every<Name extends QueueName>(name: Name, everyMs: number, data: Jobs[Name]): Promise<void> {
+    await this.#queues[name].upsertJobScheduler(
+      name,
+      { every: everyMs },
+      { name, data, opts: { removeOnComplete: true, removeOnFail: true } },
+    );
+  }
+
+  async counts(name: QueueName): Promise<{ waiting: number; active: number; delayed: number; failed: number }> {
+    const counts = await this.#queues[name].getJobCounts('waiting', 'active', 'delayed', 'failed');
+    return { waiting: counts.waiting ?? 0, active: counts.active ?? 0, delayed: counts.delayed ?? 0, failed: counts.failed ?? 0 };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].close()));
+  }
+}
+
+export type Processor<Name extends QueueName> = (data: Jobs[Name]) => Promise<void>;
+
+/**
+ * Starts taking jobs of one queue. A worker that dies keeps its job for `lockDuration` at most; then another has it.
+ */
+export function startJobWorker<Name extends QueueName>(
+  name: Name,
+  processor: Processor<Name>,
+  connection: Redis,
+  options: Pick<WorkerOptions, 'concurrency'>,
+  on: { failed: (queue: QueueName, error: Error) => void; error: (queue: QueueName, error: Error) => void },
+): Worker {
+  const worker = new Worker(name, async (job: Job) => processor(job.data as Jobs[Name]), {
+    connection,
+    prefix: BULLMQ_PREFIX,
+    ...options,
+    lockDuration: 4_000,
+    stalledInterval: 2_000,
+    // A stalled job is one whose worker died; it runs again however often that happens.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
+    drainDelay: 1,
+    settings: { backoffStrategy: retryDelayMs },
+  });
+  worker.on('failed', (_job, error) => on.failed(name, error));
+  worker.on('error', (error) => on.error(name, error));
+  return worker;
+}

@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis';
+import { compareJournalIds, JOURNAL_START } from './journal.js';
+import { keys } from './keys.js';
+
+type Waiter = { journalId: string; resolve: (committed: boolean) => void; timer: NodeJS.Timeout };
+
+/**
+ * Knows how far the journal has been committed to Postgres, by the worker's announcements, and lets answers wait for it:
+ * many of them for one transaction (group commit). A lost announcement is made good by the next one.
+ */
+export class CommitWatch {
+  #committed = JOURNAL_START;
+  readonly #waiters = new Set<Waiter>();
+  readonly #listeners = new Set<(upTo: string) => void>();
+
+  constructor(
+    readonly subscriber: Redis,
+    /** More answers than this do not wait; they are told to come back. */
+    readonly maxWaiting: number,
+  ) {}
+
+  async start(): Promise<void> {
+    this.subscriber.on('message', (channel: string, message: string) => {
+      if (channel === keys.persisted) this.#advance(message);
+    });
+    await this.subscriber.subscribe(keys.persisted);
+  }
+
+  /** Calls back at every commit. */
+  onCommit(listener: (upTo: string) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** True when the entry is committed within `waitMs`; false otherwise, and then it still may be later. */
+  committed(journalId: string, waitMs: number): Promise<boolean> {
+    if (compareJournalIds(this.#committed, journalId) >= 0) return Promise.resolve(true);
+    if (this.#waiters.size >= this.maxWaiting) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#waiters.delete(waiter);
+        resolve(false);
+      }, waitMs);
+      const waiter: Waiter = { journalId, resolve, timer };
+      this.#waiters.add(waiter);
+    });
+  }
+
+  #advance(upTo: string): void {
+    if (compareJournalIds(upTo, this.#committed) <= 0) return;
+    this.#committed = upTo;
+    for (const waiter of this.#waiters) {
+      if (compareJournalIds(waiter.journalId, upTo) > 0) continue;
+      this.#waiters.delete(waiter);
+      clearTimeout(waiter.timer);
+      waiter.resolve(true);
+    }
+    for (const listener of this.#listeners) listener(upTo);
+  }
+}

@@ -1,0 +1,47 @@
+import type { DeviceId, IdempotencyKey, ProductId } from '../domain/ids.js';
+
+/** Layout version of everything below; a change of any record's form takes the next one. */
+const PREFIX = 'db1';
+
+/**
+ * Every key in Redis. What belongs to one campaign shares a hash tag. The doc of each is the text of docs/redis-keys.md
+ * (`npm run docs`), which a test compares with this table.
+ */
+export const KEY_DOCS = {
+  epoch: 'string · id of this incarnation of Redis; a fresh one has none. Read by the journal cursor in Postgres.',
+  journal: 'stream · every promise, appended by the script that made it; trimmed when Postgres has committed it.',
+  relayLease: 'string · which worker turns the journal into jobs, 5 s; an optimisation, two relays do no harm.',
+  directory: 'hash · campaign number → product id, for reservation ids.',
+  persisted: 'channel · last journal id that Postgres has committed.',
+  campaign: 'hash · sale terms and counters of a campaign.',
+  people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation.',
+  reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order.',
+  deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
+  line: 'sorted set · user by line number, a counter taken in the script.',
+  news: 'channel · what happened to whom, for the processes that hold sockets.',
+  idempotency: 'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS.',
+  device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
+  metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
+  quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
+} as const;
+
+export const keys = {
+  epoch: `${PREFIX}:epoch`,
+  journal: `${PREFIX}:journal`,
+  relayLease: `${PREFIX}:relay`,
+  directory: `${PREFIX}:campaigns`,
+  metrics: `${PREFIX}:metrics`,
+  persisted: `${PREFIX}:persisted`,
+  campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
+  people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
+  reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,
+  deadlines: (product: ProductId) => `${PREFIX}:{${product}}:deadlines`,
+  line: (product: ProductId) => `${PREFIX}:{${product}}:line`,
+  news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
+  idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  device: (device: DeviceId) => `${PREFIX}:d:${device}`,
+  quota: (name: string) => `${PREFIX}:q:${name}`,
+} as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
+
+/** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */
+export const BULLMQ_PREFIX = `{${PREFIX}:queues}`;

@@ -1,0 +1,37 @@
+import type { Redis } from 'ioredis';
+import { keys } from './keys.js';
+
+const LEASE_MS = 5_000;
+
+/**
+ * Which worker relays the journal. Two at once would do no harm, only work twice, so this is a plain lease without
+ * fencing: whoever holds it renews it, and five seconds after its death another one has it.
+ */
+export class RelayLease {
+  #heldUntil = 0;
+
+  constructor(
+    readonly redis: Redis,
+    readonly holder: string,
+  ) {}
+
+  async hold(): Promise<boolean> {
+    if (performance.now() < this.#heldUntil) return true;
+    const asked = performance.now();
+    const mine =
+      (await this.redis.set(keys.relayLease, this.holder, 'PX', LEASE_MS, 'NX')) === 'OK' ||
+      (await this.redis.get(keys.relayLease)) === this.holder;
+    if (!mine) return false;
+    await this.redis.pexpire(keys.relayLease, LEASE_MS);
+    this.#heldUntil = asked + LEASE_MS / 3;
+    return true;
+  }
+
+  async release(): Promise<void> {
+    if (performance.now() >= this.#heldUntil) return;
+    this.#heldUntil = 0;
+    if ((await this.redis.get(keys.relayLease).catch(() => null)) === this.holder) {
+      await this.redis.del(keys.relayLease).catch(() => 0);
+    }
+  }
+}

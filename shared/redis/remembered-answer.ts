@@ -1,0 +1,26 @@
+import { ContractError } from '../errors/faults.js';
+
+/** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
+export type RememberedAnswer =
+  | { kind: 'completed'; reservationId: string; orderId: string; dueMs: number; ticketKey: string; durable: boolean }
+  | { kind: 'queued'; position: number; queueSize: number; ticketKey: string };
+
+/** Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durable` or `Q|position|size|ticket key`. */
+export function decodeRememberedAnswer(text: string): RememberedAnswer {
+  const fields = text.split('|');
+  const [kind, a, b, c, d, e] = fields;
+  if (kind === 'C' && fields.length === 6) {
+    return {
+      kind: 'completed',
+      reservationId: String(a),
+      orderId: String(b),
+      dueMs: Number(c),
+      ticketKey: String(d),
+      durable: e === '1',
+    };
+  }
+  if (kind === 'Q' && fields.length === 4) {
+    return { kind: 'queued', position: Number(a), queueSize: Number(b), ticketKey: String(c) };
+  }
+  throw new ContractError(`an idempotency record is malformed: ${text}`);
+}

@@ -1,0 +1,297 @@
+import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
+import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
+import type { DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
+import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { keys } from './keys.js';
+import type { ScriptRunner } from './script-runner.js';
+import {
+  type AmendOutcome,
+  amendScript,
+  type LoadCampaignOutcome,
+  loadCampaignScript,
+  type RestockOutcome,
+  restockScript,
+  type SetStatusOutcome,
+  setStatusScript,
+  type StatusAction,
+} from './scripts/campaign.js';
+import { type ReserveOutcome, reserveScript } from './scripts/checkout.js';
+import {
+  type ExpireOutcome,
+  expireScript,
+  type LeaveOutcome,
+  leaveScript,
+  type PositionsOutcome,
+  type PromoteOutcome,
+  positionsScript,
+  promoteScript,
+  type StandingOutcome,
+  standingScript,
+} from './scripts/line.js';
+import {
+  type ConfirmOutcome,
+  confirmScript,
+  type RefundOutcome,
+  type ReleaseOutcome,
+  refundScript,
+  releaseScript,
+  type VoidOutcome,
+  voidScript,
+} from './scripts/payment.js';
+
+/** Every script, for loading and for the tests that compare headers with contracts. */
+export const SALE_SCRIPTS = [
+  reserveScript,
+  confirmScript,
+  releaseScript,
+  refundScript,
+  voidScript,
+  expireScript,
+  promoteScript,
+  leaveScript,
+  standingScript,
+  positionsScript,
+  loadCampaignScript,
+  amendScript,
+  setStatusScript,
+  restockScript,
+] as const;
+
+export type ReserveInput = {
+  product: ProductId;
+  user: UserId;
+  qty: number;
+  reservationPrefix: string;
+  /** null = made from the reservation id */
+  order: OrderId | null;
+  /** null = no token was sent; its signature is checked before, its age by the script */
+  token: { expiresAtSeconds: number } | null;
+  key: IdempotencyKey;
+  ticketKey: string;
+  /** null = unknown; no quota applies */
+  device: DeviceId | null;
+  trace: string;
+};
+
+export type SaleLimits = {
+  idempotencyTtlMs: number;
+  journalLimitEntries: number;
+  deviceQuota: number;
+  deviceWindowMs: number;
+};
+
+/** What Postgres knows of a campaign's counters when it is put into Redis. */
+export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
+const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
+
+/**
+ * The sale in Redis: one method per script. Each is one atomic decision; nothing here reads first and writes second.
+ * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
+ */
+export class SaleStore {
+  constructor(
+    readonly scripts: ScriptRunner,
+    readonly limits: SaleLimits,
+  ) {}
+
+  reserve(input: ReserveInput): Promise<ReserveOutcome> {
+    const { product, limits } = { product: input.product, limits: this.limits };
+    return this.scripts.run(
+      reserveScript,
+      [
+        keys.campaign(product),
+        keys.people(product),
+        keys.reservations(product),
+        keys.deadlines(product),
+        keys.line(product),
+        keys.journal,
+        keys.idempotency(input.key),
+        keys.device(input.device ?? ('' as DeviceId)),
+      ],
+      [
+        input.user,
+        input.qty,
+        input.reservationPrefix,
+        input.order ?? '',
+        input.token ? 'genuine' : 'none',
+        input.token?.expiresAtSeconds ?? 0,
+        input.key,
+        limits.idempotencyTtlMs,
+        input.ticketKey,
+        limits.journalLimitEntries,
+        input.device ?? '',
+        limits.deviceQuota,
+        limits.deviceWindowMs,
+        input.trace,
+      ],
+    );
+  }
+
+  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
+    return this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]);
+  }
+
+  /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
+  release(
+    product: ProductId,
+    reservation: ReservationId,
+    holder: UserId | null,
+    reason: string,
+    trace: string,
+  ): Promise<ReleaseOutcome> {
+    return this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace]);
+  }
+
+  refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
+    return this.scripts.run(refundScript, movingKeys(product), [reservation, trace]);
+  }
+
+  void(
+    product: ProductId,
+    reservation: ReservationId,
+    unit: 'returns' | 'never_existed',
+    reason: string,
+  ): Promise<VoidOutcome> {
+    return this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason]);
+  }
+
+  expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
+    return this.scripts.run(expireScript, movingKeys(product), [limit]);
+  }
+
+  promote(product: ProductId, limit: number): Promise<PromoteOutcome> {
+    return this.scripts.run(promoteScript, movingKeys(product), [limit]);
+  }
+
+  leave(product: ProductId, user: UserId, trace: string): Promise<LeaveOutcome> {
+    return this.scripts.run(leaveScript, movingKeys(product), [user, trace]);
+  }
+
+  standing(product: ProductId, user: UserId): Promise<StandingOutcome> {
+    return this.scripts.run(
+      standingScript,
+      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product)],
+      [user],
+    );
+  }
+
+  /** @param users at most 1000 */
+  positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
+    return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product)], users);
+  }
+
+  load(campaign: Campaign, known: KnownCounters = NOTHING_YET): Promise<LoadCampaignOutcome> {
+    return this.scripts.run(
+      loadCampaignScript,
+      [keys.campaign(campaign.productId), keys.directory],
+      [
+        campaign.no,
+        campaign.productId,
+        campaign.termsVersion,
+        campaign.status,
+        ...saleTerms(campaign),
+        campaign.totalLimit ?? -1,
+        known.held,
+        known.redeemed,
+        known.burned,
+        known.waiting,
+        known.lastLineNo,
+      ],
+    );
+  }
+
+  amend(campaign: Campaign): Promise<AmendOutcome> {
+    return this.scripts.run(
+      amendScript,
+      [keys.campaign(campaign.productId)],
+      [campaign.termsVersion, ...saleTerms(campaign)],
+    );
+  }
+
+  setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
+    return this.scripts.run(
+      setStatusScript,
+      [keys.campaign(product), keys.line(product), keys.journal, keys.news(product)],
+      [action, actor, requestId],
+    );
+  }
+
+  /** @param key protects against a repeated call; null = none */
+  restock(
+    product: ProductId,
+    delta: number,
+    promoteLimit: number,
+    key: IdempotencyKey | null,
+    actor: string,
+    requestId: string,
+  ): Promise<RestockOutcome> {
+    return this.scripts.run(
+      restockScript,
+      [...movingKeys(product), keys.idempotency(key ?? ('' as IdempotencyKey))],
+      [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId],
+    );
+  }
+
+  /** All counters in one read; null when the campaign is not in Redis. */
+  async stock(product: ProductId): Promise<Stock | null> {
+    const values = await guarded(() =>
+      this.scripts.redis.hmget(keys.campaign(product), 'status', 'total', 'free', 'held', 'redeemed', 'burned', 'waiting'),
+    );
+    const [status, total, free, held, redeemed, burned, waiting] = values;
+    if (!status) return null;
+    if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
+    const unlimited = total === '-1';
+    return {
+      status: status as CampaignStatus,
+      total: unlimited ? null : Number(total),
+      free: unlimited ? null : Number(free),
+      held: Number(held),
+      redeemed: Number(redeemed),
+      burned: Number(burned),
+      waiting: Number(waiting),
+    };
+  }
+
+  /** Campaign number → product, of every campaign that Redis knows. */
+  async directory(): Promise<ReadonlyMap<number, ProductId>> {
+    const entries = await guarded(() => this.scripts.redis.hgetall(keys.directory));
+    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+  }
+}
+
+/** Keys of every script that may hand a unit to the next in line. */
+function movingKeys(product: ProductId): string[] {
+  return [
+    keys.campaign(product),
+    keys.people(product),
+    keys.reservations(product),
+    keys.deadlines(product),
+    keys.line(product),
+    keys.journal,
+    keys.news(product),
+  ];
+}
+
+function saleTerms(campaign: Campaign): (string | number)[] {
+  return [
+    campaign.startsAt.getTime(),
+    campaign.endsAt?.getTime() ?? 0,
+    campaign.holdSeconds * 1000,
+    campaign.perUserLimit,
+    campaign.maxQty,
+    campaign.waitingRoom.enabled ? 1 : 0,
+    campaign.waitingRoom.maxSize,
+    campaign.latePayment,
+    campaign.refundPolicy,
+    campaign.confirmation === 'durable' ? 1 : 0,
+    campaign.requireAttestation ? 1 : 0,
+  ];
+}
+
+async function guarded<Value>(read: () => Promise<Value>): Promise<Value> {
+  try {
+    return await read();
+  } catch (error) {
+    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { ContractError, EngineUnavailable } from '../errors/faults.js';
+
+type Decoder = (fields: readonly string[]) => object;
+
+/** One Lua script as TypeScript sees it: what goes in, and every reply that may come back. Compared with its header. */
+export type ScriptContract<Keys extends readonly string[], Args extends readonly string[], Replies extends Record<string, Decoder>> = {
+  name: string;
+  keys: Keys;
+  args: Args;
+  /** Script takes any number of further arguments of the last kind. */
+  variadic?: boolean;
+  replies: Replies;
+};
+
+type AnyContract = ScriptContract<readonly string[], readonly string[], Record<string, Decoder>>;
+
+/** The closed union of what a script may answer; `kind` is the first word of the reply. */
+export type OutcomeOf<Contract extends AnyContract> = {
+  [Kind in keyof Contract['replies'] & string]: { kind: Kind } & ReturnType<Contract['replies'][Kind]>;
+}[keyof Contract['replies'] & string];
+
+export function defineScript<
+  const Keys extends readonly string[],
+  const Args extends readonly string[],
+  Replies extends Record<string, Decoder>,
+>(contract: ScriptContract<Keys, Args, Replies>): ScriptContract<Keys, Args, Replies> {
+  return contract;
+}
+
+/** Reads <folder>/<name>.lua and puts its `--#include` files in place of the lines that name them. */
+export function scriptSource(folder: string, name: string): string {
+  const source = readFileSync(join(folder, `${name}.lua`), 'utf8');
+  return source.replace(/^--#include (\w+)$/gm, (_line, part: string) =>
+    readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8'),
+  );
+}
+
+/** Runs scripts by their digest and sends the source again whenever Redis has forgotten it (SCRIPT FLUSH, restart). */
+export class ScriptRunner {
+  readonly #loaded = new Map<string, { source: string; sha: string }>();
+
+  constructor(
+    readonly redis: Redis,
+    readonly luaFolder: string,
+  ) {}
+
+  /**
+   * @throws EngineUnavailable when Redis is away, too slow or refuses to write; what the script did is then unknown
+   * @throws ContractError when the reply is none that the contract names
+   */
+  async run<Contract extends AnyContract>(
+    contract: Contract,
+    keyNames: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<OutcomeOf<Contract>> {
+    const reply = await this.#send(contract.name, keyNames, args);
+    const kind = Array.isArray(reply) ? String(reply[0]) : '';
+    const decode = contract.replies[kind];
+    if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
+    return { kind, ...decode((reply as string[]).slice(1)) } as OutcomeOf<Contract>;
+  }
+
+  /** Makes every script known to Redis; readiness asks for it, correctness does not. */
+  async load(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.redis.script('LOAD', this.#script(name).source);
+  }
+
+  async #send(name: string, keyNames: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    const script = this.#script(name);
+    try {
+      return await this.redis.evalsha(script.sha, keyNames.length, ...keyNames, ...args);
+    } catch (error) {
+      if (!isNoScript(error)) throw asFault(name, error);
+    }
+    try {
+      return await this.redis.eval(script.source, keyNames.length, ...keyNames, ...args);
+    } catch (error) {
+      throw asFault(name, error);
+    }
+  }
+
+  #script(name: string): { source: string; sha: string } {
+    let script = this.#loaded.get(name);
+    if (!script) {
+      const source = scriptSource(this.luaFolder, name);
+      script = { source, sha: createHash('sha1').update(source).digest('hex') };
+      this.#loaded.set(name, script);
+    }
+    return script;
+  }
+}
+
+function isNoScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+}
+
+/** A script that failed inside is a broken invariant; everything else means that Redis cannot be used now. */
+function asFault(name: string, error: unknown): Error {
+  const message = error instanceof Error ? error.message : String(error);
+  if (/^ERR .*(script|user_script)/i.test(message)) return new ContractError(`script ${name} failed: ${message}`);
+  return new EngineUnavailable('redis', `script ${name}: ${message}`, { cause: error });
+}

@@ -1,0 +1,68 @@
+import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
+import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { count, oneOf, text } from './reply-fields.js';
+
+const TERMS = [
+  'starts_at',
+  'ends_at',
+  'hold_ms',
+  'per_user_limit',
+  'max_qty',
+  'line_enabled',
+  'line_max',
+  'late_payment',
+  'refund_policy',
+  'durable',
+  'attest',
+] as const;
+
+export const loadCampaignScript = defineScript({
+  name: 'load_campaign',
+  keys: ['campaign', 'directory'],
+  args: ['no', 'product_id', 'version', 'status', ...TERMS, 'total', 'held', 'redeemed', 'burned', 'waiting', 'last_line_no'],
+  replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }) },
+});
+export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
+
+export const amendScript = defineScript({
+  name: 'amend',
+  keys: ['campaign'],
+  args: ['version', ...TERMS],
+  replies: { amended: () => ({}), known: (f) => ({ version: count(f, 0) }), not_found: () => ({}) },
+});
+export type AmendOutcome = OutcomeOf<typeof amendScript>;
+
+/** What may be done to a campaign's status; the last three are the clock's and the publisher's, not an operator's. */
+export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
+
+export const setStatusScript = defineScript({
+  name: 'set_status',
+  keys: ['campaign', 'line', 'journal', 'news'],
+  args: ['action', 'actor', 'request_id'],
+  replies: {
+    changed: (f) => ({
+      before: oneOf(f, 0, CAMPAIGN_STATUSES),
+      after: oneOf(f, 1, CAMPAIGN_STATUSES),
+      journalId: text(f, 2),
+    }),
+    unchanged: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
+    refused: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
+    not_found: () => ({}),
+  },
+});
+export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
+
+export const restockScript = defineScript({
+  name: 'restock',
+  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'idempotency'],
+  args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id'],
+  replies: {
+    restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
+    key_reused: () => ({}),
+    insufficient: (f) => ({ free: count(f, 0) }),
+    unlimited: () => ({}),
+    closed: () => ({}),
+    not_found: () => ({}),
+  },
+});
+export type RestockOutcome = OutcomeOf<typeof restockScript>;

@@ -1,0 +1,58 @@
+import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { count, flag, text } from './reply-fields.js';
+
+const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal'] as const;
+
+export const reserveScript = defineScript({
+  name: 'reserve',
+  keys: [...SALE_KEYS, 'idempotency', 'device'],
+  args: [
+    'user',
+    'qty',
+    'reservation_prefix',
+    'order_id',
+    'token',
+    'token_expires_at',
+    'key',
+    'key_ttl_ms',
+    'ticket_key',
+    'journal_limit',
+    'device',
+    'device_quota',
+    'device_window_ms',
+    'trace',
+  ],
+  replies: {
+    reserved: (f) => ({
+      reservationId: text(f, 0),
+      orderId: text(f, 1),
+      dueMs: count(f, 2),
+      durable: flag(f, 3),
+      journalId: text(f, 4),
+    }),
+    queued: (f) => ({
+      no: count(f, 0),
+      position: count(f, 1),
+      queueSize: count(f, 2),
+      durable: flag(f, 3),
+      journalId: text(f, 4),
+    }),
+    waiting: (f) => ({ no: count(f, 0), position: count(f, 1), queueSize: count(f, 2) }),
+    replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
+    key_reused: () => ({}),
+    attestation_missing: () => ({}),
+    attestation_expired: () => ({}),
+    attestation_future: () => ({}),
+    rate_limited: (f) => ({ retryMs: count(f, 0) }),
+    journal_full: () => ({}),
+    not_found: () => ({}),
+    paused: () => ({}),
+    ended: () => ({}),
+    not_started: (f) => ({ startsAtMs: count(f, 0), nowMs: count(f, 1) }),
+    qty_above_max: (f) => ({ maxQty: count(f, 0) }),
+    limit_reached: () => ({}),
+    sold_out: () => ({}),
+    line_full: () => ({}),
+  },
+});
+export type ReserveOutcome = OutcomeOf<typeof reserveScript>;

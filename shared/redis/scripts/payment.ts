@@ -1,0 +1,53 @@
+import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { flag, oneOf, text } from './reply-fields.js';
+
+const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news'] as const;
+
+export const confirmScript = defineScript({
+  name: 'confirm',
+  keys: KEYS,
+  args: ['reservation_id', 'payment_ref', 'trace'],
+  replies: {
+    redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1) }),
+    ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']) }),
+    not_found: () => ({}),
+  },
+});
+export type ConfirmOutcome = OutcomeOf<typeof confirmScript>;
+
+export const releaseScript = defineScript({
+  name: 'release',
+  keys: KEYS,
+  args: ['reservation_id', 'holder', 'reason', 'trace'],
+  replies: {
+    released: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
+    settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
+    foreign: () => ({}),
+    not_found: () => ({}),
+  },
+});
+export type ReleaseOutcome = OutcomeOf<typeof releaseScript>;
+
+export const refundScript = defineScript({
+  name: 'refund',
+  keys: KEYS,
+  args: ['reservation_id', 'trace'],
+  replies: {
+    refunded: (f) => ({ returned: flag(f, 0) }),
+    unpaid: (f) => ({ state: oneOf(f, 0, ['reserved', 'released', 'expired', 'voided']) }),
+    not_found: () => ({}),
+  },
+});
+export type RefundOutcome = OutcomeOf<typeof refundScript>;
+
+export const voidScript = defineScript({
+  name: 'void',
+  keys: KEYS,
+  args: ['reservation_id', 'unit', 'reason'],
+  replies: {
+    voided: () => ({}),
+    not_active: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned']) }),
+    not_found: () => ({}),
+  },
+});
+export type VoidOutcome = OutcomeOf<typeof voidScript>;

@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import type { Worker } from 'bullmq';
+import { uuidv7 } from 'uuidv7';
+import type { Config } from '../shared/config/config.js';
+import { LIMITS } from '../shared/config/limits.js';
+import { projectRoot } from '../shared/config/project-root.js';
+import { QUEUE_NAMES, type QueueName } from '../shared/contracts/jobs.js';
+import type { Log } from '../shared/observability/log.js';
+import { Metrics } from '../shared/observability/metrics.js';
+import type { Stoppable } from '../shared/observability/shutdown.js';
+import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { JournalCursors } from '../shared/postgres/journal-cursor.js';
+import { Database } from '../shared/postgres/pool.js';
+import { RedemptionsTable } from '../shared/postgres/redemptions.js';
+import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
+import { CommitWatch } from '../shared/redis/commit-watch.js';
+import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
+import { currentEpoch } from '../shared/redis/epoch.js';
+import { Journal } from '../shared/redis/journal.js';
+import { MetricsBoard } from '../shared/redis/metrics-board.js';
+import { RedisClock } from '../shared/redis/redis-clock.js';
+import { RelayLease } from '../shared/redis/relay-lease.js';
+import { SaleStore } from '../shared/redis/sale-store.js';
+import { ScriptRunner } from '../shared/redis/script-runner.js';
+import { Persist } from './persist/persist.js';
+import { RefusedEntries } from './persist/refused-entries.js';
+import { JournalRelay } from './persist/relay.js';
+import { createProcessors } from './processors.js';
+
+const POST_METRICS_EVERY_MS = 5_000;
+
+/** Puts the worker together and starts it; the only file of it that knows every concrete class. */
+export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
+  const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
+  const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
+  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const jobs = connectForJobs(config.redisUrl, onRedisError);
+  const blocking = connectForJobs(config.redisUrl, onRedisError);
+  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const database = new Database({
+    url: config.databaseUrl,
+    name: 'doorbuster-worker',
+    connections: 6,
+    statementMs: LIMITS.postgresBatchStatementMs,
+    connectMs: LIMITS.postgresConnectMs,
+    onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
+  });
+
+  const metrics = new Metrics(false);
+  const sale = new SaleStore(new ScriptRunner(commands, join(projectRoot(), 'lua')), {
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    journalLimitEntries: config.journalLimitEntries,
+    deviceQuota: LIMITS.deviceQuota,
+    deviceWindowMs: LIMITS.deviceWindowMs,
+  });
+  const clock = new RedisClock(commands);
+  const campaigns = new CampaignsTable(database);
+  const redemptions = new RedemptionsTable(database);
+  const epoch = await currentEpoch(jobs);
+  const cursors = new JournalCursors(database, epoch);
+  const queues = new JobQueues(jobs, (queue, error) => log.warn({ queue, reason: error.message }, 'a queue is in trouble'));
+  const relay = new JournalRelay(new Journal(blocking), cursors, queues, new RelayLease(commands, name), log);
+  const persist = new Persist(
+    database,
+    new Journal(commands),
+    cursors,
+    new RefusedEntries(sale, redemptions, cursors, metrics, log),
+    metrics,
+    log,
+    { batchEntries: LIMITS.persistBatchEntries },
+  );
+
+  const processors = createProcessors({ persist, sale, campaigns, clock, metrics, log, limits: LIMITS });
+  const on = {
+    failed: (queue: QueueName, error: Error) => {
+      metrics.jobFailures.inc({ queue });
+      log.warn({ queue, err: error }, 'a job failed and will run again');
+    },
+    error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
+  };
+  const workers: Worker[] = QUEUE_NAMES.map((queue) => {
+    const { run, concurrency } = processors[queue];
+    return startJobWorker(queue, run as Processor<typeof queue>, jobs, { concurrency }, on);
+  });
+
+  const commits = new CommitWatch(subscriber, 0);
+  commits.onCommit((upTo) => relay.persisted(upTo));
+  await commits.start();
+  clock.start();
+  await queues.every('expire', LIMITS.sweepEveryMs, {});
+  await queues.every('schedule', LIMITS.scheduleEveryMs, {});
+  relay.start();
+
+  const board = new MetricsBoard(commands);
+  const posting = setInterval(() => {
+    metrics
+      .snapshot()
+      .then((snapshot) => board.post(name, snapshot, Date.now()))
+      .catch(() => {
+        // Redis is away; the next post has everything.
+      });
+  }, POST_METRICS_EVERY_MS);
+  log.info({ name, epoch }, 'the worker is running');
+
+  return {
+    async quiet() {
+      clearInterval(posting);
+      await relay.stop();
+    },
+    async stop() {
+      await Promise.all(workers.map((worker) => worker.close()));
+      await queues.close();
+      clock.stop();
+      await board.remove(name).catch(() => {});
+      await database.close();
+      for (const connection of [commands, jobs, blocking, subscriber]) connection.disconnect();
+    },
+  };
+}

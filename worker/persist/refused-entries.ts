@@ -1,0 +1,58 @@
+import type pg from 'pg';
+import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import type { ProductId, ReservationId } from '../../shared/domain/ids.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { JournalCursors } from '../../shared/postgres/journal-cursor.js';
+import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+
+/** Constraints that mean "somebody else has this allowance": the unit is real and goes to the next. */
+const ALLOWANCE_CONSTRAINTS = new Set(['redemptions_one_per_allowance', 'redemptions_within_limit']);
+
+/**
+ * What becomes of an entry that Postgres refuses by itself. A reservation, or a late payment that took a unit again, is
+ * voided: in Redis by lua/void.lua and here as a row with its reason. Anything else is kept in journal_rejects, counted
+ * and logged as an error. Never silence.
+ */
+export class RefusedEntries {
+  constructor(
+    readonly sale: SaleStore,
+    readonly redemptions: RedemptionsTable,
+    readonly cursors: JournalCursors,
+    readonly metrics: Metrics,
+    readonly log: Log,
+  ) {}
+
+  async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
+    const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
+    if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
+      const product = (await this.sale.directory()).get(entry.no);
+      if (product) {
+        await this.#void(client, product, entry, constraint);
+        return;
+      }
+    }
+    await this.cursors.reject(client, raw, `${constraint}: ${error.message}`);
+    this.metrics.rejected.inc();
+    this.log.error({ err: error, journal_id: raw.journalId, kind: raw.fields.kind }, 'a journal entry was rejected; see journal_rejects');
+  }
+
+  async #void(
+    client: Queryable,
+    product: ProductId,
+    entry: Extract<JournalEntry, { kind: 'reserved' | 'redeemed' }>,
+    constraint: string,
+  ): Promise<void> {
+    const unit = ALLOWANCE_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
+    const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
+    if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);
+    else await this.redemptions.voidExisting(client, entry.reservation, constraint);
+    this.metrics.voided.inc({ constraint });
+    this.log.error(
+      { campaign: product, reservation: entry.reservation, constraint, redis: outcome.kind },
+      'Postgres refused a reservation; it was voided',
+    );
+  }
+}
