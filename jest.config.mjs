@@ -1,0 +1,18 @@
+/** Unit tests lie beside the code, everything above in test/. Run through `npm test`, which brings the engines. */
+export default {
+  testMatch: ['**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '/dist/', '/loadtest/node_modules/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.engines/'],
+  extensionsToTreatAsEsm: ['.ts'],
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  transform: {
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { parser: { syntax: 'typescript' }, target: 'es2023' }, module: { type: 'es6' }, sourceMaps: 'inline' },
+    ],
+  },
+  globalSetup: '<rootDir>/test/harness/global-setup.mjs',
+  setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
+  maxWorkers: 2,
+  testTimeout: 30_000,
+};

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
+
+/** An answer as it came, with its body parsed. `data` of a success, the problem document otherwise. */
+export type Answer = { status: number; headers: Headers; body: Record<string, any>; data: Record<string, any>; text: string };
+
+/** Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text. */
+export async function send(url: string, init: RequestInit & { json?: unknown } = {}): Promise<Answer> {
+  const { json, ...rest } = init;
+  const headers = new Headers(rest.headers);
+  if (json !== undefined) headers.set('content-type', 'application/json');
+  const response = await fetch(url, { ...rest, headers, ...(json === undefined ? {} : { body: JSON.stringify(json) }) });
+  const text = await response.text();
+  const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {};
+  return { status: response.status, headers: response.headers, body, data: body.data ?? {}, text };
+}
+
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
+
+/** What an operator does. */
+export class Operator {
+  constructor(readonly url: string) {}
+
+  call(method: string, path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return send(`${this.url}${path}`, { method, headers: { ...bearer(ADMIN_SECRET), ...headers }, ...(json === undefined ? {} : { json }) });
+  }
+
+  /** Creates a campaign under a name of its own and returns its product id. */
+  async openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
+    const product = `sale-${randomUUID()}`;
+    const answer = await this.call('POST', '/admin/campaigns', { product_id: product, ...terms });
+    if (answer.status !== 201) throw new Error(`the campaign was not created: ${answer.text}`);
+    return product;
+  }
+
+  async stats(product: string): Promise<Record<string, any>> {
+    return (await this.call('GET', `/admin/campaigns/${product}/stats`)).data;
+  }
+}
+
+/** What a payment service says. */
+export class PaymentService {
+  constructor(readonly url: string) {}
+
+  confirm(reservationId: string, paymentRef?: string): Promise<Answer> {
+    return this.#say('confirm', { reservation_id: reservationId, ...(paymentRef ? { payment_ref: paymentRef } : {}) });
+  }
+  release(reservationId: string, reason?: string): Promise<Answer> {
+    return this.#say('release', { reservation_id: reservationId, ...(reason ? { reason } : {}) });
+  }
+  refund(reservationId: string): Promise<Answer> {
+    return this.#say('refund', { reservation_id: reservationId });
+  }
+  #say(call: string, json: unknown): Promise<Answer> {
+    return send(`${this.url}/flash-sale/${call}`, { method: 'POST', headers: bearer(SERVICE_SECRET), json });
+  }
+}
+
+export type Token = { attestation: string; expires_at: number; device_fp: string };
+
+/** A person with a device. */
+export class Shopper {
+  readonly user: string;
+  readonly device: string;
+  token: Token | null = null;
+  /** Of the last answer that had one. */
+  ticket: string | null = null;
+
+  constructor(
+    readonly url: string,
+    readonly product: string,
+    user: string = `user-${randomUUID()}`,
+    device: string = `fp-${randomUUID()}`,
+  ) {
+    this.user = user;
+    this.device = device;
+  }
+
+  async getToken(): Promise<Token> {
+    const answer = await send(`${this.url}/flash-sale/token?device_fp=${encodeURIComponent(this.device)}`);
+    if (answer.status !== 200) throw new Error(`no token: ${answer.text}`);
+    this.token = answer.data as Token;
+    return this.token;
+  }
+
+  /** Checks out with the key in the body, as seed B does. Fetches a token first if there is none. */
+  async checkout(fields: Record<string, unknown> = {}): Promise<Answer> {
+    return this.#checkout({ idempotency_key: randomUUID(), ...fields }, {});
+  }
+
+  /** Checks out with the key in the header, as the IETF draft has it. */
+  async checkoutWithHeader(key: string, fields: Record<string, unknown> = {}): Promise<Answer> {
+    return this.#checkout(fields, { 'idempotency-key': key });
+  }
+
+  queueStatus(headers: Record<string, string> = {}): Promise<Answer> {
+    const query = new URLSearchParams({ product_id: this.product, user_id: this.user });
+    return send(`${this.url}/flash-sale/queue-status?${query}`, { headers });
+  }
+
+  leave(): Promise<Answer> {
+    return send(`${this.url}/flash-sale/queue`, { method: 'DELETE', headers: { 'x-ticket': String(this.ticket) } });
+  }
+
+  async #checkout(fields: Record<string, unknown>, headers: Record<string, string>): Promise<Answer> {
+    const token = this.token ?? (await this.getToken());
+    const json = { product_id: this.product, user_id: this.user, qty: 1, ...token, ...fields };
+    const answer = await send(`${this.url}/flash-sale/checkout`, { method: 'POST', headers, json });
+    if (typeof answer.data.ticket === 'string') this.ticket = answer.data.ticket;
+    return answer;
+  }
+}
+
+/** `count` shoppers with a token each. */
+export async function shoppersWithTokens(url: string, product: string, count: number): Promise<Shopper[]> {
+  const shoppers = Array.from({ length: count }, () => new Shopper(url, product));
+  for (let start = 0; start < count; start += 100) {
+    await Promise.all(shoppers.slice(start, start + 100).map((shopper) => shopper.getToken()));
+  }
+  return shoppers;
+}

@@ -1,0 +1,17 @@
+import pg from 'pg';
+import { migrateToLatest } from '../../dist/shared/postgres/migrate.js';
+
+/** Once before all tests: a migrated database that every test file clones. Plain JavaScript, since Jest loads it as it is. */
+export default async function globalSetup() {
+  const adminUrl = process.env.DOORBUSTER_TEST_DATABASE_URL;
+  if (!adminUrl) throw new Error('run the tests with `npm test`: it starts the engines they need');
+  const template = 'doorbuster_template';
+  const admin = new pg.Client(adminUrl);
+  await admin.connect();
+  await admin.query(`create database ${template}`);
+  await admin.end();
+  const url = new URL(adminUrl);
+  url.pathname = `/${template}`;
+  await migrateToLatest(url.href);
+  process.env.DOORBUSTER_TEST_TEMPLATE = template;
+}

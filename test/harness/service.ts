@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { atEnd } from './cleanup.js';
+import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
+
+export const ADMIN_SECRET = 'admin-secret-of-the-tests';
+export const SERVICE_SECRET = 'service-secret-of-the-tests';
+export const ATTESTATION_KEY = Buffer.alloc(32, 7);
+export const TICKET_KEY = Buffer.alloc(32, 9);
+
+/** A real process of ours, from dist/, with what it logged. */
+export type ServiceProcess = {
+  child: ChildProcess;
+  pid: number;
+  log: string[];
+  /** Ends it in order and waits. */
+  stop(): Promise<void>;
+  /** kill -9 and wait. */
+  kill(): Promise<void>;
+};
+
+export type Service = {
+  redis: TestRedis;
+  database: Awaited<ReturnType<typeof createTestDatabase>>;
+  url: string;
+  env: NodeJS.ProcessEnv;
+  api: ServiceProcess;
+  worker: ServiceProcess;
+};
+
+/** The environment of a process of ours against these engines. PORT 0: the system chooses. */
+export function serviceEnv(redisUrl: string, databaseUrl: string, extra: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  return {
+    PATH: process.env.PATH,
+    NODE_ENV: 'test',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    REDIS_URL: redisUrl,
+    DATABASE_URL: databaseUrl,
+    ADMIN_API_KEYS: `tester:${ADMIN_SECRET}`,
+    SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
+    ATTESTATION_KEYS: `a1:${ATTESTATION_KEY.toString('base64')}`,
+    TICKET_KEYS: `t1:${TICKET_KEY.toString('base64')}`,
+    ...extra,
+  };
+}
+
+/** The whole service on engines of its own: one API, one worker. Ended with the test file. */
+export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Service> {
+  const redis = await startTestRedis();
+  const database = await createTestDatabase();
+  const env = serviceEnv(redis.url, database.url, extra);
+  const [{ process: api, url }, worker] = await Promise.all([startApiProcess(env), startWorkerProcess(env)]);
+  return { redis, database, url, env, api, worker };
+}
+
+export async function startApiProcess(env: NodeJS.ProcessEnv): Promise<{ process: ServiceProcess; url: string }> {
+  const service = launch('api', env);
+  const line = await service.logged((entry) => entry.msg === 'the API is listening');
+  return { process: service, url: String(line.url) };
+}
+
+export async function startWorkerProcess(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
+  const service = launch('worker', env);
+  await service.logged((entry) => entry.msg === 'the worker is running');
+  return service;
+}
+
+type LogEntry = Record<string, unknown>;
+
+function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv) {
+  const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const log: string[] = [];
+  const watchers = new Set<(entry: LogEntry) => void>();
+  let rest = '';
+  const onData = (chunk: Buffer) => {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      log.push(line);
+      const entry = parse(line);
+      if (entry) for (const watch of watchers) watch(entry);
+    }
+  };
+  child.stdout.on('data', onData);
+  child.stderr.on('data', onData);
+  const exited = once(child, 'exit');
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await exited;
+  };
+  const service = {
+    child,
+    pid: Number(child.pid),
+    log,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+    logged: (matches: (entry: LogEntry) => boolean) =>
+      new Promise<LogEntry>((resolve, reject) => {
+        const seen = log.map(parse).find((entry) => entry && matches(entry));
+        if (seen) return resolve(seen);
+        watchers.add((entry) => matches(entry) && resolve(entry));
+        exited.then(() => reject(new Error(`the ${name} ended before it was ready:\n${log.slice(-20).join('\n')}`)), reject);
+      }),
+  };
+  atEnd(`the ${name}`, async () => {
+    // SIGCONT: a test may have stopped it.
+    child.kill('SIGCONT');
+    await service.stop();
+  });
+  return service;
+}
+
+function parse(line: string): LogEntry | null {
+  try {
+    return JSON.parse(line) as LogEntry;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Waits until a condition holds, looking often, and fails with its name after a limit. Tests wait with this only.
+ * @returns the truthy value of the condition
+ */
+export async function until<Value>(
+  what: string,
+  condition: () => Promise<Value> | Value,
+  limitMs = 10_000,
+): Promise<Exclude<Value, false | null | undefined | 0 | ''>> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const value = await condition();
+    if (value) return value as Exclude<Value, false | null | undefined | 0 | ''>;
+    if (performance.now() > deadline) throw new Error(`it did not come true within ${limitMs} ms that ${what}`);
+    await sleep(10);
+  }
+}
