@@ -10,12 +10,14 @@ import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
+import { RedisGate } from '../shared/redis/gate.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
@@ -57,6 +59,7 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const routes = createRoutes(config, log, metrics, parts);
   const readiness = new ReadinessCheck(
     parts.scripts,
+    parts.gate,
     SALE_SCRIPTS.map((script) => script.name),
     parts.database,
     parts.journal,
@@ -116,7 +119,15 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     connectMs: LIMITS.postgresConnectMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
-  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'));
+  const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
+  const journal = new Journal(commands);
+  const gate = new RedisGate(
+    commands,
+    journal,
+    () => commits.upTo,
+    (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
+  );
+  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
   const sale = new SaleStore(scripts, {
     idempotencyTtlMs: config.idempotencyTtlMs,
     journalLimitEntries: config.journalLimitEntries,
@@ -124,8 +135,10 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     deviceWindowMs: LIMITS.deviceWindowMs,
   });
   const clock = new RedisClock(commands);
-  const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
-  const queues = new JobQueues(commands, (queue, error) => log.warn({ queue, reason: error.message }, 'a queue is in trouble'));
+  const cursor = new JournalCursor(database);
+  const queues = new JobQueues(commands, (queue, error) =>
+    log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
+  );
   return {
     commands,
     subscriber,
@@ -135,7 +148,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     clock,
     commits,
     queues,
-    journal: new Journal(commands),
+    journal,
+    gate,
     directory: new CampaignDirectory(sale),
     campaigns: new CampaignsTable(database),
     redemptions: new RedemptionsTable(database),
@@ -145,8 +159,15 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     start() {
       clock.start();
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
+      cursor.read().then(
+        (upTo) => commits.heard(upTo),
+        () => {
+          // Postgres is away; the next announcement says it.
+        },
+      );
     },
     async stop() {
+      gate.stop();
       clock.stop();
       await queues.close().catch(() => {});
       await database.close();

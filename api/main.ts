@@ -12,7 +12,10 @@ try {
   stopOnSignals(await startApi(config, log), log, LIMITS.stopMs);
 } catch (error) {
   const { code } = error as NodeJS.ErrnoException;
-  const reason = code === 'EADDRINUSE' ? `port ${config.port} on ${config.host} is taken; set PORT to another` : ((error as Error).message ?? String(error));
+  const reason =
+    code === 'EADDRINUSE'
+      ? `port ${config.port} on ${config.host} is taken; set PORT to another`
+      : ((error as Error).message ?? String(error));
   process.stderr.write(`the API could not start: ${reason}\n`);
   process.exit(1);
 }

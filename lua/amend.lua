@@ -1,7 +1,7 @@
 -- The sale terms of a campaign change; its stock, line and status do not. Terms carry a version, so that two writers who
 -- arrive in the wrong order cannot bring back old ones.
 --
--- KEYS campaign
+-- KEYS campaign, epoch
 -- ARGV
 --   version starts_at ends_at hold_ms per_user_limit max_qty line_enabled line_max late_payment refund_policy durable
 --   attest               as for load_campaign
@@ -9,13 +9,17 @@
 --   amended
 --   known version        these terms or newer ones are in force
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing: Postgres has the terms before Redis does
 
-assert(#KEYS == 1 and #ARGV == 12, 'amend takes 1 key and 12 arguments')
+--#include campaign
+
+assert(#KEYS == 2 and #ARGV == 12, 'amend takes 2 keys and 12 arguments')
+local epoch_key = KEYS[2]
 local campaign_key, version = KEYS[1], tonumber(ARGV[1])
 
 local current = redis.call('HGET', campaign_key, 'version')
-if not current then return { 'not_found' } end
+if not current then return no_campaign(epoch_key) end
 if tonumber(current) >= version then return { 'known', current } end
 redis.call('HSET', campaign_key, 'version', version, 'starts_at', ARGV[2], 'ends_at', ARGV[3], 'hold_ms', ARGV[4],
   'per_user_limit', ARGV[5], 'max_qty', ARGV[6], 'line_enabled', ARGV[7], 'line_max', ARGV[8], 'late_payment', ARGV[9],

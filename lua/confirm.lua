@@ -1,7 +1,7 @@
 -- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
 -- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   payment_ref   "" = none
@@ -10,6 +10,7 @@
 --   redeemed order_id reacquired       reacquired 0|1; the same reply every time
 --   ended state                        released, expired, refunded, burned or voided: no unit is his any more
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS redeemed, expired, reserved (the next in line)
 
 --#include clock
@@ -19,14 +20,16 @@
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 7 and #ARGV == 3, 'confirm takes 7 keys and 3 arguments')
+assert(#KEYS == 8 and #ARGV == 3, 'confirm takes 8 keys and 3 arguments')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
-local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not c then return no_campaign(epoch_key) end
+local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'redeemed' then return { 'redeemed', reservation.order_id, '0' } end

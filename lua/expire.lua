@@ -1,12 +1,13 @@
 -- The sweep: reservations whose deadline has passed go from RESERVED to EXPIRED, at most `limit` in one call, and each
 -- unit to the head of the line, else to stock.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   limit         reservations in one call; bounds how long Redis serves nobody else
 -- REPLY
 --   swept expired promoted due   due: how many more are over their deadline now
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS expired, reserved (the next in line)
 
 --#include clock
@@ -16,14 +17,15 @@
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 7 and #ARGV == 1, 'expire takes 7 keys and 1 argument')
+assert(#KEYS == 8 and #ARGV == 1, 'expire takes 8 keys and 1 argument')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local limit = tonumber(ARGV[1])
 
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 local now = now_ms()
 local overdue = redis.call('ZRANGEBYSCORE', keys.deadlines, '-inf', now, 'LIMIT', 0, limit)
 local promoted = 0

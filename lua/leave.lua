@@ -1,6 +1,6 @@
 -- Somebody gives up his place: QUEUED to LEFT. Those behind him move up, and may be served if only he stood in the way.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   user
 --   trace         traceparent, "" = none
@@ -8,6 +8,7 @@
 --   left          also when he had left before
 --   not_waiting   he holds a reservation or never was in the line
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS left, reserved (the next in line)
 
 --#include clock
@@ -16,14 +17,15 @@
 --#include journal
 --#include hand_over
 
-assert(#KEYS == 7 and #ARGV == 2, 'leave takes 7 keys and 2 arguments')
+assert(#KEYS == 8 and #ARGV == 2, 'leave takes 8 keys and 2 arguments')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local user, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 local person = unpack_person(redis.call('HGET', keys.people, user))
 if person.state == 'left' then return { 'left' } end
 if person.state ~= 'queued' then return { 'not_waiting' } end

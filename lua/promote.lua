@@ -1,12 +1,13 @@
 -- Gives free units to the head of the line, at most `limit` people in one call: after a restock or a resume, when there
 -- may be more to hand out than one script should.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   limit         people in one call; bounds how long Redis serves nobody else
 -- REPLY
 --   promoted count
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS reserved
 
 --#include clock
@@ -15,13 +16,14 @@
 --#include journal
 --#include hand_over
 
-assert(#KEYS == 7 and #ARGV == 1, 'promote takes 7 keys and 1 argument')
+assert(#KEYS == 8 and #ARGV == 1, 'promote takes 8 keys and 1 argument')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 local promoted = hand_over(c, keys, now_ms(), tonumber(ARGV[1]))
 if promoted > 0 then save_counters(campaign_key, c) end
 return { 'promoted', tostring(promoted) }

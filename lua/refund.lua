@@ -1,7 +1,7 @@
 -- Money goes back: REDEEMED to REFUNDED. By the campaign's `refund_policy` the unit returns (to the head of the line,
 -- else to stock; the user's allowance is free again) or is burned (nobody gets it; the allowance stays used).
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   trace         traceparent, "" = none
@@ -9,6 +9,7 @@
 --   refunded returned   returned 0|1; the same reply every time
 --   unpaid state        reserved, released, expired or voided: never redeemed
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS refunded, reserved (the next in line)
 
 --#include clock
@@ -18,14 +19,16 @@
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 7 and #ARGV == 2, 'refund takes 7 keys and 2 arguments')
+assert(#KEYS == 8 and #ARGV == 2, 'refund takes 8 keys and 2 arguments')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local reservation_id, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
-local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not c then return no_campaign(epoch_key) end
+local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'refunded' then return { 'refunded', '1' } end

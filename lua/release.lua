@@ -1,7 +1,7 @@
 -- The unit is given up, by the payment service or by its holder: RESERVED to RELEASED (EXPIRED when the deadline has
 -- passed). The unit goes to the head of the line, else to stock, and is given back once.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   holder        the user a ticket names; "" = a service, which may release anyone's
@@ -12,6 +12,7 @@
 --   settled state       redeemed, reacquired, refunded, burned or voided: nothing to release
 --   foreign             the reservation is not the holder's
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS released, expired, reserved (the next in line)
 
 --#include clock
@@ -21,14 +22,16 @@
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 7 and #ARGV == 4, 'release takes 7 keys and 4 arguments')
+assert(#KEYS == 8 and #ARGV == 4, 'release takes 8 keys and 4 arguments')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local reservation_id, holder, reason, trace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local c = read_campaign(campaign_key)
-local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not c then return no_campaign(epoch_key) end
+local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if holder ~= '' and holder ~= reservation.user then return { 'foreign' } end

@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, idempotency, device
+-- KEYS campaign, people, reservations, deadlines, line, journal, idempotency, device, epoch
 -- ARGV
 --   user                 who asks
 --   qty                  units wanted, integer >= 1
@@ -26,6 +26,7 @@
 --   rate_limited retry_ms             the device's quota is used up
 --   journal_full                      Postgres is too far behind to promise more
 --   not_found | paused | ended
+--   rebuilding                        Redis is fresh and not filled yet
 --   not_started starts_at_ms now_ms
 --   qty_above_max max_qty
 --   limit_reached                     the user holds or has used his limit
@@ -37,7 +38,8 @@
 --#include campaign
 --#include journal
 
-assert(#KEYS == 8 and #ARGV == 14, 'reserve takes 8 keys and 14 arguments')
+assert(#KEYS == 9 and #ARGV == 14, 'reserve takes 9 keys and 14 arguments')
+local epoch_key = KEYS[9]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, journal_key, idempotency_key, device_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -48,7 +50,7 @@ local token_life_ms, token_skew_ms = 30000, 30000
 
 -- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 if c.attest and token == 'none' then return { 'attestation_missing' } end
 local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|'
 local remembered = redis.call('GET', idempotency_key)

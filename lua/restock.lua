@@ -1,7 +1,7 @@
 -- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
 -- this call; the rest of them by `promote`.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, idempotency
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, idempotency, epoch
 -- ARGV
 --   delta         units, may be negative
 --   limit         people promoted in this call
@@ -16,6 +16,7 @@
 --   unlimited                     there is no number to change
 --   closed
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS restocked, reserved (those in line)
 
 --#include clock
@@ -24,7 +25,8 @@
 --#include journal
 --#include hand_over
 
-assert(#KEYS == 8 and #ARGV == 6, 'restock takes 8 keys and 6 arguments')
+assert(#KEYS == 9 and #ARGV == 6, 'restock takes 9 keys and 6 arguments')
+local epoch_key = KEYS[9]
 local campaign_key, idempotency_key = KEYS[1], KEYS[8]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
@@ -32,7 +34,7 @@ local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV
 local actor, request_id = ARGV[5], ARGV[6]
 
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
 if key ~= '' then
   local remembered = redis.call('GET', idempotency_key)

@@ -1,6 +1,6 @@
 -- The operator, or the clock, opens, pauses, resumes or closes a campaign.
 --
--- KEYS campaign, line, journal, news
+-- KEYS campaign, line, journal, news, epoch
 -- ARGV
 --   action        open (now, whatever starts_at says) | pause | resume | close
 --                 start (the clock: only when starts_at has come) | finish (the clock: only when ends_at has passed)
@@ -12,17 +12,19 @@
 --   unchanged status     it is so already, or its time has not come
 --   refused status       this action is not possible from there
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS status. Closing drops the line: those who wait are told, their tickets end in Postgres.
 
 --#include clock
 --#include campaign
 
-assert(#KEYS == 4 and #ARGV == 3, 'set_status takes 4 keys and 3 arguments')
+assert(#KEYS == 5 and #ARGV == 3, 'set_status takes 5 keys and 3 arguments')
+local epoch_key = KEYS[5]
 local campaign_key, line_key, journal_key, news_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
-if not c then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
 local now, before = now_ms(), c.status
 local by_schedule = now < c.starts_at and 'scheduled' or 'open'
 local after

@@ -1,6 +1,6 @@
 -- Where a shopper stands. Reads only.
 --
--- KEYS campaign, people, reservations, line
+-- KEYS campaign, people, reservations, line, epoch
 -- ARGV
 --   user
 -- REPLY
@@ -8,18 +8,21 @@
 --       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
 --       position 0 = not in the line; the last three are "", "", 0 when he holds nothing
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing
 
 --#include clock
 --#include records
 --#include campaign
 
-assert(#KEYS == 4 and #ARGV == 1, 'standing takes 4 keys and 1 argument')
+assert(#KEYS == 5 and #ARGV == 1, 'standing takes 5 keys and 1 argument')
+local epoch_key = KEYS[5]
 local campaign_key, people_key, reservations_key, line_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local user = ARGV[1]
 
 local c = read_campaign(campaign_key)
-if not c or c.status == 'draft' then return { 'not_found' } end
+if not c then return no_campaign(epoch_key) end
+if c.status == 'draft' then return { 'not_found' } end
 local now = now_ms()
 local person = unpack_person(redis.call('HGET', people_key, user))
 local waiting = tostring(c.waiting)

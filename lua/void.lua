@@ -2,7 +2,7 @@
 -- allowance, the unit is real and goes to the head of the line, else to stock. When Postgres says the cap is reached,
 -- the unit never existed: it is taken out of the total.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news
+-- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   unit          returns | never_existed
@@ -11,6 +11,7 @@
 --   voided              the same reply every time
 --   not_active state    released, expired, refunded or burned: it holds no unit that could be taken
 --   not_found
+--   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS voided, reserved (the next in line)
 
 --#include clock
@@ -20,14 +21,16 @@
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 7 and #ARGV == 3, 'void takes 7 keys and 3 arguments')
+assert(#KEYS == 8 and #ARGV == 3, 'void takes 8 keys and 3 arguments')
+local epoch_key = KEYS[8]
 local campaign_key = KEYS[1]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
-local text = c and redis.call('HGET', keys.reservations, reservation_id)
+if not c then return no_campaign(epoch_key) end
+local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'voided' then return { 'voided' } end

@@ -5,17 +5,18 @@ import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
 import { QUEUE_NAMES, type QueueName } from '../shared/contracts/jobs.js';
+import { EngineUnavailable } from '../shared/errors/faults.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
-import { JournalCursors } from '../shared/postgres/journal-cursor.js';
+import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
-import { currentEpoch } from '../shared/redis/epoch.js';
+import { RedisGate } from '../shared/redis/gate.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
@@ -26,8 +27,11 @@ import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
 import { createProcessors } from './processors.js';
+import { Rebuild } from './rebuild/rebuild.js';
+import { restoreCampaign } from './rebuild/restore-campaign.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
+const KEEP_INTERVALS_EVERY_MS = 2_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
@@ -48,49 +52,96 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   });
 
   const metrics = new Metrics(false);
-  const sale = new SaleStore(new ScriptRunner(commands, join(projectRoot(), 'lua')), {
+  const commits = new CommitWatch(subscriber, 0);
+  const journal = new Journal(commands);
+  const gate = new RedisGate(
+    commands,
+    journal,
+    () => commits.upTo,
+    (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
+  );
+  const luaFolder = join(projectRoot(), 'lua');
+  const saleLimits = {
     idempotencyTtlMs: config.idempotencyTtlMs,
     journalLimitEntries: config.journalLimitEntries,
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
-  });
+  };
+  const sale = new SaleStore(new ScriptRunner(commands, luaFolder, gate), saleLimits);
+  const filler = new SaleStore(new ScriptRunner(commands, luaFolder), saleLimits);
   const clock = new RedisClock(commands);
   const campaigns = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
-  const epoch = await currentEpoch(jobs);
-  const cursors = new JournalCursors(database, epoch);
-  const queues = new JobQueues(jobs, (queue, error) => log.warn({ queue, reason: error.message }, 'a queue is in trouble'));
-  const relay = new JournalRelay(new Journal(blocking), cursors, queues, new RelayLease(commands, name), log);
+  const cursor = new JournalCursor(database);
+  const queues = new JobQueues(jobs, (queue, error) =>
+    log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
+  );
+  const relay = new JournalRelay(new Journal(blocking), cursor, queues, new RelayLease(commands, name), log);
   const persist = new Persist(
     database,
-    new Journal(commands),
-    cursors,
-    new RefusedEntries(sale, redemptions, cursors, metrics, log),
+    journal,
+    cursor,
+    new RefusedEntries(filler, redemptions, cursor, metrics, log),
     metrics,
     log,
-    { batchEntries: LIMITS.persistBatchEntries },
+    {
+      batchEntries: LIMITS.persistBatchEntries,
+    },
   );
+  const restoreParts = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
+  const rebuild = new Rebuild({
+    ...restoreParts,
+    campaigns,
+    cursor,
+    journal,
+    drain: (upTo) => persist.upTo(upTo),
+    nowMs: async () => {
+      await clock.sample();
+      return clock.nowMs();
+    },
+  });
 
-  const processors = createProcessors({ persist, sale, campaigns, clock, metrics, log, limits: LIMITS });
+  const processors = createProcessors({
+    persist,
+    sale,
+    campaigns,
+    clock,
+    // Whatever the journal still has of it must be in Postgres before it is read from there.
+    preheat: async (campaign) => {
+      await persist.upTo(await journal.lastId());
+      await restoreCampaign(restoreParts, campaign, clock.nowMs());
+    },
+    metrics,
+    log,
+    limits: LIMITS,
+  });
   const on = {
     failed: (queue: QueueName, error: Error) => {
       metrics.jobFailures.inc({ queue });
-      log.warn({ queue, err: error }, 'a job failed and will run again');
+      const why = error instanceof EngineUnavailable ? { engine: error.engine, reason: error.message } : { err: error };
+      log.warn({ queue, ...why }, 'a job failed and will run again');
     },
     error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
   };
+  commits.onCommit((upTo) => relay.persisted(upTo));
+  await commits.start();
+  clock.start();
+  await fillBeforeServing(rebuild, commits, cursor, log);
   const workers: Worker[] = QUEUE_NAMES.map((queue) => {
     const { run, concurrency } = processors[queue];
     return startJobWorker(queue, run as Processor<typeof queue>, jobs, { concurrency }, on);
   });
 
-  const commits = new CommitWatch(subscriber, 0);
-  commits.onCommit((upTo) => relay.persisted(upTo));
-  await commits.start();
-  clock.start();
-  await queues.every('expire', LIMITS.sweepEveryMs, {});
-  await queues.every('schedule', LIMITS.scheduleEveryMs, {});
+  const keepIntervals = async () => {
+    await queues.every('expire', LIMITS.sweepEveryMs, {});
+    await queues.every('schedule', LIMITS.scheduleEveryMs, {});
+  };
+  await keepIntervals();
+  const intervals = setInterval(() => {
+    keepIntervals().catch((error: unknown) => log.warn({ err: error }, 'the intervals could not be kept'));
+  }, KEEP_INTERVALS_EVERY_MS);
   relay.start();
+  rebuild.start();
 
   const board = new MetricsBoard(commands);
   const posting = setInterval(() => {
@@ -101,12 +152,15 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
         // Redis is away; the next post has everything.
       });
   }, POST_METRICS_EVERY_MS);
-  log.info({ name, epoch }, 'the worker is running');
+  log.info({ name }, 'the worker is running');
 
   return {
     async quiet() {
       clearInterval(posting);
+      clearInterval(intervals);
       await relay.stop();
+      await rebuild.stop();
+      gate.stop();
     },
     async stop() {
       await Promise.all(workers.map((worker) => worker.close()));
@@ -117,4 +171,22 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       for (const connection of [commands, jobs, blocking, subscriber]) connection.disconnect();
     },
   };
+}
+
+/**
+ * Before the first job: Redis is made whole, and it is known how far the journal was committed. With an engine away the
+ * worker starts all the same and does it when they are back.
+ */
+async function fillBeforeServing(
+  rebuild: Rebuild,
+  commits: CommitWatch,
+  cursor: JournalCursor,
+  log: Log,
+): Promise<void> {
+  try {
+    await rebuild.ensureFilled();
+    commits.heard(await cursor.read());
+  } catch (error) {
+    log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'starting although an engine is away');
+  }
 }

@@ -2,7 +2,7 @@ import type { QueueName } from '../shared/contracts/jobs.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Metrics } from '../shared/observability/metrics.js';
-import type { CampaignsTable } from '../shared/postgres/campaigns.js';
+import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
@@ -16,18 +16,22 @@ export type ProcessorParts = {
   sale: SaleStore;
   campaigns: CampaignsTable;
   clock: RedisClock;
+  preheat: (campaign: StoredCampaign) => Promise<void>;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number };
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
-export function createProcessors({ persist, sale, campaigns, clock, metrics, log, limits }: ProcessorParts) {
+export function createProcessors({ persist, sale, campaigns, clock, preheat, metrics, log, limits }: ProcessorParts) {
   return {
     // One at a time: batches are written in the journal's order, and a second would only wait for the first one's lock.
     persist: { concurrency: 1, run: ({ to }) => persist.upTo(to) },
     expire: { concurrency: 1, run: () => expireOverdue(sale, metrics, log, limits) },
-    promote: { concurrency: 4, run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits) },
-    schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits) },
+    promote: {
+      concurrency: 4,
+      run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
+    },
+    schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat) },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

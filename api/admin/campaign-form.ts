@@ -38,7 +38,10 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
 }
 
 /** @throws Problem 400 or 409 when the change is not possible in the campaign's state */
-export function amendedTerms(current: StoredCampaign, body: AmendBody): { terms: CampaignTerms; rules: Record<string, unknown> } {
+export function amendedTerms(
+  current: StoredCampaign,
+  body: AmendBody,
+): { terms: CampaignTerms; rules: Record<string, unknown> } {
   const begun = current.status !== 'draft' && current.status !== 'scheduled';
   if (begun && body.starts_at !== undefined && new Date(body.starts_at).getTime() !== current.startsAt.getTime()) {
     throw conflict('#/starts_at', 'the sale has started');
@@ -64,7 +67,10 @@ export function amendedTerms(current: StoredCampaign, body: AmendBody): { terms:
   checkWindow(terms);
   const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
   const changed = Object.entries({ require_token, risk, audience, stacking, uniform_refusals, limits });
-  return { terms, rules: { ...current.rules, ...Object.fromEntries(changed.filter(([, value]) => value !== undefined)) } };
+  return {
+    terms,
+    rules: { ...current.rules, ...Object.fromEntries(changed.filter(([, value]) => value !== undefined)) },
+  };
 }
 
 /** The campaign as operators see it. */
@@ -114,5 +120,7 @@ function checkWindow(terms: CampaignTerms): void {
 }
 
 function conflict(pointer: string, detail: string): Problem {
-  return new Problem('campaign_conflict', 'The change is not possible now.', { members: { errors: [{ pointer, detail }] } });
+  return new Problem('campaign_conflict', 'The change is not possible now.', {
+    members: { errors: [{ pointer, detail }] },
+  });
 }

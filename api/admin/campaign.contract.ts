@@ -64,7 +64,12 @@ export const campaignBody = z.object({
   code: note.min(1).nullable().default(null),
   total_limit: z.int().min(0).max(MAX_UNITS).nullable().default(null).describe('null = unlimited'),
   draft: z.boolean().default(false),
-  buckets: z.int().min(1).max(64).default(1).describe('parts of the stock; 1 is in force on a single Redis, whatever is asked'),
+  buckets: z
+    .int()
+    .min(1)
+    .max(64)
+    .default(1)
+    .describe('parts of the stock; 1 is in force on a single Redis, whatever is asked'),
   ...terms,
   name: terms.name.optional().describe('the product id when left out'),
   starts_at: terms.starts_at.optional().describe('now when left out'),

@@ -19,12 +19,25 @@ const listQuery = z.object({
   cursor: z.coerce.number().int().min(1).optional().describe('from the `Link` of the page before'),
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
-const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'invalid_json', 'unsupported_media_type', 'body_too_large', 'campaign_conflict'] as const;
+const WRITE_ERRORS = [
+  ...READ_ERRORS,
+  'invalid_request',
+  'invalid_json',
+  'unsupported_media_type',
+  'body_too_large',
+  'campaign_conflict',
+] as const;
 
 type Common = Pick<RouteContract, 'tag' | 'caller'>;
 const admin: Common = { tag: 'admin', caller: 'admin' };
 
-export type CampaignRouteParts = { campaigns: Campaigns; table: CampaignsTable; apiKeys: ApiKeys; clock: RedisClock; log: Log };
+export type CampaignRouteParts = {
+  campaigns: Campaigns;
+  table: CampaignsTable;
+  apiKeys: ApiKeys;
+  clock: RedisClock;
+  log: Log;
+};
 
 /** /admin/campaigns: create, list, read, change, open, pause, resume, close, stock. */
 export function campaignRoutes(parts: CampaignRouteParts): Route[] {
@@ -69,7 +82,10 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         const operator = operatorOf(req);
         const body = validate(campaignBody, await readJson(req));
         const campaign = await campaigns.create(body, operator, new Date(parts.clock.nowMs()));
-        log.info({ request_id: req.requestId, operator: operator.name, campaign: campaign.productId }, 'campaign.create');
+        log.info(
+          { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },
+          'campaign.create',
+        );
         sendData(req, res, 201, campaignView(campaign), ['Location', `/admin/campaigns/${campaign.id}`]);
       },
     },
@@ -80,7 +96,9 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         path: '/admin/campaigns',
         summary: 'List campaigns, newest first',
         query: listQuery,
-        answers: { 200: { description: 'A page; `Link` with rel="next" when there is more.', data: z.array(campaignData) } },
+        answers: {
+          200: { description: 'A page; `Link` with rel="next" when there is more.', data: z.array(campaignData) },
+        },
         errors: ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'],
       },
       async handle(req, res) {
@@ -88,7 +106,13 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         const { limit, cursor } = validate(listQuery, req.query);
         const page = await parts.table.list(limit, cursor ?? null);
         const next = page.length === limit ? (page.at(-1)?.no ?? null) : null;
-        sendData(req, res, 200, page.map(campaignView), next === null ? [] : ['Link', `</admin/campaigns?limit=${limit}&cursor=${next}>; rel="next"`]);
+        sendData(
+          req,
+          res,
+          200,
+          page.map(campaignView),
+          next === null ? [] : ['Link', `</admin/campaigns?limit=${limit}&cursor=${next}>; rel="next"`],
+        );
       },
     },
     {

@@ -8,8 +8,8 @@ import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
-import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
+import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
 
 export type OperatorAction = 'open' | 'pause' | 'resume' | 'close';
 export type Operator = { name: string; requestId: string };
@@ -51,7 +51,8 @@ export class Campaigns {
       const { terms, rules } = amendedTerms(current, body);
       const amended = await this.database.transaction(async (client) => {
         const changed = await this.table.amend(current, terms, rules, client);
-        if (changed) await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
+        if (changed)
+          await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
         return changed;
       });
       if (!amended) continue;
@@ -70,9 +71,21 @@ export class Campaigns {
     return { ...(await this.find(idOrProduct)), status };
   }
 
-  async restock(idOrProduct: string, delta: number, key: IdempotencyKey | null, operator: Operator): Promise<StoredCampaign> {
+  async restock(
+    idOrProduct: string,
+    delta: number,
+    key: IdempotencyKey | null,
+    operator: Operator,
+  ): Promise<StoredCampaign> {
     const { productId } = await this.find(idOrProduct);
-    const outcome = await this.sale.restock(productId, delta, this.limits.promoteBatch, key, operator.name, operator.requestId);
+    const outcome = await this.sale.restock(
+      productId,
+      delta,
+      this.limits.promoteBatch,
+      key,
+      operator.name,
+      operator.requestId,
+    );
     switch (outcome.kind) {
       case 'restocked':
         await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
@@ -81,7 +94,9 @@ export class Campaigns {
       case 'key_reused':
         throw new Problem('idempotency_key_reused', 'This key was used for another change.');
       case 'insufficient':
-        throw new Problem('stock_insufficient', `Only ${outcome.free} units are free.`, { members: { free: outcome.free } });
+        throw new Problem('stock_insufficient', `Only ${outcome.free} units are free.`, {
+          members: { free: outcome.free },
+        });
       case 'unlimited':
         throw new Problem('campaign_conflict', 'The stock is unlimited.');
       case 'closed':
@@ -100,7 +115,11 @@ export class Campaigns {
     return campaign;
   }
 
-  async #setStatus(product: ProductId, action: OperatorAction | 'publish', operator: Operator): Promise<CampaignStatus> {
+  async #setStatus(
+    product: ProductId,
+    action: OperatorAction | 'publish',
+    operator: Operator,
+  ): Promise<CampaignStatus> {
     const outcome = await this.sale.setStatus(product, action, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'changed':

@@ -43,7 +43,8 @@ export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsT
       method: 'get',
       path: '/admin/campaigns/:id/redemptions',
       summary: 'The redemptions of a campaign',
-      description: 'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
+      description:
+        'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
       tag: 'admin',
       caller: 'admin',
       params,

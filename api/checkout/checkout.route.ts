@@ -12,8 +12,8 @@ import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
 import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.contract.js';
+import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
   checkout: Checkout;
@@ -29,7 +29,10 @@ export type CheckoutRouteParts = {
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
   const { checkout, attestation, shopper, metrics, log } = parts;
-  const quotaPolicy = ['RateLimit-Policy', policyField('device', checkout.limits.deviceQuota, checkout.limits.deviceWindowMs / 1000)];
+  const quotaPolicy = [
+    'RateLimit-Policy',
+    policyField('device', checkout.limits.deviceQuota, checkout.limits.deviceWindowMs / 1000),
+  ];
   return {
     contract: checkoutContract,
     async handle(req, res) {
@@ -48,7 +51,10 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         throw error;
       } finally {
         metrics.checkouts.inc({ outcome });
-        log.info({ request_id: req.requestId, trace: req.trace || undefined, campaign: body?.product_id, outcome }, 'checkout');
+        log.info(
+          { request_id: req.requestId, trace: req.trace || undefined, campaign: body?.product_id, outcome },
+          'checkout',
+        );
       }
     },
   };
@@ -87,7 +93,12 @@ function tell(
   const headers = replayed ? ['Idempotent-Replayed', 'true'] : [...quotaPolicy];
   if (answer.status === 202) {
     const query = new URLSearchParams({ product_id: body.product_id, user_id: body.user_id });
-    headers.push('Location', `/flash-sale/queue-status?${query}`, 'Retry-After', retryAfter(Number(answer.data.poll_after_seconds)));
+    headers.push(
+      'Location',
+      `/flash-sale/queue-status?${query}`,
+      'Retry-After',
+      retryAfter(Number(answer.data.poll_after_seconds)),
+    );
   }
   sendData(req, res, answer.status, answer.data, headers);
 }

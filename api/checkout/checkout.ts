@@ -3,8 +3,8 @@ import {
   type DeviceId,
   type IdempotencyKey,
   newReservationPrefix,
-  parseReservationId,
   type ProductId,
+  parseReservationId,
   type UserId,
 } from '../../shared/domain/ids.js';
 import { pollAfterSeconds } from '../../shared/domain/polling.js';

@@ -18,7 +18,8 @@ const tokenContract: RouteContract = {
   method: 'get',
   path: '/flash-sale/token',
   summary: 'A device token for checkout',
-  description: 'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned.',
+  description:
+    'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned.',
   tag: 'flash sale',
   caller: 'anyone',
   query: tokenQuery,

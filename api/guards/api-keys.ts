@@ -28,9 +28,13 @@ export class ApiKeys {
     const secret = bearerOf(req);
     const found = secret === null ? null : this.#find(secret);
     if (!found) {
-      throw new Problem('unauthorized', secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.', {
-        headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
-      });
+      throw new Problem(
+        'unauthorized',
+        secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.',
+        {
+          headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
+        },
+      );
     }
     if (found.kind !== kind) throw new Problem('forbidden', `A key of kind ${kind} is needed.`);
     return found.name;

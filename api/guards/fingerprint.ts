@@ -3,16 +3,29 @@ import type { Request } from 'express';
 import { type DeviceId, EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 
-const STABLE_HEADERS = ['user-agent', 'accept-language', 'sec-ch-ua', 'sec-ch-ua-platform', 'sec-ch-ua-model', 'sec-ch-ua-mobile'];
+const STABLE_HEADERS = [
+  'user-agent',
+  'accept-language',
+  'sec-ch-ua',
+  'sec-ch-ua-platform',
+  'sec-ch-ua-model',
+  'sec-ch-ua-mobile',
+];
 
 /** The device a request names in its `X-Device-Fingerprint`; null when it names none. @throws Problem 400 */
 export function namedDevice(req: Request): DeviceId | null {
   const header = req.headers['x-device-fingerprint'];
   if (header === undefined) return null;
   if (typeof header !== 'string' || !EXTERNAL_ID_PATTERN.test(header)) {
-    throw new Problem('invalid_request', 'X-Device-Fingerprint must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -', {
-      members: { errors: [{ pointer: '#/headers/X-Device-Fingerprint', detail: 'has other characters or another length' }] },
-    });
+    throw new Problem(
+      'invalid_request',
+      'X-Device-Fingerprint must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -',
+      {
+        members: {
+          errors: [{ pointer: '#/headers/X-Device-Fingerprint', detail: 'has other characters or another length' }],
+        },
+      },
+    );
   }
   return header as DeviceId;
 }
@@ -21,5 +34,8 @@ export function namedDevice(req: Request): DeviceId | null {
 export function derivedDevice(req: Request): DeviceId {
   const hash = createHash('sha256');
   for (const name of STABLE_HEADERS) hash.update(`${name}=${String(req.headers[name] ?? '')}\n`);
-  return `fp-${hash.update(req.ip ?? '').digest('hex').slice(0, 40)}` as DeviceId;
+  return `fp-${hash
+    .update(req.ip ?? '')
+    .digest('hex')
+    .slice(0, 40)}` as DeviceId;
 }

@@ -37,7 +37,9 @@ export class Quota {
       return this.#fields(left.remainingPoints, left.msBeforeNext);
     } catch (refusal) {
       if (!(refusal instanceof RateLimiterRes)) {
-        throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), { cause: refusal });
+        throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), {
+          cause: refusal,
+        });
       }
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
     }

@@ -11,7 +11,8 @@ export class ShopperIdentity {
   constructor(config: Config['shopperJwt']) {
     if (config.kind === 'none') this.#verify = null;
     else if (config.kind === 'secret') {
-      this.#verify = async (jwt) => (await jwtVerify(jwt, config.secret, { algorithms: ['HS256', 'HS384', 'HS512'] })).payload.sub;
+      this.#verify = async (jwt) =>
+        (await jwtVerify(jwt, config.secret, { algorithms: ['HS256', 'HS384', 'HS512'] })).payload.sub;
     } else {
       const keySet = createRemoteJWKSet(config.url, { timeoutDuration: 1_500 });
       this.#verify = async (jwt) => (await jwtVerify(jwt, keySet)).payload.sub;

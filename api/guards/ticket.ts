@@ -50,7 +50,8 @@ export class Tickets {
     const text = req.headers['x-ticket'];
     if (text === undefined) return null;
     const ticket = typeof text === 'string' ? this.verify(text) : null;
-    if (!ticket) throw new Problem('ticket_invalid', 'X-Ticket is not a ticket of ours.', { headers: TICKET_CHALLENGE });
+    if (!ticket)
+      throw new Problem('ticket_invalid', 'X-Ticket is not a ticket of ours.', { headers: TICKET_CHALLENGE });
     return ticket;
   }
 

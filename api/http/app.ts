@@ -95,7 +95,10 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? [408, 'Request Timeout']
         : [400, 'Bad Request'];
-  const document = JSON.parse(problemDocument(new Problem('invalid_request', phrase), 'none')) as Record<string, unknown>;
+  const document = JSON.parse(problemDocument(new Problem('invalid_request', phrase), 'none')) as Record<
+    string,
+    unknown
+  >;
   const body = JSON.stringify({ ...document, status, instance: undefined });
   socket.end(
     `HTTP/1.1 ${status} ${phrase}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,

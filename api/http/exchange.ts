@@ -54,7 +54,13 @@ export function sendJson(
 }
 
 /** Sends a success: `{"data": …}`. @param headers flat list of names and values */
-export function sendData(req: Request, res: Response, status: number, data: unknown, headers: readonly string[] = []): void {
+export function sendData(
+  req: Request,
+  res: Response,
+  status: number,
+  data: unknown,
+  headers: readonly string[] = [],
+): void {
   sendJson(req, res, status, JSON.stringify({ data }), headers);
 }
 

@@ -36,5 +36,7 @@ export function idempotencyKey(req: Request, inBody: string | undefined): KeySou
 }
 
 function invalid(pointer: string, detail: string): Problem {
-  return new Problem('invalid_request', 'The idempotency key is not valid.', { members: { errors: [{ pointer, detail }] } });
+  return new Problem('invalid_request', 'The idempotency key is not valid.', {
+    members: { errors: [{ pointer, detail }] },
+  });
 }

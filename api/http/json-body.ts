@@ -42,7 +42,9 @@ export function readJson(req: Request): Promise<unknown> {
 }
 
 function tooLarge(): Problem {
-  return new Problem('body_too_large', `The body may have ${LIMITS.bodyBytes} bytes.`, { headers: { Connection: 'close' } });
+  return new Problem('body_too_large', `The body may have ${LIMITS.bodyBytes} bytes.`, {
+    headers: { Connection: 'close' },
+  });
 }
 
 function refuse(req: Request, problem: Problem): Promise<never> {

@@ -25,8 +25,16 @@ const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
 /** The OpenAPI 3.1 document, made from the same contracts that validate requests. */
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const registry = new OpenAPIRegistry();
-  registry.registerComponent('securitySchemes', 'adminKey', { type: 'http', scheme: 'bearer', description: 'ADMIN_API_KEYS' });
-  registry.registerComponent('securitySchemes', 'serviceKey', { type: 'http', scheme: 'bearer', description: 'SERVICE_API_KEYS' });
+  registry.registerComponent('securitySchemes', 'adminKey', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'ADMIN_API_KEYS',
+  });
+  registry.registerComponent('securitySchemes', 'serviceKey', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'SERVICE_API_KEYS',
+  });
   registry.registerComponent('securitySchemes', 'ticket', {
     type: 'apiKey',
     in: 'header',
@@ -39,7 +47,8 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     info: {
       title: 'Doorbuster',
       version,
-      description: 'Flash sales and coupon redemption: every unit to exactly one person, the rest in a line that keeps its word.',
+      description:
+        'Flash sales and coupon redemption: every unit to exactly one person, the rest in a line that keeps its word.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
   });

@@ -24,7 +24,8 @@ export class ProblemEdge {
     }
     const headers: string[] = [];
     for (const [name, value] of Object.entries(problem.extras.headers ?? {})) headers.push(name, value);
-    if (problem.extras.retryAfterSeconds !== undefined) headers.push('Retry-After', retryAfter(problem.extras.retryAfterSeconds));
+    if (problem.extras.retryAfterSeconds !== undefined)
+      headers.push('Retry-After', retryAfter(problem.extras.retryAfterSeconds));
     sendJson(req, res, problem.status, problemDocument(problem, req.requestId), headers, 'application/problem+json');
   }
 
@@ -32,7 +33,8 @@ export class ProblemEdge {
     if (error instanceof Problem) return error;
     if (error instanceof EngineUnavailable) {
       this.metrics.engineErrors.inc({ engine: error.engine });
-      this.log.warn({ request_id: req.requestId, engine: error.engine, reason: error.message }, 'an engine is away');
+      // One line a request would be a flood when it matters most; the connections report the outage itself.
+      this.log.debug({ request_id: req.requestId, engine: error.engine, reason: error.message }, 'an engine is away');
       return unavailable();
     }
     // Express refuses malformed paths with a status of its own.

@@ -1,4 +1,5 @@
 import type { Database } from '../../shared/postgres/pool.js';
+import type { RedisGate } from '../../shared/redis/gate.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ScriptRunner } from '../../shared/redis/script-runner.js';
@@ -18,6 +19,7 @@ export class ReadinessCheck {
 
   constructor(
     readonly scripts: ScriptRunner,
+    readonly gate: RedisGate,
     readonly scriptNames: readonly string[],
     readonly database: Database,
     readonly journal: Journal,
@@ -27,7 +29,7 @@ export class ReadinessCheck {
 
   async run(): Promise<Readiness> {
     const [redis, scripts, postgres, journal] = await Promise.all([
-      check(async () => void (await this.scripts.redis.ping()), 'answers'),
+      this.#redis(),
       check(() => this.scripts.load(this.scriptNames), 'loaded'),
       check(async () => void (await this.database.query('select 1')), 'answers'),
       this.#journal(),
@@ -37,6 +39,12 @@ export class ReadinessCheck {
       ready: redis.ok && scripts.ok && journal.ok && draining.ok,
       checks: { redis, scripts, postgres, journal, draining },
     };
+  }
+
+  async #redis(): Promise<Check> {
+    const answers = await check(async () => void (await this.scripts.redis.ping()), 'answers');
+    if (!answers.ok || this.gate.isOpen) return answers;
+    return { ok: false, detail: 'is being rebuilt from Postgres; a worker does it' };
   }
 
   async #journal(): Promise<Check> {

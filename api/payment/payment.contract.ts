@@ -8,7 +8,16 @@ export const confirmBody = z.object({ reservation_id, payment_ref: note.optional
 export const releaseBody = z.object({ reservation_id, reason: note.optional() });
 export const refundBody = z.object({ reservation_id });
 
-const COMMON = ['invalid_request', 'invalid_json', 'unsupported_media_type', 'body_too_large', 'unauthorized', 'forbidden', 'reservation_not_found', 'temporarily_unavailable'] as const;
+const COMMON = [
+  'invalid_request',
+  'invalid_json',
+  'unsupported_media_type',
+  'body_too_large',
+  'unauthorized',
+  'forbidden',
+  'reservation_not_found',
+  'temporarily_unavailable',
+] as const;
 
 export const confirmContract: RouteContract = {
   method: 'post',

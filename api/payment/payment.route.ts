@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { type CampaignNo, parseReservationId, type ProductId, type ReservationId } from '../../shared/domain/ids.js';
+import { type CampaignNo, type ProductId, parseReservationId, type ReservationId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -12,7 +12,14 @@ import { sendData } from '../http/exchange.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { confirmBody, confirmContract, refundBody, refundContract, releaseBody, releaseContract } from './payment.contract.js';
+import {
+  confirmBody,
+  confirmContract,
+  refundBody,
+  refundContract,
+  releaseBody,
+  releaseContract,
+} from './payment.contract.js';
 
 export type PaymentParts = {
   sale: SaleStore;
@@ -87,7 +94,11 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         record(parts, req, 'refund', at, outcome.kind);
         switch (outcome.kind) {
           case 'refunded':
-            return sendData(req, res, 200, { reservation_id: at.id, status: 'refunded', returned_to_stock: outcome.returned });
+            return sendData(req, res, 200, {
+              reservation_id: at.id,
+              status: 'refunded',
+              returned_to_stock: outcome.returned,
+            });
           case 'unpaid':
             throw new Problem('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
           case 'not_found':

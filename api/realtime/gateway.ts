@@ -35,7 +35,11 @@ export type GatewayParts = {
  * read in bulk once a second, and whoever reconnects finds in `welcome` what he missed.
  */
 export class Gateway {
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload: LIMITS.socketPayloadBytes, perMessageDeflate: false });
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: LIMITS.socketPayloadBytes,
+    perMessageDeflate: false,
+  });
   readonly #sessions = new Set<Session>();
   readonly #byProduct = new Map<ProductId, Map<UserId, Set<Session>>>();
   readonly #feed: NewsFeed;
@@ -58,11 +62,19 @@ export class Gateway {
       this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket')));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
-      Promise.resolve(work()).catch((error: unknown) => this.parts.log.warn({ err: error }, 'places could not be told'));
+      Promise.resolve(work()).catch((error: unknown) =>
+        this.parts.log.warn({ err: error }, 'places could not be told'),
+      );
     };
     this.#timers = [
-      setInterval(guarded(() => this.#tellPositions()), LIMITS.positionEveryMs),
-      setInterval(guarded(() => this.#ping()), LIMITS.socketPingMs),
+      setInterval(
+        guarded(() => this.#tellPositions()),
+        LIMITS.positionEveryMs,
+      ),
+      setInterval(
+        guarded(() => this.#ping()),
+        LIMITS.socketPingMs,
+      ),
     ];
     for (const timer of this.#timers) timer.unref();
   }
@@ -138,7 +150,11 @@ export class Gateway {
     });
   }
 
-  async #welcome(session: Session, campaignNo: Parameters<CampaignDirectory['productOf']>[0], user: UserId): Promise<void> {
+  async #welcome(
+    session: Session,
+    campaignNo: Parameters<CampaignDirectory['productOf']>[0],
+    user: UserId,
+  ): Promise<void> {
     const product = await this.parts.directory.productOf(campaignNo);
     if (!product) return session.close('ticketInvalid', 'the campaign is gone');
     // Follow first, read second: what happens in between is held back by the session until it was welcomed.
@@ -208,7 +224,10 @@ export class Gateway {
       const waiting = [...users].filter(([, sessions]) => [...sessions].some(({ position }) => position !== null));
       for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
         const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
-        const outcome = await this.parts.sale.positions(product, chunk.map(([user]) => user));
+        const outcome = await this.parts.sale.positions(
+          product,
+          chunk.map(([user]) => user),
+        );
         if (outcome.kind === 'not_found') continue;
         for (const [i, [user, sessions]] of chunk.entries()) {
           const position = outcome.positions[i] ?? 0;
@@ -259,7 +278,12 @@ function frameOf(news: Exclude<News, { kind: 'status' }>): ServerFrame {
   return { type: news.kind === 'voided' ? 'released' : news.kind, ...ids };
 }
 
-function standingFrame(standing: { status: string; reservationId: string; orderId: string; dueMs: number }): ServerFrame | null {
+function standingFrame(standing: {
+  status: string;
+  reservationId: string;
+  orderId: string;
+  dueMs: number;
+}): ServerFrame | null {
   const ids = { reservation_id: standing.reservationId, order_id: standing.orderId };
   switch (standing.status) {
     case 'promoted':

@@ -21,7 +21,8 @@ const contract: RouteContract = {
   method: 'get',
   path: '/flash-sale/queue-status',
   summary: 'Where a shopper stands',
-  description: 'With the shopper’s ticket in `X-Ticket` the answer also has `reservation_id`, `order_id` and `pay_before`.',
+  description:
+    'With the shopper’s ticket in `X-Ticket` the answer also has `reservation_id`, `order_id` and `pay_before`.',
   tag: 'waiting room',
   caller: 'shopper',
   query,
@@ -42,7 +43,15 @@ const contract: RouteContract = {
     },
     304: { description: 'Nothing has changed since `If-None-Match`.' },
   },
-  errors: ['invalid_request', 'ticket_invalid', 'unauthorized', 'forbidden', 'campaign_not_found', 'rate_limited', 'temporarily_unavailable'],
+  errors: [
+    'invalid_request',
+    'ticket_invalid',
+    'unauthorized',
+    'forbidden',
+    'campaign_not_found',
+    'rate_limited',
+    'temporarily_unavailable',
+  ],
 };
 
 export type QueueStatusParts = {

@@ -14,6 +14,11 @@ local function read_campaign(key)
   }
 end
 
+-- The reply when a campaign is not there: unknown, or Redis is fresh and not filled yet. The epoch is written last.
+local function no_campaign(epoch_key)
+  return { redis.call('EXISTS', epoch_key) == 1 and 'not_found' or 'rebuilding' }
+end
+
 -- Every counter, always together: conservation is checked here, so no script can save a state that breaks it.
 local function save_counters(key, c)
   if not c.unlimited then

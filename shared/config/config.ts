@@ -59,7 +59,10 @@ const apiKeys = z.string().transform((value, context): ApiKey[] =>
     const [, name, secret] = /^\s*([A-Za-z0-9_.-]+):(\S+)\s*$/.exec(entry) ?? [];
     if (!name || !secret) context.addIssue({ code: 'custom', message: 'must be name:secret, comma-separated' });
     else if (secret.length < MIN_SECRET_CHARACTERS)
-      context.addIssue({ code: 'custom', message: `secret of ${name} must have at least ${MIN_SECRET_CHARACTERS} characters` });
+      context.addIssue({
+        code: 'custom',
+        message: `secret of ${name} must have at least ${MIN_SECRET_CHARACTERS} characters`,
+      });
     return { name: name ?? '', secret: secret ?? '' };
   }),
 );

@@ -3,7 +3,11 @@
  * to the next; `remedy` tells the reader of the documentation what to do.
  */
 export const ERRORS = {
-  invalid_request: { status: 400, title: 'The request is not valid', remedy: 'Correct the fields that `errors` points to.' },
+  invalid_request: {
+    status: 400,
+    title: 'The request is not valid',
+    remedy: 'Correct the fields that `errors` points to.',
+  },
   invalid_json: { status: 400, title: 'The body is not valid JSON', remedy: 'Send one JSON object, UTF-8.' },
   attestation_invalid: {
     status: 401,
@@ -15,13 +19,29 @@ export const ERRORS = {
     title: 'The device token has expired',
     remedy: 'Get a new token and repeat the request with the same idempotency key.',
   },
-  unauthorized: { status: 401, title: 'Credentials are missing or wrong', remedy: 'Send `Authorization: Bearer <secret>`.' },
-  ticket_invalid: { status: 401, title: 'The ticket is missing or not genuine', remedy: 'Send the ticket from checkout in X-Ticket.' },
-  forbidden: { status: 403, title: 'These credentials do not allow this', remedy: 'Use a key or ticket of the right kind.' },
+  unauthorized: {
+    status: 401,
+    title: 'Credentials are missing or wrong',
+    remedy: 'Send `Authorization: Bearer <secret>`.',
+  },
+  ticket_invalid: {
+    status: 401,
+    title: 'The ticket is missing or not genuine',
+    remedy: 'Send the ticket from checkout in X-Ticket.',
+  },
+  forbidden: {
+    status: 403,
+    title: 'These credentials do not allow this',
+    remedy: 'Use a key or ticket of the right kind.',
+  },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
   not_found: { status: 404, title: 'There is nothing at this path', remedy: 'See /docs for the paths.' },
-  method_not_allowed: { status: 405, title: 'This path does not take this method', remedy: 'Use one that `Allow` names.' },
+  method_not_allowed: {
+    status: 405,
+    title: 'This path does not take this method',
+    remedy: 'Use one that `Allow` names.',
+  },
   already_redeemed: {
     status: 409,
     title: 'The user holds or has used what he may have',
@@ -33,7 +53,11 @@ export const ERRORS = {
     remedy: '`original_status` and `data` are the first answer. Send the key in the header to get the first status.',
   },
   campaign_not_started: { status: 409, title: 'The sale has not started', remedy: 'Come back at `starts_at`.' },
-  reservation_released: { status: 409, title: 'The reservation was released or expired before', remedy: 'Refund the payment.' },
+  reservation_released: {
+    status: 409,
+    title: 'The reservation was released or expired before',
+    remedy: 'Refund the payment.',
+  },
   reservation_redeemed: { status: 409, title: 'The reservation is redeemed', remedy: 'Use refund instead of release.' },
   reservation_refunded: { status: 409, title: 'The reservation was refunded before', remedy: 'Nothing is left to do.' },
   reservation_voided: {
@@ -43,14 +67,26 @@ export const ERRORS = {
   },
   reservation_not_redeemed: { status: 409, title: 'The reservation was never redeemed', remedy: 'Release it instead.' },
   campaign_exists: { status: 409, title: 'There is a campaign for this product', remedy: 'Change it instead.' },
-  campaign_conflict: { status: 409, title: 'The campaign is not in a state that allows this', remedy: 'Read the campaign first.' },
-  stock_insufficient: { status: 409, title: 'Fewer units are free than were to be taken away', remedy: 'Take away at most `free`.' },
+  campaign_conflict: {
+    status: 409,
+    title: 'The campaign is not in a state that allows this',
+    remedy: 'Read the campaign first.',
+  },
+  stock_insufficient: {
+    status: 409,
+    title: 'Fewer units are free than were to be taken away',
+    remedy: 'Take away at most `free`.',
+  },
   not_waiting: { status: 409, title: 'The user does not wait in the line', remedy: 'Look at queue-status.' },
   sold_out: { status: 410, title: 'Sold out', remedy: 'No unit is free and the campaign has no line.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },
   campaign_ended: { status: 410, title: 'The sale has ended', remedy: 'Nothing can be taken any more.' },
   body_too_large: { status: 413, title: 'The body is too large', remedy: 'Send at most 16 KiB.' },
-  unsupported_media_type: { status: 415, title: 'The body is not JSON', remedy: 'Send `Content-Type: application/json`.' },
+  unsupported_media_type: {
+    status: 415,
+    title: 'The body is not JSON',
+    remedy: 'Send `Content-Type: application/json`.',
+  },
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key belongs to another request',

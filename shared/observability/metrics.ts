@@ -7,7 +7,10 @@ export class Metrics {
   readonly registry = new Registry();
 
   readonly checkouts = this.#counter('checkouts_total', 'Checkouts by outcome', ['outcome']);
-  readonly payments = this.#counter('payment_calls_total', 'Confirm, release and refund calls by outcome', ['call', 'outcome']);
+  readonly payments = this.#counter('payment_calls_total', 'Confirm, release and refund calls by outcome', [
+    'call',
+    'outcome',
+  ]);
   readonly httpSeconds = new Histogram({
     name: `${PREFIX}http_request_seconds`,
     help: 'Time from the request to the end of its answer',
@@ -26,10 +29,15 @@ export class Metrics {
     registers: [this.registry],
   });
   readonly voided = this.#counter('voided_total', 'Reservations that Postgres refused, by constraint', ['constraint']);
-  readonly rejected = this.#counter('journal_rejects_total', 'Journal entries that no table takes; each needs a person');
+  readonly rejected = this.#counter(
+    'journal_rejects_total',
+    'Journal entries that no table takes; each needs a person',
+  );
   readonly expired = this.#counter('expired_total', 'Reservations ended by the sweep');
   readonly promoted = this.#counter('promoted_total', 'People promoted by the worker (releases promote by themselves)');
-  readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', ['queue']);
+  readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', [
+    'queue',
+  ]);
 
   constructor(defaults = true) {
     if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });

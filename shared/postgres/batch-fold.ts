@@ -24,7 +24,12 @@ export type RedemptionChange = {
 };
 
 export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketChange;
-export type TicketChange = { no: number; lineNo: number; status: 'waiting' | 'promoted' | 'left'; endedMs: number | null };
+export type TicketChange = {
+  no: number;
+  lineNo: number;
+  status: 'waiting' | 'promoted' | 'left';
+  endedMs: number | null;
+};
 
 export type AuditRow = {
   atMs: number;
@@ -117,7 +122,11 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
         });
         break;
       case 'refunded':
-        Object.assign(changeOf(entry.reservation), { status: 'refunded', burned: entry.burned, refundedMs: entry.atMs });
+        Object.assign(changeOf(entry.reservation), {
+          status: 'refunded',
+          burned: entry.burned,
+          refundedMs: entry.atMs,
+        });
         break;
       case 'status':
         statuses.set(entry.no, entry.status);

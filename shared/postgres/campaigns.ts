@@ -94,9 +94,20 @@ export class CampaignsTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Those that Redis must know now: every one that is not closed, and closed ones with reservations still held. */
+  /** Those that Redis keeps: every one that is not closed. */
   async live(): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>("select * from campaigns where status <> 'closed' order by no");
+    return rows.map(fromRow);
+  }
+
+  /** Those that an empty Redis needs: the live ones, and closed ones whose reservations may still be paid or asked for. */
+  async toRestore(closedDays: number): Promise<StoredCampaign[]> {
+    const { rows } = await this.database.query<Row>(
+      `select * from campaigns c where status <> 'closed' or updated_at > now() - make_interval(days => $1)
+         or exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.status = 'reserved')
+       order by no`,
+      [closedDays],
+    );
     return rows.map(fromRow);
   }
 
@@ -104,7 +115,12 @@ export class CampaignsTable {
    * Changes terms, if nobody else has since they were read.
    * @returns null when they were changed meanwhile
    */
-  async amend(current: StoredCampaign, terms: CampaignTerms, rules: CampaignRules, client: Queryable): Promise<StoredCampaign | null> {
+  async amend(
+    current: StoredCampaign,
+    terms: CampaignTerms,
+    rules: CampaignRules,
+    client: Queryable,
+  ): Promise<StoredCampaign | null> {
     const { rows } = await client.query<Row>(
       `update campaigns set terms_version = terms_version + 1, updated_at = now(), rules = $3,
          name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,

@@ -22,7 +22,10 @@ const migrationSource: Knex.MigrationSource<string> = {
 export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
   const database = knex({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 2 } });
   try {
-    const [, applied] = (await database.migrate.latest({ migrationSource, tableName: 'schema_migrations' })) as [number, string[]];
+    const [, applied] = (await database.migrate.latest({ migrationSource, tableName: 'schema_migrations' })) as [
+      number,
+      string[],
+    ];
     return applied.map((file) => file.replace(/\.(ts|js)$/, ''));
   } finally {
     await database.destroy();

@@ -33,12 +33,19 @@ export const REDEMPTION_COLUMNS = [
   'payment_ref',
 ] as const satisfies readonly (keyof RedemptionRow)[];
 
+export type LedgerRow = { status: RedemptionStatus; burned: boolean };
+
 /** Table `redemptions`: written by journal batches, read by operators and by the ledger. */
 export class RedemptionsTable {
   constructor(readonly database: Database) {}
 
   /** A page in the order of their ids, which is the order in which they were made. @param after last id of the page before */
-  async page(campaignId: string, limit: number, after: string | null, client: Queryable = this.database): Promise<RedemptionRow[]> {
+  async page(
+    campaignId: string,
+    limit: number,
+    after: string | null,
+    client: Queryable = this.database,
+  ): Promise<RedemptionRow[]> {
     const { rows } = await client.query<RedemptionRow>(
       `select ${REDEMPTION_COLUMNS.join(', ')} from redemptions
        where campaign_id = $1 and ($3::uuid is null or redemption_id > $3) order by redemption_id limit $2`,
@@ -56,6 +63,44 @@ export class RedemptionsTable {
       [campaignId, seconds],
     );
     return { taken: rows[0]?.taken ?? 0, recent: Number(rows[0]?.recent ?? 0) };
+  }
+
+  async byIds(ids: readonly string[]): Promise<ReadonlyMap<string, LedgerRow>> {
+    if (ids.length === 0) return new Map();
+    const { rows } = await this.database.query<LedgerRow & { redemption_id: string }>(
+      'select redemption_id, status, burned from redemptions where redemption_id = any($1::uuid[])',
+      [ids],
+    );
+    return new Map(rows.map((row) => [row.redemption_id, row]));
+  }
+
+  /** Ids of all rows of a campaign, a batch at a time. */
+  async *idsOf(campaignId: string, batch: number): AsyncGenerator<string[]> {
+    let after: string | null = null;
+    do {
+      const { rows }: { rows: { redemption_id: string }[] } = await this.database.query(
+        `select redemption_id from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
+         order by redemption_id limit $2`,
+        [campaignId, batch, after],
+      );
+      yield rows.map(({ redemption_id }) => redemption_id);
+      after = rows.length < batch ? null : (rows.at(-1)?.redemption_id ?? null);
+    } while (after !== null);
+  }
+
+  /** Active rows beyond what their user may have, and active rows of two users with one order id. */
+  async duplicates(campaignId: string, perUserLimit: number): Promise<{ redemption_id: string; why: string }[]> {
+    const { rows } = await this.database.query<{ redemption_id: string; why: string }>(
+      `with active as (
+         select redemption_id, user_id, order_id, row_number() over (partition by user_id order by redemption_id) as nth,
+           count(*) over (partition by order_id) as sharing
+         from redemptions where campaign_id = $1 and (status in ('reserved', 'redeemed') or burned)
+       )
+       select redemption_id, case when nth > $2 then 'the user has more than his limit' else 'the order id is not his alone' end as why
+       from active where nth > $2 or sharing > 1`,
+      [campaignId, perUserLimit],
+    );
+    return rows;
   }
 
   /** Writes a refused reservation as `voided`, whether or not it has a row already. */

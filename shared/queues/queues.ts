@@ -41,18 +41,28 @@ export class JobQueues {
     await this.#queues[name].add(name, data, { jobId: id });
   }
 
-  /** Runs a queue's one job at an interval, whichever worker is there. Saying it again changes nothing. */
+  /**
+   * Runs a queue's one job at an interval, whichever worker is there. Does nothing when it is so already; a Redis that was
+   * emptied has forgotten it, so this is said again from time to time. A run that fails is not repeated: the next one comes.
+   */
   async every<Name extends QueueName>(name: Name, everyMs: number, data: Jobs[Name]): Promise<void> {
-    await this.#queues[name].upsertJobScheduler(
+    const queue = this.#queues[name];
+    if ((await queue.getJobScheduler(name))?.every === everyMs) return;
+    await queue.upsertJobScheduler(
       name,
       { every: everyMs },
-      { name, data, opts: { removeOnComplete: true, removeOnFail: true } },
+      { name, data, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } },
     );
   }
 
   async counts(name: QueueName): Promise<{ waiting: number; active: number; delayed: number; failed: number }> {
     const counts = await this.#queues[name].getJobCounts('waiting', 'active', 'delayed', 'failed');
-    return { waiting: counts.waiting ?? 0, active: counts.active ?? 0, delayed: counts.delayed ?? 0, failed: counts.failed ?? 0 };
+    return {
+      waiting: counts.waiting ?? 0,
+      active: counts.active ?? 0,
+      delayed: counts.delayed ?? 0,
+      failed: counts.failed ?? 0,
+    };
   }
 
   async close(): Promise<void> {

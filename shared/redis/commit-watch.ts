@@ -26,6 +26,16 @@ export class CommitWatch {
     await this.subscriber.subscribe(keys.persisted);
   }
 
+  /** How far the journal is committed, as far as this process has heard. */
+  get upTo(): string {
+    return this.#committed;
+  }
+
+  /** What was read from Postgres counts like an announcement. */
+  heard(upTo: string): void {
+    this.#advance(upTo);
+  }
+
   /** Calls back at every commit. */
   onCommit(listener: (upTo: string) => void): void {
     this.#listeners.add(listener);

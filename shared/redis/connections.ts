@@ -9,7 +9,11 @@ type OnError = (purpose: string, error: Error) => void;
 const reconnect = (attempt: number): number => Math.min(1_000, 50 * 2 ** Math.min(attempt, 6));
 
 /** For requests: fails at once when Redis is away and after a deadline when it hangs. A shopper is waiting. */
-export function connectForCommands(url: string, limits: { commandMs: number; connectMs: number }, onError: OnError): Redis {
+export function connectForCommands(
+  url: string,
+  limits: { commandMs: number; connectMs: number },
+  onError: OnError,
+): Redis {
   return connect(url, 'commands', onError, {
     enableAutoPipelining: true,
     enableOfflineQueue: false,

@@ -10,7 +10,9 @@ export const JOURNAL_START = '0-0';
 type Fields = Record<string, string>;
 type Body<Kind extends JournalKind> = Omit<Extract<JournalEntry, { kind: Kind }>, 'journalId' | 'no' | 'atMs'>;
 
-const ended = <Kind extends JournalKind>(kind: Kind) => (f: Fields) => ({ kind, reservation: word(f, 'reservation'), reason: word(f, 'reason'), trace: word(f, 'trace') });
+const ended =
+  <Kind extends JournalKind>(kind: Kind) =>
+  (f: Fields) => ({ kind, reservation: word(f, 'reservation'), reason: word(f, 'reason'), trace: word(f, 'trace') });
 
 const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
   reserved: (f) => ({
@@ -51,7 +53,12 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
   released: ended('released'),
   expired: ended('expired'),
   voided: ended('voided'),
-  refunded: (f) => ({ kind: 'refunded', reservation: word(f, 'reservation'), burned: word(f, 'burned') === '1', trace: word(f, 'trace') }),
+  refunded: (f) => ({
+    kind: 'refunded',
+    reservation: word(f, 'reservation'),
+    burned: word(f, 'burned') === '1',
+    trace: word(f, 'trace'),
+  }),
   left: (f) => ({ kind: 'left', user: word(f, 'user'), lineNo: whole(f, 'line'), trace: word(f, 'trace') }),
   status: (f) => ({
     kind: 'status',
@@ -120,6 +127,20 @@ export class Journal {
   async trim(upTo: string): Promise<void> {
     const [ms, sequence] = parts(upTo);
     await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${ms}-${sequence + 1}`));
+  }
+
+  /**
+   * Makes the next id later than `id`, in a Redis whose journal is empty or shorter: ids grow from one incarnation of Redis
+   * to the next, whatever its clock says. What such a journal still holds is committed already and is dropped.
+   */
+  async continueAfter(id: string): Promise<void> {
+    await engine(async () => {
+      await this.redis.del(keys.journal);
+      // A stream without entries is made by a group, and needs none afterwards.
+      await this.redis.xgroup('CREATE', keys.journal, 'made', '$', 'MKSTREAM');
+      await this.redis.xgroup('DESTROY', keys.journal, 'made');
+      await this.redis.call('XSETID', keys.journal, id);
+    });
   }
 
   async announcePersisted(upTo: string): Promise<void> {

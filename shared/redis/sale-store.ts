@@ -3,6 +3,7 @@ import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
 import type { DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
+import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
 import {
   type AmendOutcome,
@@ -12,8 +13,8 @@ import {
   type RestockOutcome,
   restockScript,
   type SetStatusOutcome,
-  setStatusScript,
   type StatusAction,
+  setStatusScript,
 } from './scripts/campaign.js';
 import { type ReserveOutcome, reserveScript } from './scripts/checkout.js';
 import {
@@ -107,6 +108,7 @@ export class SaleStore {
         keys.journal,
         keys.idempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
+        keys.epoch,
       ],
       [
         input.user,
@@ -170,14 +172,14 @@ export class SaleStore {
   standing(product: ProductId, user: UserId): Promise<StandingOutcome> {
     return this.scripts.run(
       standingScript,
-      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product)],
+      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
       [user],
     );
   }
 
   /** @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
-    return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product)], users);
+    return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product), keys.epoch], users);
   }
 
   load(campaign: Campaign, known: KnownCounters = NOTHING_YET): Promise<LoadCampaignOutcome> {
@@ -203,7 +205,7 @@ export class SaleStore {
   amend(campaign: Campaign): Promise<AmendOutcome> {
     return this.scripts.run(
       amendScript,
-      [keys.campaign(campaign.productId)],
+      [keys.campaign(campaign.productId), keys.epoch],
       [campaign.termsVersion, ...saleTerms(campaign)],
     );
   }
@@ -211,7 +213,7 @@ export class SaleStore {
   setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
     return this.scripts.run(
       setStatusScript,
-      [keys.campaign(product), keys.line(product), keys.journal, keys.news(product)],
+      [keys.campaign(product), keys.line(product), keys.journal, keys.news(product), keys.epoch],
       [action, actor, requestId],
     );
   }
@@ -227,15 +229,24 @@ export class SaleStore {
   ): Promise<RestockOutcome> {
     return this.scripts.run(
       restockScript,
-      [...movingKeys(product), keys.idempotency(key ?? ('' as IdempotencyKey))],
+      [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
       [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId],
     );
   }
 
   /** All counters in one read; null when the campaign is not in Redis. */
   async stock(product: ProductId): Promise<Stock | null> {
-    const values = await guarded(() =>
-      this.scripts.redis.hmget(keys.campaign(product), 'status', 'total', 'free', 'held', 'redeemed', 'burned', 'waiting'),
+    const values = await this.#read(() =>
+      this.scripts.redis.hmget(
+        keys.campaign(product),
+        'status',
+        'total',
+        'free',
+        'held',
+        'redeemed',
+        'burned',
+        'waiting',
+      ),
     );
     const [status, total, free, held, redeemed, burned, waiting] = values;
     if (!status) return null;
@@ -252,10 +263,55 @@ export class SaleStore {
     };
   }
 
-  /** Campaign number → product, of every campaign that Redis knows. */
+  /** Every reservation of a campaign, a batch at a time; one may come twice while the campaign changes. */
+  async *reservations(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, ReservationRecord>> {
+    let cursor = '0';
+    do {
+      const [next, flat] = await this.#read(() =>
+        this.scripts.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch),
+      );
+      cursor = next;
+      const found = new Map<string, ReservationRecord>();
+      for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
+      yield found;
+    } while (cursor !== '0');
+  }
+
+  async reservationsById(product: ProductId, ids: readonly string[]): Promise<ReadonlyMap<string, ReservationRecord>> {
+    if (ids.length === 0) return new Map();
+    const texts = await this.#read(() => this.scripts.redis.hmget(keys.reservations(product), ...ids));
+    const found = new Map<string, ReservationRecord>();
+    for (const [i, id] of ids.entries()) {
+      const text = texts[i];
+      if (text) found.set(id, decodeReservation(text));
+    }
+    return found;
+  }
+
+  /**
+   * Campaign number → product, of every campaign that Redis knows.
+   * @throws EngineUnavailable as well while Redis is fresh and not filled: an empty directory would be a lie
+   */
   async directory(): Promise<ReadonlyMap<number, ProductId>> {
-    const entries = await guarded(() => this.scripts.redis.hgetall(keys.directory));
+    const { redis, gate } = this.scripts;
+    // In this order: where there is an epoch, the directory is whole.
+    const [epoch, entries] = await this.#read(() =>
+      Promise.all([redis.get(keys.epoch), redis.hgetall(keys.directory)]),
+    );
+    if (gate && epoch === null) {
+      gate.distrust('it has no epoch');
+      gate.assertOpen();
+    }
     return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+  }
+
+  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
+    this.scripts.gate?.assertOpen();
+    try {
+      return await read();
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
   }
 }
 
@@ -269,6 +325,7 @@ function movingKeys(product: ProductId): string[] {
     keys.line(product),
     keys.journal,
     keys.news(product),
+    keys.epoch,
   ];
 }
 
@@ -286,12 +343,4 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.confirmation === 'durable' ? 1 : 0,
     campaign.requireAttestation ? 1 : 0,
   ];
-}
-
-async function guarded<Value>(read: () => Promise<Value>): Promise<Value> {
-  try {
-    return await read();
-  } catch (error) {
-    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
-  }
 }

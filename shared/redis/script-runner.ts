@@ -3,11 +3,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import type { RedisGate } from './gate.js';
 
 type Decoder = (fields: readonly string[]) => object;
 
 /** One Lua script as TypeScript sees it: what goes in, and every reply that may come back. Compared with its header. */
-export type ScriptContract<Keys extends readonly string[], Args extends readonly string[], Replies extends Record<string, Decoder>> = {
+export type ScriptContract<
+  Keys extends readonly string[],
+  Args extends readonly string[],
+  Replies extends Record<string, Decoder>,
+> = {
   name: string;
   keys: Keys;
   args: Args;
@@ -46,6 +51,8 @@ export class ScriptRunner {
   constructor(
     readonly redis: Redis,
     readonly luaFolder: string,
+    /** Refuses calls while Redis is not the one we know; null for those who fill it. */
+    readonly gate: RedisGate | null = null,
   ) {}
 
   /**
@@ -57,8 +64,10 @@ export class ScriptRunner {
     keyNames: readonly string[],
     args: readonly (string | number)[],
   ): Promise<OutcomeOf<Contract>> {
+    this.gate?.assertOpen();
     const reply = await this.#send(contract.name, keyNames, args);
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
+    if (kind === 'rebuilding') this.gate?.distrust('a script found it fresh');
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
     return { kind, ...decode((reply as string[]).slice(1)) } as OutcomeOf<Contract>;

@@ -15,7 +15,9 @@ export async function expireOverdue(
 ): Promise<void> {
   let campaigns: ProductId[] = [...(await sale.directory()).values()];
   while (campaigns.length > 0) {
-    const swept = await Promise.all(campaigns.map(async (product) => ({ product, outcome: await sale.expire(product, limits.sweepBatch) })));
+    const swept = await Promise.all(
+      campaigns.map(async (product) => ({ product, outcome: await sale.expire(product, limits.sweepBatch) })),
+    );
     const withMore: ProductId[] = [];
     for (const { product, outcome } of swept) {
       if (outcome.kind === 'not_found' || (outcome.expired === 0 && outcome.promoted === 0)) continue;

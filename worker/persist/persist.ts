@@ -1,13 +1,12 @@
-import { decodeEntry, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
-import { compareJournalIds } from '../../shared/redis/journal.js';
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
-import type { Metrics } from '../../shared/observability/metrics.js';
+import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
 import { UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
-import type { JournalCursors } from '../../shared/postgres/journal-cursor.js';
+import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { type Database, isRefusal } from '../../shared/postgres/pool.js';
-import { ContractError } from '../../shared/errors/faults.js';
+import { compareJournalIds, decodeEntry, type Journal } from '../../shared/redis/journal.js';
 import type { RefusedEntries } from './refused-entries.js';
 
 export type PersistLimits = { batchEntries: number };
@@ -21,7 +20,7 @@ export class Persist {
   constructor(
     readonly database: Database,
     readonly journal: Journal,
-    readonly cursors: JournalCursors,
+    readonly cursor: JournalCursor,
     readonly refused: RefusedEntries,
     readonly metrics: Metrics,
     readonly log: Log,
@@ -52,14 +51,14 @@ export class Persist {
     let upTo: string;
     try {
       upTo = await this.database.transaction(async (client) => {
-        const cursor = await this.cursors.lock(client, JOURNAL_START);
+        const cursor = await this.cursor.lock(client);
         if (compareJournalIds(cursor, to) >= 0) return cursor;
         read = await this.journal.read(cursor, size);
         const last = read.at(-1);
         // Nothing there although the job says so: the journal was trimmed or lost, which is not this job's to mend.
         if (!last) return cursor;
         await writeBatch(client, foldBatch(read.map(decodeEntry)));
-        await this.cursors.move(client, last.journalId);
+        await this.cursor.move(client, last.journalId);
         return last.journalId;
       });
     } catch (error) {
@@ -89,10 +88,10 @@ export class Persist {
       // Kept as it is in journal_rejects.
     }
     await this.database.transaction(async (client) => {
-      const cursor = await this.cursors.lock(client, JOURNAL_START);
+      const cursor = await this.cursor.lock(client);
       if (compareJournalIds(cursor, raw.journalId) >= 0) return;
       await this.refused.settle(client, raw, entry, error);
-      await this.cursors.move(client, raw.journalId);
+      await this.cursor.move(client, raw.journalId);
     });
   }
 

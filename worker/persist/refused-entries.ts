@@ -3,7 +3,7 @@ import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { ProductId, ReservationId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { JournalCursors } from '../../shared/postgres/journal-cursor.js';
+import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
@@ -20,7 +20,7 @@ export class RefusedEntries {
   constructor(
     readonly sale: SaleStore,
     readonly redemptions: RedemptionsTable,
-    readonly cursors: JournalCursors,
+    readonly cursor: JournalCursor,
     readonly metrics: Metrics,
     readonly log: Log,
   ) {}
@@ -34,9 +34,12 @@ export class RefusedEntries {
         return;
       }
     }
-    await this.cursors.reject(client, raw, `${constraint}: ${error.message}`);
+    await this.cursor.reject(client, raw, `${constraint}: ${error.message}`);
     this.metrics.rejected.inc();
-    this.log.error({ err: error, journal_id: raw.journalId, kind: raw.fields.kind }, 'a journal entry was rejected; see journal_rejects');
+    this.log.error(
+      { err: error, journal_id: raw.journalId, kind: raw.fields.kind },
+      'a journal entry was rejected; see journal_rejects',
+    );
   }
 
   async #void(

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JournalCursors } from '../../shared/postgres/journal-cursor.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import { compareJournalIds, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { Log } from '../../shared/observability/log.js';
 
 /** A range is made again when it is not committed by then, should its job have vanished; the same range is the same job. */
 const REMAKE_AFTER_MS = 2_000;
@@ -24,7 +24,7 @@ export class JournalRelay {
 
   constructor(
     readonly journal: Journal,
-    readonly cursors: JournalCursors,
+    readonly cursor: JournalCursor,
     readonly queues: JobQueues,
     readonly lease: RelayLease,
     readonly log: Log,
@@ -72,7 +72,7 @@ export class JournalRelay {
       await this.#pause(Math.max(1, deadline - performance.now()));
     }
     // The announcement may be lost (pub/sub); the cursor is not.
-    if (compareJournalIds(this.#persisted, last) < 0) this.persisted((await this.cursors.read()) ?? JOURNAL_START);
+    if (compareJournalIds(this.#persisted, last) < 0) this.persisted(await this.cursor.read());
   }
 
   async #pause(ms: number): Promise<void> {

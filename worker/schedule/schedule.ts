@@ -18,23 +18,20 @@ export async function keepSchedule(
   log: Log,
   nowMs: number,
   limits: { preheatMs: number },
+  /** Puts a campaign into Redis with all that Postgres knows of it. */
+  preheat: (campaign: StoredCampaign) => Promise<void>,
 ): Promise<void> {
   const live = await campaigns.live();
   const known = new Set((await sale.directory()).values());
   await Promise.all(
     live.map(async (campaign) => {
       const opensSoon = campaign.startsAt.getTime() - nowMs <= limits.preheatMs;
-      if (!known.has(campaign.productId) && (opensSoon || campaign.status !== 'scheduled')) await preheat(sale, campaign, log);
+      if (!known.has(campaign.productId) && (opensSoon || campaign.status !== 'scheduled')) await preheat(campaign);
       await sale.amend(campaign);
       if (campaign.status === 'scheduled') await apply(sale, campaign.productId, 'start', log);
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),
   );
-}
-
-async function preheat(sale: SaleStore, campaign: StoredCampaign, log: Log): Promise<void> {
-  const outcome = await sale.load(campaign);
-  if (outcome.kind === 'loaded') log.info({ campaign: campaign.productId }, 'put into Redis before its opening');
 }
 
 async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {

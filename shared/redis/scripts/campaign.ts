@@ -1,6 +1,6 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, oneOf, text } from './reply-fields.js';
+import { count, oneOf, rebuilding, text } from './reply-fields.js';
 
 const TERMS = [
   'starts_at',
@@ -19,16 +19,28 @@ const TERMS = [
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
   keys: ['campaign', 'directory'],
-  args: ['no', 'product_id', 'version', 'status', ...TERMS, 'total', 'held', 'redeemed', 'burned', 'waiting', 'last_line_no'],
+  args: [
+    'no',
+    'product_id',
+    'version',
+    'status',
+    ...TERMS,
+    'total',
+    'held',
+    'redeemed',
+    'burned',
+    'waiting',
+    'last_line_no',
+  ],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }) },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 
 export const amendScript = defineScript({
   name: 'amend',
-  keys: ['campaign'],
+  keys: ['campaign', 'epoch'],
   args: ['version', ...TERMS],
-  replies: { amended: () => ({}), known: (f) => ({ version: count(f, 0) }), not_found: () => ({}) },
+  replies: { amended: () => ({}), known: (f) => ({ version: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
 export type AmendOutcome = OutcomeOf<typeof amendScript>;
 
@@ -37,7 +49,7 @@ export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'fi
 
 export const setStatusScript = defineScript({
   name: 'set_status',
-  keys: ['campaign', 'line', 'journal', 'news'],
+  keys: ['campaign', 'line', 'journal', 'news', 'epoch'],
   args: ['action', 'actor', 'request_id'],
   replies: {
     changed: (f) => ({
@@ -48,13 +60,14 @@ export const setStatusScript = defineScript({
     unchanged: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
     refused: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'idempotency'],
+  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
@@ -63,6 +76,7 @@ export const restockScript = defineScript({
     unlimited: () => ({}),
     closed: () => ({}),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type RestockOutcome = OutcomeOf<typeof restockScript>;

@@ -1,11 +1,11 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, flag, text } from './reply-fields.js';
+import { count, flag, rebuilding, text } from './reply-fields.js';
 
 const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal'] as const;
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'idempotency', 'device'],
+  keys: [...SALE_KEYS, 'idempotency', 'device', 'epoch'],
   args: [
     'user',
     'qty',
@@ -46,6 +46,7 @@ export const reserveScript = defineScript({
     rate_limited: (f) => ({ retryMs: count(f, 0) }),
     journal_full: () => ({}),
     not_found: () => ({}),
+    rebuilding,
     paused: () => ({}),
     ended: () => ({}),
     not_started: (f) => ({ startsAtMs: count(f, 0), nowMs: count(f, 1) }),

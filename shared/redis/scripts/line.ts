@@ -1,8 +1,8 @@
 import { STANDINGS } from '../../domain/reservation.js';
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, oneOf, text } from './reply-fields.js';
+import { count, oneOf, rebuilding, text } from './reply-fields.js';
 
-const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news'] as const;
+const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'epoch'] as const;
 
 export const expireScript = defineScript({
   name: 'expire',
@@ -11,6 +11,7 @@ export const expireScript = defineScript({
   replies: {
     swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type ExpireOutcome = OutcomeOf<typeof expireScript>;
@@ -19,7 +20,7 @@ export const promoteScript = defineScript({
   name: 'promote',
   keys: KEYS,
   args: ['limit'],
-  replies: { promoted: (f) => ({ count: count(f, 0) }), not_found: () => ({}) },
+  replies: { promoted: (f) => ({ count: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
 export type PromoteOutcome = OutcomeOf<typeof promoteScript>;
 
@@ -27,13 +28,13 @@ export const leaveScript = defineScript({
   name: 'leave',
   keys: KEYS,
   args: ['user', 'trace'],
-  replies: { left: () => ({}), not_waiting: () => ({}), not_found: () => ({}) },
+  replies: { left: () => ({}), not_waiting: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type LeaveOutcome = OutcomeOf<typeof leaveScript>;
 
 export const standingScript = defineScript({
   name: 'standing',
-  keys: ['campaign', 'people', 'reservations', 'line'],
+  keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
   args: ['user'],
   replies: {
     standing: (f) => ({
@@ -45,18 +46,20 @@ export const standingScript = defineScript({
       dueMs: count(f, 5),
     }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type StandingOutcome = OutcomeOf<typeof standingScript>;
 
 export const positionsScript = defineScript({
   name: 'positions',
-  keys: ['campaign', 'line'],
+  keys: ['campaign', 'line', 'epoch'],
   args: ['user'],
   variadic: true,
   replies: {
     positions: (f) => ({ queueSize: count(f, 0), positions: f.slice(1).map(Number) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type PositionsOutcome = OutcomeOf<typeof positionsScript>;

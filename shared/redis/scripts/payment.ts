@@ -1,7 +1,7 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { flag, oneOf, text } from './reply-fields.js';
+import { flag, oneOf, rebuilding, text } from './reply-fields.js';
 
-const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news'] as const;
+const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'epoch'] as const;
 
 export const confirmScript = defineScript({
   name: 'confirm',
@@ -11,6 +11,7 @@ export const confirmScript = defineScript({
     redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1) }),
     ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type ConfirmOutcome = OutcomeOf<typeof confirmScript>;
@@ -24,6 +25,7 @@ export const releaseScript = defineScript({
     settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
     foreign: () => ({}),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type ReleaseOutcome = OutcomeOf<typeof releaseScript>;
@@ -36,6 +38,7 @@ export const refundScript = defineScript({
     refunded: (f) => ({ returned: flag(f, 0) }),
     unpaid: (f) => ({ state: oneOf(f, 0, ['reserved', 'released', 'expired', 'voided']) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type RefundOutcome = OutcomeOf<typeof refundScript>;
@@ -48,6 +51,7 @@ export const voidScript = defineScript({
     voided: () => ({}),
     not_active: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned']) }),
     not_found: () => ({}),
+    rebuilding,
   },
 });
 export type VoidOutcome = OutcomeOf<typeof voidScript>;

@@ -1,27 +1,40 @@
-import { ContractError } from '../../errors/faults.js';
+import { ContractError, EngineUnavailable } from '../../errors/faults.js';
 
 /** Readers of a script's reply. A field that is missing or of the wrong form is a broken contract, never a default. */
 
 export function text(fields: readonly string[], index: number): string {
   const value = fields[index];
-  if (typeof value !== 'string') throw new ContractError(`reply field ${index} is missing in ${JSON.stringify(fields)}`);
+  if (typeof value !== 'string')
+    throw new ContractError(`reply field ${index} is missing in ${JSON.stringify(fields)}`);
   return value;
 }
 
 export function count(fields: readonly string[], index: number): number {
   const value = Number(text(fields, index));
-  if (!Number.isSafeInteger(value)) throw new ContractError(`reply field ${index} is no integer in ${JSON.stringify(fields)}`);
+  if (!Number.isSafeInteger(value))
+    throw new ContractError(`reply field ${index} is no integer in ${JSON.stringify(fields)}`);
   return value;
 }
 
 export function flag(fields: readonly string[], index: number): boolean {
   const value = text(fields, index);
-  if (value !== '0' && value !== '1') throw new ContractError(`reply field ${index} is no flag in ${JSON.stringify(fields)}`);
+  if (value !== '0' && value !== '1')
+    throw new ContractError(`reply field ${index} is no flag in ${JSON.stringify(fields)}`);
   return value === '1';
 }
 
-export function oneOf<const Value extends string>(fields: readonly string[], index: number, values: readonly Value[]): Value {
+export function oneOf<const Value extends string>(
+  fields: readonly string[],
+  index: number,
+  values: readonly Value[],
+): Value {
   const value = text(fields, index);
-  if (!(values as readonly string[]).includes(value)) throw new ContractError(`reply field ${index} is ${value}, not one of ${values}`);
+  if (!(values as readonly string[]).includes(value))
+    throw new ContractError(`reply field ${index} is ${value}, not one of ${values}`);
   return value as Value;
+}
+
+/** Decoder of the reply `rebuilding`, which every script may give: Redis is fresh and cannot answer for anything yet. */
+export function rebuilding(): never {
+  throw new EngineUnavailable('redis', 'it is being rebuilt');
 }

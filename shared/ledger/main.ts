@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { projectRoot } from '../config/project-root.js';
+import { CampaignsTable } from '../postgres/campaigns.js';
+import { JournalCursor } from '../postgres/journal-cursor.js';
+import { Database } from '../postgres/pool.js';
+import { RedemptionsTable } from '../postgres/redemptions.js';
+import { connectForCommands } from '../redis/connections.js';
+import { Journal } from '../redis/journal.js';
+import { SaleStore } from '../redis/sale-store.js';
+import { ScriptRunner } from '../redis/script-runner.js';
+import { compareLedger } from './compare.js';
+
+/**
+ * `npm run ledger -- <product_id>`: compares Redis, journal and Postgres and prints one JSON object. Exit code 1 when
+ * something is lost, duplicated, over the cap or drifted; 2 when it could not be compared.
+ */
+const STATEMENT_MS = 60_000;
+const SETTLE_MS = 15_000;
+
+const [product] = process.argv.slice(2);
+const { REDIS_URL, DATABASE_URL } = process.env;
+if (!product || product.startsWith('-')) {
+  process.stderr.write('usage: npm run ledger -- <product_id>\n');
+  process.exit(2);
+}
+if (!REDIS_URL || !DATABASE_URL) {
+  process.stderr.write('REDIS_URL and DATABASE_URL are needed, or a service started with `npm start`\n');
+  process.exit(2);
+}
+
+const redis = connectForCommands(REDIS_URL, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
+const database = new Database({
+  url: DATABASE_URL,
+  name: 'doorbuster-ledger',
+  connections: 3,
+  statementMs: STATEMENT_MS,
+  connectMs: 3_000,
+  onError: () => {},
+});
+try {
+  await new Promise<void>((resolve, reject) => {
+    redis.once('ready', resolve);
+    redis.once('error', reject);
+  });
+  const campaign = await new CampaignsTable(database).find(product);
+  if (!campaign) throw new Error(`there is no campaign for ${product}`);
+  const limits = { idempotencyTtlMs: 0, journalLimitEntries: 0, deviceQuota: 0, deviceWindowMs: 0 };
+  const verdict = await compareLedger(
+    {
+      sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),
+      journal: new Journal(redis),
+      cursor: new JournalCursor(database),
+      redemptions: new RedemptionsTable(database),
+    },
+    campaign,
+    SETTLE_MS,
+  );
+  process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
+  process.exitCode = verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift === 0 ? 0 : 1;
+} catch (error) {
+  process.stderr.write(`the ledger could not be compared: ${error instanceof Error ? error.message : error}\n`);
+  process.exitCode = 2;
+} finally {
+  redis.disconnect();
+  await database.close();
+}

@@ -1,0 +1,73 @@
+import type { RedemptionStatus } from '../domain/reservation.js';
+import type { Database } from './pool.js';
+
+/** What Postgres knows of one reservation, as much as Redis needs to go on with it. */
+export type SnapshotReservation = {
+  id: string;
+  user: string;
+  order: string;
+  qty: number;
+  slot: number;
+  status: RedemptionStatus;
+  burned: boolean;
+  reacquired: boolean;
+  lineNo: number;
+  dueMs: number;
+  reservedMs: number;
+  key: string | null;
+  answer: string | null;
+};
+
+export type SnapshotTicket = {
+  lineNo: number;
+  user: string;
+  qty: number;
+  status: 'waiting' | 'promoted' | 'left' | 'closed';
+  reservation: string;
+  order: string | null;
+  joinedMs: number;
+  key: string | null;
+  answer: string | null;
+};
+
+const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint, 0)::float8`;
+
+/** Reads everything about one campaign, in batches, for a Redis that has to be filled. */
+export class CampaignSnapshot {
+  constructor(
+    readonly database: Database,
+    readonly campaignId: string,
+  ) {}
+
+  async *reservations(batch: number): AsyncGenerator<SnapshotReservation[]> {
+    let after: string | null = null;
+    do {
+      const { rows }: { rows: SnapshotReservation[] } = await this.database.query(
+        `select redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned, reacquired,
+           coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs", ${EPOCH_MS('reserved_at')} as "reservedMs",
+           idempotency_key as key, idempotency_answer as answer
+         from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
+         order by redemption_id limit $2`,
+        [this.campaignId, batch, after],
+      );
+      yield rows;
+      after = rows.length < batch ? null : (rows.at(-1)?.id ?? null);
+    } while (after !== null);
+  }
+
+  async *tickets(batch: number): AsyncGenerator<SnapshotTicket[]> {
+    let after = 0;
+    for (;;) {
+      const { rows }: { rows: SnapshotTicket[] } = await this.database.query(
+        `select line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation, order_id as "order",
+           ${EPOCH_MS('joined_at')} as "joinedMs", idempotency_key as key, idempotency_answer as answer
+         from waiting_tickets where campaign_id = $1 and line_no > $3 order by line_no limit $2`,
+        [this.campaignId, batch, after],
+      );
+      yield rows;
+      const last = rows.at(-1);
+      if (!last || rows.length < batch) return;
+      after = last.lineNo;
+    }
+  }
+}

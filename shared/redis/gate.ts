@@ -1,0 +1,83 @@
+import type { Redis } from 'ioredis';
+import { EngineUnavailable } from '../errors/faults.js';
+import { readEpoch } from './epoch.js';
+import { compareJournalIds, type Journal } from './journal.js';
+
+const LOOK_AGAIN_MS = 100;
+
+/**
+ * Lets calls through to Redis only while it is the Redis we know. After every new connection it may be another one: empty
+ * (no epoch), or one that forgot what Postgres has already (its journal ends before what was committed). Then calls are
+ * refused until a worker has filled it; answering from it would sell units twice and deny what was promised.
+ */
+export class RedisGate {
+  #open = false;
+  #closed = false;
+  #epoch: string | null = null;
+  #checking: Promise<void> | null = null;
+
+  constructor(
+    readonly redis: Redis,
+    readonly journal: Journal,
+    /** How far the journal was committed, as far as this process knows. */
+    readonly committed: () => string,
+    readonly onChange: (open: boolean, reason: string) => void,
+  ) {
+    redis.on('ready', () => this.#check());
+    redis.on('close', () => this.#shut('the connection is gone'));
+  }
+
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  /** @throws EngineUnavailable while calls must not go through */
+  assertOpen(): void {
+    if (!this.#open) throw new EngineUnavailable('redis', 'it is away or being rebuilt');
+  }
+
+  /** Somebody found that Redis is not as it should be: look again before the next call. */
+  distrust(reason: string): void {
+    this.#shut(reason);
+    this.#check();
+  }
+
+  stop(): void {
+    this.#closed = true;
+  }
+
+  #shut(reason: string): void {
+    if (this.#open) this.onChange(false, reason);
+    this.#open = false;
+  }
+
+  #check(): void {
+    this.#open = false;
+    this.#checking ??= this.#untilKnown().finally(() => {
+      this.#checking = null;
+    });
+  }
+
+  async #untilKnown(): Promise<void> {
+    while (!this.#closed && this.redis.status === 'ready') {
+      try {
+        if (await this.#isKnown()) {
+          this.#open = true;
+          this.onChange(true, `epoch ${this.#epoch}`);
+          return;
+        }
+      } catch {
+        // Gone again; the next `ready` starts over, and until then looking again does no harm.
+      }
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS).unref());
+    }
+  }
+
+  async #isKnown(): Promise<boolean> {
+    const [epoch, lastId] = await Promise.all([readEpoch(this.redis), this.journal.lastId()]);
+    if (epoch === null) return false;
+    if (compareJournalIds(lastId, this.committed()) < 0) return false;
+    this.#epoch = epoch;
+    return true;
+  }
+}

@@ -1,0 +1,81 @@
+import type { ChainableCommander, Redis } from 'ioredis';
+import type { IdempotencyKey, ProductId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import { keys } from './keys.js';
+import { encodeReservation, type ReservationRecord } from './reservation-record.js';
+
+export type PersonRecord = {
+  state: 'queued' | 'held' | 'left';
+  /** Whether he stands in the line; somebody whose line was closed is `queued` and does not. */
+  inLine: boolean;
+  slots: number[];
+  lineNo: number;
+  qty: number;
+  reservationId: string;
+  orderId: string;
+};
+
+/**
+ * Writes a campaign's records into a Redis that does not serve it: its campaign hash is not there, and is put there last
+ * (SaleStore.load). So plain writes in batches are enough; nobody can see half of it.
+ */
+export class CampaignRestore {
+  constructor(
+    readonly redis: Redis,
+    readonly product: ProductId,
+  ) {}
+
+  /** Takes the campaign out of service and removes what an older Redis may still hold of it. */
+  async clear(): Promise<void> {
+    const { product } = this;
+    await this.#run((pipeline) => {
+      pipeline.unlink(keys.campaign(product));
+      pipeline.unlink(keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product));
+    });
+  }
+
+  async reservations(records: ReadonlyMap<string, ReservationRecord>): Promise<void> {
+    if (records.size === 0) return;
+    const packed: string[] = [];
+    const due: (string | number)[] = [];
+    for (const [id, record] of records) {
+      packed.push(id, encodeReservation(record));
+      if (record.state === 'reserved') due.push(record.dueMs, id);
+    }
+    await this.#run((pipeline) => {
+      pipeline.hset(keys.reservations(this.product), ...packed);
+      if (due.length > 0) pipeline.zadd(keys.deadlines(this.product), ...due);
+    });
+  }
+
+  async people(people: readonly (readonly [string, PersonRecord])[]): Promise<void> {
+    if (people.length === 0) return;
+    const packed: string[] = [];
+    const line: (string | number)[] = [];
+    for (const [user, person] of people) {
+      const { state, inLine, slots, lineNo, qty, reservationId, orderId } = person;
+      packed.push(user, [state, slots.join(','), lineNo, qty, reservationId, orderId].join('|'));
+      if (inLine) line.push(lineNo, user);
+    }
+    await this.#run((pipeline) => {
+      pipeline.hset(keys.people(this.product), ...packed);
+      if (line.length > 0) pipeline.zadd(keys.line(this.product), ...line);
+    });
+  }
+
+  async answers(answers: readonly { key: string; answer: string; ttlMs: number }[]): Promise<void> {
+    if (answers.length === 0) return;
+    await this.#run((pipeline) => {
+      for (const { key, answer, ttlMs } of answers)
+        pipeline.set(keys.idempotency(key as IdempotencyKey), answer, 'PX', ttlMs);
+    });
+  }
+
+  async #run(fill: (pipeline: ChainableCommander) => void): Promise<void> {
+    const pipeline = this.redis.pipeline();
+    fill(pipeline);
+    const results = await pipeline.exec();
+    const failed = results?.find(([error]) => error)?.[0];
+    if (failed || !results) throw new EngineUnavailable('redis', failed?.message ?? 'the pipeline was not executed');
+  }
+}
