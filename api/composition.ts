@@ -48,6 +48,7 @@ import { queueStatusRoute } from './waiting-room/queue-status.route.js';
 
 /** Answers that may wait for Postgres at once; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
+const POST_METRICS_EVERY_MS = 5_000;
 
 /** Puts the API together and starts it; the only file of it that knows every concrete class. */
 export async function startApi(config: Config, log: Log): Promise<Stoppable> {
@@ -66,7 +67,8 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
     parts.clock,
     config.journalLimitEntries,
   );
-  const ops = opsRoutes({ readiness, metrics, board: new MetricsBoard(parts.commands), processName: name, log });
+  const board = new MetricsBoard(parts.commands);
+  const ops = opsRoutes({ readiness, metrics, board, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
@@ -81,6 +83,14 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const { port } = server.address() as AddressInfo;
   log.info({ url: `http://${config.host}:${port}`, name }, 'the API is listening');
   parts.start();
+  const posting = setInterval(() => {
+    metrics
+      .snapshot()
+      .then((snapshot) => board.post(name, snapshot, Date.now()))
+      .catch(() => {
+        // Redis is away; the next post has everything.
+      });
+  }, POST_METRICS_EVERY_MS);
 
   return {
     async quiet() {
@@ -95,6 +105,8 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
       const idle = setInterval(() => server.closeIdleConnections(), 100);
       gateway.terminate();
       await closed;
+      clearInterval(posting);
+      await board.remove(name).catch(() => {});
       clearInterval(idle);
       await parts.stop();
     },

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
 /** Named secret of an operator or a service. */
@@ -15,6 +16,9 @@ export type Config = {
   serviceKeys: ApiKey[];
   attestationKeys: SigningKey[];
   ticketKeys: SigningKey[];
+  apiProcesses: number;
+  /** Names of secrets that were not given and were made for this process alone; never in production. */
+  madeSecrets: readonly string[];
   trustProxy: number;
   idempotencyTtlMs: number;
   journalLimitEntries: number;
@@ -82,32 +86,52 @@ const signingKeys = z.string().transform((value, context): SigningKey[] => {
 });
 
 /**
- * The environment: name → what is read, with its default. `.env.example` and docs/configuration.md list the same names
- * (a test compares them).
+ * The environment: name → what is read, with its default and meaning. `.env.example` and docs/configuration.md are made
+ * from this table (`npm run docs`).
  */
-const environment = {
-  NODE_ENV: z.string().default('development'),
-  PORT: integer(0, 65_535).default(8102),
-  HOST: z.string().min(1).default('127.0.0.1'),
-  REDIS_URL: url(['redis:', 'rediss:']),
-  DATABASE_URL: url(['postgres:', 'postgresql:']),
-  ADMIN_API_KEYS: apiKeys,
-  SERVICE_API_KEYS: apiKeys,
-  ATTESTATION_KEYS: signingKeys,
-  TICKET_KEYS: signingKeys,
-  TRUST_PROXY: integer(0, 10).default(0),
-  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400).default(86_400),
-  JOURNAL_LIMIT: integer(1_000, 50_000_000).default(2_000_000),
-  TOKENS_PER_MINUTE: integer(1, 100_000_000).default(120_000),
-  POLLS_PER_10_SECONDS: integer(10, 1_000_000).default(300),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
-  SHOPPER_JWT_JWKS: url(['https:', 'http:']).optional(),
-  SHOPPER_JWT_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+export const ENVIRONMENT = {
+  NODE_ENV: z.string().default('development').describe('`production`: a missing or too short secret stops the start'),
+  PORT: integer(0, 65_535).default(8102).describe('port of the API; 0 = any free one'),
+  HOST: z.string().min(1).default('127.0.0.1').describe('address the API listens on'),
+  REDIS_URL: url(['redis:', 'rediss:']).describe('Redis 7 or newer, with `appendonly yes` and `noeviction`'),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer'),
+  ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
+  SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
+  ATTESTATION_KEYS: signingKeys.optional().describe(
+    'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
+  ),
+  TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
+  API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
+  TRUST_PROXY: integer(0, 10).default(0).describe('how many proxies in front may set the client address'),
+  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400).default(86_400).describe('how long an answer is replayed, seconds'),
+  JOURNAL_LIMIT: integer(1_000, 50_000_000)
+    .default(2_000_000)
+    .describe('entries the journal may hold while Postgres is away; then 503. About 250 bytes of Redis each'),
+  TOKENS_PER_MINUTE: integer(1, 100_000_000)
+    .default(120_000)
+    .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
+  POLLS_PER_10_SECONDS: integer(10, 1_000_000)
+    .default(300)
+    .describe('queue-status calls for one shopper from one network in ten seconds'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('least level that is logged'),
+  SHOPPER_JWT_JWKS: url(['https:', 'http:'])
+    .optional()
+    .describe('URL of a JWK set; shoppers must then send a bearer JWT whose `sub` is their `user_id`'),
+  SHOPPER_JWT_SECRET: z
+    .string()
+    .min(32, 'must have at least 32 characters')
+    .optional()
+    .describe('the same with a shared secret (HS256, HS384, HS512)'),
 };
-export const ENVIRONMENT_NAMES = Object.keys(environment);
+
+/** Secrets that production must be given. */
+const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'] as const;
+
+const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
+const makeSigningKey = (): SigningKey => ({ id: 'made', key: randomBytes(MIN_SIGNING_BYTES) });
 
 /** Names whose value is never repeated in a message. */
-const SECRET_NAMES = new Set([
+export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'ADMIN_API_KEYS',
   'SERVICE_API_KEYS',
   'ATTESTATION_KEYS',
@@ -123,7 +147,7 @@ const SECRET_NAMES = new Set([
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const parsed = z.object(environment).safeParse(given);
+  const parsed = z.object(ENVIRONMENT).safeParse(given);
   if (!parsed.success) {
     throw new ConfigError(
       parsed.error.issues.map((issue) => {
@@ -135,6 +159,11 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     );
   }
   const e = parsed.data;
+  const missing = REQUIRED_SECRETS.filter((name) => e[name] === undefined);
+  if ((e.NODE_ENV === 'production' || e.API_PROCESSES > 1) && missing.length > 0) {
+    const when = e.NODE_ENV === 'production' ? 'in production' : 'with more than one API process';
+    throw new ConfigError(missing.map((name) => `${name} is missing: it is required ${when}`));
+  }
   if (e.SHOPPER_JWT_JWKS && e.SHOPPER_JWT_SECRET)
     throw new ConfigError(['SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both']);
   return {
@@ -143,10 +172,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     host: e.HOST,
     redisUrl: e.REDIS_URL,
     databaseUrl: e.DATABASE_URL,
-    adminKeys: e.ADMIN_API_KEYS,
-    serviceKeys: e.SERVICE_API_KEYS,
-    attestationKeys: e.ATTESTATION_KEYS,
-    ticketKeys: e.TICKET_KEYS,
+    adminKeys: e.ADMIN_API_KEYS ?? [makeApiKey('admin')],
+    serviceKeys: e.SERVICE_API_KEYS ?? [makeApiKey('payments')],
+    attestationKeys: e.ATTESTATION_KEYS ?? [makeSigningKey()],
+    ticketKeys: e.TICKET_KEYS ?? [makeSigningKey()],
+    madeSecrets: REQUIRED_SECRETS.filter((name) => e[name] === undefined),
+    apiProcesses: e.API_PROCESSES,
     trustProxy: e.TRUST_PROXY,
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,
