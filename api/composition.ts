@@ -137,6 +137,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     commands,
     journal,
     () => commits.upTo,
+    LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
   );
   const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
@@ -193,8 +194,8 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   const attestation = new Attestation(config.attestationKeys);
   const checkout = new Checkout(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const campaigns = new Campaigns(parts.database, parts.campaigns, parts.sale, parts.queues, parts.commits, LIMITS);
-  const tokenQuota = new Quota(parts.commands, 'token', config.tokensPerMinutePerAddress, 60);
-  const pollQuota = new Quota(parts.commands, 'poll', config.pollsPer10sPerCaller, 10);
+  const tokenQuota = new Quota(parts.commands, parts.gate, 'token', config.tokensPerMinutePerAddress, 60);
+  const pollQuota = new Quota(parts.commands, parts.gate, 'poll', config.pollsPer10sPerCaller, 10);
   return [
     tokenRoute(attestation, parts.clock, tokenQuota),
     checkoutRoute({ ...parts, checkout, attestation, metrics, log }),

@@ -11,7 +11,10 @@ const config = readConfigOrExit();
 const log = createLog('api', config.logLevel);
 exitOnUncaught(log);
 if (config.madeSecrets.length > 0) {
-  log.warn({ names: config.madeSecrets }, 'secrets were not given and hold for this process alone; give them to know them');
+  log.warn(
+    { names: config.madeSecrets },
+    'secrets were not given and hold for this process alone; give them to know them',
+  );
 }
 try {
   const several = config.apiProcesses > 1 && cluster.isPrimary;

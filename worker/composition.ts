@@ -58,6 +58,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     commands,
     journal,
     () => commits.upTo,
+    LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
   );
   const luaFolder = join(projectRoot(), 'lua');

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { RedisGate } from '../../shared/redis/gate.js';
 import { keys } from '../../shared/redis/keys.js';
 
 /**
@@ -14,6 +15,7 @@ export class Quota {
 
   constructor(
     redis: Redis,
+    readonly gate: RedisGate,
     readonly name: string,
     readonly limit: number,
     readonly windowSeconds: number,
@@ -33,9 +35,10 @@ export class Quota {
    */
   async take(caller: string): Promise<string[]> {
     try {
-      const left = await this.#limiter.consume(caller);
+      const left = await this.gate.guard(() => this.#limiter.consume(caller));
       return this.#fields(left.remainingPoints, left.msBeforeNext);
     } catch (refusal) {
+      if (refusal instanceof EngineUnavailable) throw refusal;
       if (!(refusal instanceof RateLimiterRes)) {
         throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), {
           cause: refusal,

@@ -97,13 +97,17 @@ export const ENVIRONMENT = {
   DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer'),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
-  ATTESTATION_KEYS: signingKeys.optional().describe(
-    'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
-  ),
+  ATTESTATION_KEYS: signingKeys
+    .optional()
+    .describe(
+      'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
+    ),
   TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
   API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
   TRUST_PROXY: integer(0, 10).default(0).describe('how many proxies in front may set the client address'),
-  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400).default(86_400).describe('how long an answer is replayed, seconds'),
+  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400)
+    .default(86_400)
+    .describe('how long an answer is replayed, seconds'),
   JOURNAL_LIMIT: integer(1_000, 50_000_000)
     .default(2_000_000)
     .describe('entries the journal may hold while Postgres is away; then 503. About 250 bytes of Redis each'),
@@ -113,7 +117,10 @@ export const ENVIRONMENT = {
   POLLS_PER_10_SECONDS: integer(10, 1_000_000)
     .default(300)
     .describe('queue-status calls for one shopper from one network in ten seconds'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('least level that is logged'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('least level that is logged'),
   SHOPPER_JWT_JWKS: url(['https:', 'http:'])
     .optional()
     .describe('URL of a JWK set; shoppers must then send a bearer JWT whose `sub` is their `user_id`'),

@@ -37,6 +37,8 @@ export class Database {
     });
     // An idle connection that Postgres closes; the next query makes a new one.
     this.#pool.on('error', options.onError);
+    // One that breaks while it is used: its query says so; without a listener it would end the process.
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   /** @throws EngineUnavailable when Postgres is away or too slow; pg.DatabaseError when it refuses the statement */

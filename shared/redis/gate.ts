@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
+import { Deadline } from './deadline.js';
 import { readEpoch } from './epoch.js';
 import { compareJournalIds, type Journal } from './journal.js';
 
@@ -15,14 +16,18 @@ export class RedisGate {
   #closed = false;
   #epoch: string | null = null;
   #checking: Promise<void> | null = null;
+  readonly #deadline: Deadline;
 
   constructor(
     readonly redis: Redis,
     readonly journal: Journal,
     /** How far the journal was committed, as far as this process knows. */
     readonly committed: () => string,
+    /** No call takes longer than this. */
+    readonly callLimitMs: number,
     readonly onChange: (open: boolean, reason: string) => void,
   ) {
+    this.#deadline = new Deadline(callLimitMs, () => this.distrust('it does not answer in time'));
     redis.on('ready', () => this.#check());
     redis.on('close', () => this.#shut('the connection is gone'));
   }
@@ -34,6 +39,16 @@ export class RedisGate {
   /** @throws EngineUnavailable while calls must not go through */
   assertOpen(): void {
     if (!this.#open) throw new EngineUnavailable('redis', 'it is away or being rebuilt');
+  }
+
+  /**
+   * Makes a call if the gate is open, and gives up on it in time. The first that runs out of time shuts the gate, so that
+   * those behind it are refused at once, until Redis has answered again.
+   * @throws EngineUnavailable
+   */
+  guard<Value>(call: () => Promise<Value>): Promise<Value> {
+    if (!this.#open) return Promise.reject(new EngineUnavailable('redis', 'it is away or being rebuilt'));
+    return this.#deadline.limit(call());
   }
 
   /** Somebody found that Redis is not as it should be: look again before the next call. */

@@ -306,9 +306,9 @@ export class SaleStore {
   }
 
   async #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    this.scripts.gate?.assertOpen();
+    const { gate } = this.scripts;
     try {
-      return await read();
+      return await (gate ? gate.guard(read) : read());
     } catch (error) {
       throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
     }

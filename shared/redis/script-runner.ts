@@ -64,8 +64,8 @@ export class ScriptRunner {
     keyNames: readonly string[],
     args: readonly (string | number)[],
   ): Promise<OutcomeOf<Contract>> {
-    this.gate?.assertOpen();
-    const reply = await this.#send(contract.name, keyNames, args);
+    const send = () => this.#send(contract.name, keyNames, args);
+    const reply = await (this.gate ? this.gate.guard(send) : send());
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('a script found it fresh');
     const decode = contract.replies[kind];

@@ -1,0 +1,31 @@
+// `npm run check`: types, lint and format, generated documents, import direction. Everything is run, then the verdict.
+import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { prepare } from './prepare.mjs';
+import { createTerminal } from './terminal.mjs';
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const BIN = join(ROOT, 'node_modules/.bin');
+const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', join(ROOT, 'node_modules/jest/bin/jest.js')];
+const CHECKS = [
+  { name: 'types', command: join(BIN, 'tsc'), args: ['--noEmit'] },
+  { name: 'lint and format', command: join(BIN, 'biome'), args: ['check', '--error-on-warnings'] },
+  { name: 'generated documents', command: process.execPath, args: ['scripts/docs.mjs', '--check'] },
+  // Needs no engine; `npm test` runs it again with all the rest.
+  { name: 'import direction and contracts', command: process.execPath, args: [...JEST, 'test/architecture'], env: { DOORBUSTER_TEST_NO_ENGINES: '1' } },
+];
+
+const terminal = createTerminal();
+try {
+  await prepare(ROOT, terminal);
+} catch (error) {
+  terminal.explain(error);
+  process.exit(1);
+}
+const failed = CHECKS.filter(({ name, command, args, env }) => {
+  const { status } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
+  process.stdout.write(`${status === 0 ? 'ok    ' : 'FAILED'} ${name}\n`);
+  return status !== 0;
+});
+process.exitCode = failed.length === 0 ? 0 : 1;

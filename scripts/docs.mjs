@@ -1,0 +1,126 @@
+// `npm run docs`: writes the documents that are made from the code. With --check nothing is written, and the exit code says
+// whether they are up to date. Needs a build.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ENVIRONMENT, SECRET_NAMES } from '../dist/shared/config/config.js';
+import { ERRORS } from '../dist/shared/errors/catalogue.js';
+import { KEY_DOCS, keys } from '../dist/shared/redis/keys.js';
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const NOTE = '<!-- Made by `npm run docs`; do not edit. -->';
+/** Read by `npm start` alone (scripts/settings.mjs). */
+const START_ENVIRONMENT = [
+  ['DATA_DIR', '.data', 'where `npm start` keeps its engines’ data and its generated secrets'],
+  ['DEMO', '1', '`0` = no demo campaigns'],
+];
+
+const documents = {
+  'docs/errors.md': errorsDocument(),
+  'docs/redis-keys.md': keysDocument(),
+  'docs/configuration.md': configurationDocument(),
+  '.env.example': envExample(),
+};
+
+const check = process.argv.includes('--check');
+let stale = 0;
+for (const [path, text] of Object.entries(documents)) {
+  const file = join(ROOT, path);
+  if (read(file) === text) continue;
+  stale += 1;
+  if (check) process.stderr.write(`${path} is not up to date; run \`npm run docs\`\n`);
+  else writeFileSync(file, text);
+}
+if (!check) process.stdout.write(`${stale} of ${Object.keys(documents).length} documents were written\n`);
+process.exitCode = check && stale > 0 ? 1 : 0;
+
+function errorsDocument() {
+  const rows = Object.entries(ERRORS).map(
+    ([code, { status, title, remedy }]) => `| \`${code}\` | ${status} | ${title} | ${remedy} |`,
+  );
+  return `# Errors
+
+${NOTE}
+
+Every refusal is \`application/problem+json\` (RFC 9457) with \`type\`, \`title\`, \`status\`, \`detail\`, \`instance\` and \`code\`;
+validation errors add \`errors: [{"pointer", "detail"}]\`. The table is \`shared/errors/catalogue.ts\`.
+
+| code | status | title | what to do |
+| --- | --- | --- | --- |
+${rows.join('\n')}
+`;
+}
+
+function keysDocument() {
+  const rows = Object.entries(KEY_DOCS).map(([name, meaning]) => {
+    const key = keys[name];
+    const shown = typeof key === 'function' ? key(`<${key.toString().match(/\(?(\w+)/)[1]}>`) : key;
+    return `| ${name} | \`${shown}\` | ${meaning} |`;
+  });
+  return `# Keys in Redis
+
+${NOTE}
+
+The table is \`shared/redis/keys.ts\`. Packed records are described in \`lua/includes/records.lua\`.
+
+| name | key | what it holds |
+| --- | --- | --- |
+${rows.join('\n')}
+`;
+}
+
+function configurationDocument() {
+  const rows = settings().map(
+    ({ name, fallback, meaning, secret }) =>
+      `| \`${name}\` | ${fallback ?? (secret ? (name.endsWith('_URL') ? 'required' : 'required in production') : 'unset')} | ${meaning} |`,
+  );
+  const start = START_ENVIRONMENT.map(([name, fallback, meaning]) => `| \`${name}\` | ${fallback} | ${meaning} |`);
+  return `# Configuration
+
+${NOTE}
+
+Read once, by \`shared/config/config.ts\`; every mistake is reported at once and stops the start with exit code 1. Under
+\`npm start\` the engines and all secrets are made for you and kept in \`DATA_DIR\`.
+
+| name | default | meaning |
+| --- | --- | --- |
+${rows.join('\n')}
+
+Read by \`npm start\` alone:
+
+| name | default | meaning |
+| --- | --- | --- |
+${start.join('\n')}
+`;
+}
+
+function envExample() {
+  const lines = settings().map(
+    ({ name, fallback, meaning }) => `# ${meaning}\n${fallback === undefined ? '#' : ''}${name}=${fallback ?? ''}\n`,
+  );
+  const start = START_ENVIRONMENT.map(([name, fallback, meaning]) => `# ${meaning}\n${name}=${fallback}\n`);
+  return `# Made by \`npm run docs\` from shared/config/config.ts. Copy to .env and load it with your process manager
+# (\`node --env-file=.env\`); \`npm start\` needs none of it.
+
+${lines.join('\n')}
+# Read by \`npm start\` alone
+
+${start.join('\n')}`;
+}
+
+function settings() {
+  return Object.entries(ENVIRONMENT).map(([name, schema]) => ({
+    name,
+    fallback: schema.def.defaultValue,
+    meaning: schema.description ?? '',
+    secret: SECRET_NAMES.has(name) && !name.startsWith('SHOPPER'),
+  }));
+}
+
+function read(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,162 @@
+// Redis from the distribution's own signed packages, unpacked below the repository: no root, no service, nothing changed
+// on the system. apt's state and cache are private too, since its lists may be missing, old, or not ours to write.
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { run } from '../processes.mjs';
+
+const APT_LIMIT_MS = 300_000;
+/** @typedef {{ home: string, say: (note: string) => void }} Place  home: where the unpacked server is to lie */
+
+/** The servers' packages, and what they need that a slim system lacks, for when apt cannot work that out. */
+const PACKAGES = [
+  { server: 'redis-server', names: ['redis-server', 'redis-tools', 'liblzf1', 'libjemalloc2'] },
+  { server: 'valkey-server', names: ['valkey-server', 'valkey-tools', 'liblzf1', 'libjemalloc2'] },
+];
+
+/**
+ * Fetches and unpacks a server without installing it; the path of its starter.
+ * @param {Place} place
+ * @returns {Promise<string>}
+ */
+export async function unpackWithApt({ home, say }) {
+  clearHalfDone(home);
+  const draft = `${home}.new-${process.pid}`;
+  const apt = join(draft, 'apt');
+  for (const directory of ['lists/partial', 'cache/archives/partial', 'archives']) {
+    mkdirSync(join(apt, directory), { recursive: true });
+  }
+  try {
+    say('fetching Redis from the system’s package sources');
+    const server = (await download(apt, [])) ?? (await downloadWithOwnLists(apt, say));
+    say('unpacking Redis');
+    for (const archive of readdirSync(join(apt, 'archives')).filter((name) => name.endsWith('.deb'))) {
+      await mustRun('dpkg', ['-x', join(apt, 'archives', archive), join(draft, 'root')]);
+    }
+    rmSync(apt, { recursive: true });
+    writeStarter(draft, server);
+    moveInto(draft, home);
+    return join(home, 'redis-server');
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/**
+ * For root, where unpacking was not enough: installs the package with the binary, but not the one with the service, so
+ * that no Redis of the system is started. The binary acts by the name it is called by, hence the link.
+ * @param {Place} place
+ * @returns {Promise<string>}
+ */
+export async function installWithApt({ home, say }) {
+  say('apt-get install redis-tools');
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  await run('apt-get', ['update'], { env, limitMs: APT_LIMIT_MS });
+  await mustRun('apt-get', ['install', '-y', '--no-install-recommends', 'redis-tools'], { env });
+  const draft = `${home}.new-${process.pid}`;
+  mkdirSync(draft, { recursive: true });
+  symlinkSync('/usr/bin/redis-check-rdb', join(draft, 'redis-server'));
+  moveInto(draft, home);
+  return join(home, 'redis-server');
+}
+
+/**
+ * @param {string} apt
+ * @param {(note: string) => void} say
+ */
+async function downloadWithOwnLists(apt, say) {
+  say('fetching the package lists');
+  const options = ['-o', `Dir::State::lists=${join(apt, 'lists')}`];
+  // Its exit code says nothing: one unreachable third-party source, or a hook that wants root, makes it fail.
+  const { output } = await run('apt-get', [...aptOptions(apt), ...options, 'update'], { limitMs: APT_LIMIT_MS });
+  say('fetching Redis');
+  const server = await download(apt, options);
+  if (server === undefined)
+    throw new Error(`apt has no usable redis-server:\n${output.trim().split('\n').slice(-4).join('\n')}`);
+  return server;
+}
+
+/**
+ * Downloads a server's packages; its name, or undefined when none could be had.
+ * @param {string} apt
+ * @param {string[]} listOptions
+ */
+async function download(apt, listOptions) {
+  const options = [...aptOptions(apt), ...listOptions];
+  for (const { server, names } of PACKAGES) {
+    const plan = await run('apt-get', [...options, '--simulate', '--no-install-recommends', 'install', server], {
+      limitMs: APT_LIMIT_MS,
+    });
+    const missing = [...plan.output.matchAll(/^Inst (\S+)/gm)].map((match) => match[1] ?? '');
+    const wanted = plan.code === 0 && missing.includes(server) ? missing : names;
+    const fetched = await run('apt-get', [...options, 'download', ...wanted], {
+      cwd: join(apt, 'archives'),
+      limitMs: APT_LIMIT_MS,
+    });
+    if (fetched.code === 0) return server;
+  }
+  return undefined;
+}
+
+/** @param {string} apt */
+function aptOptions(apt) {
+  const settings = {
+    'Dir::Cache': join(apt, 'cache'),
+    'Debug::NoLocking': 'true',
+    'APT::Sandbox::User': 'root',
+    'Acquire::Languages': 'none',
+    'Acquire::Retries': '2',
+    'Acquire::http::Timeout': '20',
+    'Acquire::https::Timeout': '20',
+  };
+  return Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+}
+
+/**
+ * The starter finds the libraries beside it, so that whoever starts it need not know of them, and the folder may move.
+ * @param {string} draft
+ * @param {string} server
+ */
+function writeStarter(draft, server) {
+  const libraries = new Set();
+  for (const entry of readdirSync(join(draft, 'root'), { recursive: true, encoding: 'utf8' })) {
+    if (/\.so(\.\d+)*$/.test(entry)) libraries.add(`$here/root/${dirname(entry)}`);
+  }
+  const path = `${[...libraries].join(':')}\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`;
+  const script = [
+    '#!/bin/sh',
+    'here=$(dirname -- "$(readlink -f -- "$0")") || exit 1',
+    `export LD_LIBRARY_PATH="${path}"`,
+    `exec "$here/root/usr/bin/${server}" "$@"`,
+  ];
+  writeFileSync(join(draft, 'redis-server'), `${script.join('\n')}\n`, { mode: 0o755 });
+}
+
+/**
+ * Puts the finished folder in its place at one stroke, so that half of it is never taken for the whole.
+ * @param {string} draft
+ * @param {string} home
+ */
+function moveInto(draft, home) {
+  rmSync(home, { recursive: true, force: true });
+  renameSync(draft, home);
+}
+
+/**
+ * Removes what killed attempts left. The caller holds the lock, so no draft here is alive.
+ * @param {string} home
+ */
+function clearHalfDone(home) {
+  for (const name of readdirSync(dirname(home))) {
+    if (name.startsWith(`${basename(home)}.new-`)) rmSync(join(dirname(home), name), { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv }} [options]
+ */
+async function mustRun(command, args, options = {}) {
+  const { code, output } = await run(command, args, { limitMs: APT_LIMIT_MS, ...options });
+  if (code !== 0) throw new Error(`${command} failed: ${output.trim().split('\n').slice(-5).join('\n')}`);
+}

@@ -1,0 +1,234 @@
+// The story of `npm start`: what is started in which order, and stopped in the opposite one.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDemoCampaign } from './demo.mjs';
+import { startPostgres } from './engines/postgres.mjs';
+import { startRedis } from './engines/redis.mjs';
+import { keepRunning } from './keep-running.mjs';
+import { takeLock } from './lock.mjs';
+import { watchLog } from './log-watch.mjs';
+import { runNpm } from './npm.mjs';
+import { whyNotListen } from './ports.mjs';
+import { prepare } from './prepare.mjs';
+import { Problem } from './problem.mjs';
+import { hurryStragglers, refuseToLaunch, stopStragglers } from './processes.mjs';
+import { endLeftovers, forgetProcesses, readRunRecord, recordProcess } from './run-record.mjs';
+import { keepSecrets } from './secrets.mjs';
+import { startService, waitUntilReady } from './services.mjs';
+import { addressOf, keysFrom, readSettings, refuseTakenPort } from './settings.mjs';
+import { secretOf, welcome } from './welcome.mjs';
+
+const MIGRATE_LIMIT_MS = 600_000;
+const SERVICE_STOP_LIMIT_MS = 15_000;
+const STRAGGLER_LIMIT_MS = 10_000;
+
+const ENGINES = /** @type {const} */ ({
+  redis: { title: 'Redis', startEngine: startRedis },
+  postgres: { title: 'Postgres', startEngine: startPostgres },
+});
+const TITLES = /** @type {const} */ ({ api: 'API', worker: 'worker' });
+
+/** @typedef {import('./settings.mjs').Settings} Settings */
+
+export class Launcher {
+  #root;
+  #terminal;
+  #stopping = false;
+  /** What runs, in the order of starting. @type {{ title: string, stop: () => Promise<void> }[]} */
+  #parts = [];
+  /** What remains to be done when nothing runs any more. @type {(() => void)[]} */
+  #last = [];
+
+  /**
+   * @param {string} root the repository
+   * @param {import('./terminal.mjs').Terminal} terminal
+   */
+  constructor(root, terminal) {
+    this.#root = root;
+    this.#terminal = terminal;
+  }
+
+  get isStopping() {
+    return this.#stopping;
+  }
+
+  /** @param {NodeJS.ProcessEnv} env */
+  async start(env) {
+    const settings = readSettings(env, this.#root);
+    await this.#takeData(settings.dataDir);
+    await refuseTakenPort(settings);
+    await prepare(this.#root, this.#terminal);
+    const secrets = keepSecrets(settings.dataDir);
+    const { postgresUrl, redisUrl } = await this.#startEngines(settings, secrets);
+    const { keys, areOurs } = keysFrom(env, secrets);
+    const engines = { REDIS_URL: redisUrl, DATABASE_URL: postgresUrl };
+    const serviceEnv = { ...env, ...keys, ...engines, PORT: String(settings.port), HOST: settings.host };
+    await this.#migrate(serviceEnv);
+    await this.#startServices(settings, serviceEnv);
+    if (settings.withDemo) await this.#makeDemo(settings, keys.ADMIN_API_KEYS);
+    this.#terminal.print(
+      welcome({ settings, keys, keysAreOurs: areOurs, redisUrl, postgresUrl, logs: logsIn(settings.dataDir) }),
+    );
+  }
+
+  /** Services first, then what they need; then whatever was in the middle of being started. */
+  async stop() {
+    this.#stopping = true;
+    refuseToLaunch();
+    this.#terminal.endSteps();
+    if (this.#parts.length > 0) this.#terminal.print('\nStopping (Ctrl-C again to hurry)');
+    for (const { title, stop } of this.#parts.reverse()) {
+      const start = performance.now();
+      await stop();
+      this.#terminal.print(`${((performance.now() - start) / 1000).toFixed(1).padStart(6)} s  ${title} stopped`);
+    }
+    await stopStragglers(STRAGGLER_LIMIT_MS);
+    for (const work of this.#last.reverse()) work();
+  }
+
+  hurry() {
+    hurryStragglers();
+  }
+
+  /** What happens to the parts is news until the end has begun. */
+  #tell = (/** @type {string} */ line) => {
+    if (!this.#stopping) this.#terminal.print(line);
+  };
+
+  /**
+   * From here on the data directory is ours alone.
+   * @param {string} dataDir
+   */
+  async #takeData(dataDir) {
+    mkdirSync(logsIn(dataDir), { recursive: true });
+    const lock = await takeLock(join(dataDir, 'lock'));
+    if (!lock.taken) {
+      const { pid } = lock.holder;
+      throw new Problem(`Another npm start, process ${pid}, is using the data in ${dataDir}.`, {
+        remedy: `Stop it with Ctrl-C or: kill ${pid}\nor use other data and another port: DATA_DIR=.data2 PORT=8103 npm start`,
+      });
+    }
+    this.#last.push(lock.release);
+    await this.#terminal.step(
+      'stopping what a killed start left behind',
+      (say) => endLeftovers(dataDir, say),
+      (ended) =>
+        `data in ${dataDir}${ended === 0 ? '' : `; stopped ${ended} processes that a killed start left behind`}`,
+    );
+    this.#last.push(() => forgetProcesses(dataDir));
+  }
+
+  /**
+   * Engines that the environment names are used as they are, and are nobody's here to start or stop.
+   * @param {Settings} settings
+   * @param {import('./secrets.mjs').Secrets} secrets
+   */
+  async #startEngines({ dataDir, redisUrl, databaseUrl }, { POSTGRES_PASSWORD, REDIS_PASSWORD }) {
+    return {
+      postgresUrl: databaseUrl ?? (await this.#startEngine('postgres', dataDir, POSTGRES_PASSWORD)),
+      redisUrl: redisUrl ?? (await this.#startEngine('redis', dataDir, REDIS_PASSWORD)),
+    };
+  }
+
+  /**
+   * Starts an engine and keeps it running on the same port, where the services look for it.
+   * @param {keyof typeof ENGINES} name
+   * @param {string} dataDir
+   * @param {string} password
+   */
+  async #startEngine(name, dataDir, password) {
+    const { title, startEngine } = ENGINES[name];
+    const options = { dataDir: join(dataDir, name), logFile: join(logsIn(dataDir), `${name}.log`), password };
+    const begin = async (/** @type {{ port?: number, say?: (note: string) => void }} */ more) => {
+      const engine = await startEngine({ ...options, ...more });
+      recordProcess(dataDir, name, engine);
+      return engine;
+    };
+    const usual = readRunRecord(dataDir).ports[name];
+    const port = usual !== undefined && (await whyNotListen(usual)) === undefined ? { port: usual } : {};
+    const engine = await this.#terminal.step(
+      `starting ${title}`,
+      (say) => begin({ ...port, say }),
+      (started) => `${title} on port ${started.port}`,
+    );
+    const start = () => begin({ port: engine.port });
+    this.#parts.push({ title, ...keepRunning({ name: title, part: engine, start, print: this.#tell }) });
+    return engine.url;
+  }
+
+  /** @param {NodeJS.ProcessEnv} env */
+  async #migrate(env) {
+    const work = () =>
+      runNpm(this.#root, ['run', 'migrate', '--silent'], {
+        env,
+        limitMs: MIGRATE_LIMIT_MS,
+        failure: 'The migrations failed',
+        remedy: 'See the lines above; the data are as they were before the failing migration.',
+      });
+    await this.#terminal.step('migrating', work, () => 'migrated');
+  }
+
+  /**
+   * @param {Settings} settings
+   * @param {NodeJS.ProcessEnv} env
+   */
+  async #startServices(settings, env) {
+    const { dataDir } = settings;
+    const begin = async (/** @type {keyof typeof TITLES} */ name) => {
+      const logPath = join(logsIn(dataDir), `${name}.log`);
+      const service = await startService({
+        title: TITLES[name],
+        root: this.#root,
+        entry: `dist/${name}/main.js`,
+        env,
+        logPath,
+      });
+      recordProcess(dataDir, name, service);
+      return service;
+    };
+    const beginFirst = async (/** @type {keyof typeof TITLES} */ name) => {
+      const service = await begin(name);
+      const part = { title: TITLES[name], stop: () => service.stop(SERVICE_STOP_LIMIT_MS) };
+      this.#parts.push(part);
+      return { service, part, start: () => begin(name) };
+    };
+    const work = async (/** @type {(note: string) => void} */ say) => {
+      const begun = [await beginFirst('worker'), await beginFirst('api')];
+      await waitUntilReady(
+        addressOf(settings),
+        begun.map(({ service }) => service),
+        say,
+      );
+      return begun;
+    };
+    const begun = await this.#terminal.step('starting API and worker', work, () => 'API and worker are ready');
+    for (const { service, part, start } of begun) part.stop = this.#keepService(service, start);
+  }
+
+  /**
+   * @param {import('./services.mjs').Service} service
+   * @param {() => Promise<import('./services.mjs').Service>} start
+   * @returns {() => Promise<void>} stops it for good
+   */
+  #keepService(service, start) {
+    const { title, logPath } = service;
+    const print = this.#tell;
+    const endWatch = watchLog({ name: title, path: logPath, print });
+    const keeper = keepRunning({ name: title, part: service, start, print });
+    return () => keeper.stop(SERVICE_STOP_LIMIT_MS).then(endWatch);
+  }
+
+  /**
+   * @param {Settings} settings
+   * @param {string} adminKeys
+   */
+  async #makeDemo(settings, adminKeys) {
+    const work = () => createDemoCampaign(addressOf(settings), secretOf(adminKeys));
+    await this.#terminal.step('making the demo campaign', work, (outcome) => `demo campaign ${outcome}`);
+  }
+}
+
+/** @param {string} dataDir */
+function logsIn(dataDir) {
+  return join(dataDir, 'logs');
+}

@@ -1,0 +1,24 @@
+// The npm that started us, or else the one on the PATH.
+import { Problem } from './problem.mjs';
+import { run } from './processes.mjs';
+
+/**
+ * Runs npm quietly in the repository; what it said becomes part of the message when it fails.
+ * @param {string} root
+ * @param {string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv, limitMs: number, failure: string, remedy: string }} options
+ * @returns {Promise<void>}
+ */
+export async function runNpm(root, args, { env = process.env, limitMs, failure, remedy }) {
+  const script = env.npm_execpath;
+  const [command, ...before] = script?.endsWith('.js') ? [process.execPath, script] : ['npm'];
+  const { code, signal, output } = await run(command ?? 'npm', [...before, ...args], { cwd: root, env, limitMs });
+  if (code === 0) return;
+  // npm puts the reason first and closes with pages of advice; compilers put the sum last.
+  const lines = output.trim().split('\n');
+  const details = lines.length <= 30 ? lines : [...lines.slice(0, 15), '…', ...lines.slice(-10)];
+  throw new Problem(`${failure} (npm ended with ${signal ?? `code ${code}`}).`, {
+    details: details.join('\n'),
+    remedy,
+  });
+}

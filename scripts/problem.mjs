@@ -1,0 +1,41 @@
+// Failures that a person can mend are told as one sentence and a remedy, never as a stack trace.
+
+/** An expected failure: what is wrong, and what to do about it. */
+export class Problem extends Error {
+  /**
+   * @param {string} message one sentence: what is wrong
+   * @param {{ remedy?: string, details?: string, exitCode?: number, cause?: unknown }} [more] `details` are lines of a log
+   */
+  constructor(message, { remedy, details, exitCode = 1, cause } = {}) {
+    super(message, { cause });
+    this.name = 'Problem';
+    this.remedy = remedy;
+    this.details = details;
+    this.exitCode = exitCode;
+  }
+}
+
+/** Thrown where work would begin although the program is already stopping. */
+export class Interrupted extends Error {
+  constructor() {
+    super('stopping');
+    this.name = 'Interrupted';
+  }
+}
+
+/**
+ * The code of a system error ("ENOENT"), or undefined.
+ * @param {unknown} error
+ * @returns {string | undefined}
+ */
+export function codeOf(error) {
+  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+}
+
+/**
+ * @param {unknown} error
+ * @returns {string}
+ */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}

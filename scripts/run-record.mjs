@@ -1,0 +1,88 @@
+// What a start leaves for the next one in run.json of its data directory: the engines' ports, kept so that bookmarks and open consoles
+// go on working, and the processes, so that those of a start that was killed can be ended before new ones touch the data.
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { identityOf, isRunning } from './process-identity.mjs';
+import { sendSignal } from './processes.mjs';
+import { until } from './waiting.mjs';
+
+/** In the order in which they are to be ended. */
+const NAMES = /** @type {const} */ (['api', 'worker', 'redis', 'postgres']);
+const END_LIMIT_MS = 20_000;
+
+/** @typedef {(typeof NAMES)[number]} ProcessName */
+/** @typedef {{ pid: number, identity: string }} Recorded */
+/** @typedef {{ ports: { redis?: number, postgres?: number }, processes: Partial<Record<ProcessName, Recorded>> }} RunRecord */
+
+/**
+ * @param {string} dataDir
+ * @returns {RunRecord}
+ */
+export function readRunRecord(dataDir) {
+  try {
+    const { ports = {}, processes = {} } = JSON.parse(readFileSync(pathIn(dataDir), 'utf8'));
+    return { ports, processes };
+  } catch {
+    return { ports: {}, processes: {} };
+  }
+}
+
+/**
+ * @param {string} dataDir
+ * @param {ProcessName} name
+ * @param {{ pid: number, port?: number }} started
+ * @returns {void}
+ */
+export function recordProcess(dataDir, name, { pid, port }) {
+  const record = readRunRecord(dataDir);
+  record.processes[name] = { pid, identity: identityOf(pid) ?? '' };
+  if (port !== undefined && (name === 'redis' || name === 'postgres')) record.ports[name] = port;
+  write(dataDir, record);
+}
+
+/**
+ * After an orderly stop there is nothing to clean up; the ports stay.
+ * @param {string} dataDir
+ * @returns {void}
+ */
+export function forgetProcesses(dataDir) {
+  write(dataDir, { ...readRunRecord(dataDir), processes: {} });
+}
+
+/**
+ * Ends what a killed start left running, in order, and returns how many that were.
+ * @param {string} dataDir
+ * @param {(note: string) => void} say
+ * @returns {Promise<number>}
+ */
+export async function endLeftovers(dataDir, say) {
+  const { processes } = readRunRecord(dataDir);
+  let ended = 0;
+  for (const name of NAMES) {
+    const left = processes[name];
+    if (left === undefined || !isRunning(left)) continue;
+    ended += 1;
+    say(`${name}, process ${left.pid}`);
+    sendSignal(left.pid, name === 'postgres' ? 'SIGINT' : 'SIGTERM');
+    const gone = await until(() => !isRunning(left), { limitMs: END_LIMIT_MS });
+    if (!gone) sendSignal(-left.pid, 'SIGKILL');
+    await until(() => !isRunning(left), { limitMs: END_LIMIT_MS });
+  }
+  forgetProcesses(dataDir);
+  return ended;
+}
+
+/**
+ * @param {string} dataDir
+ * @param {RunRecord} record
+ */
+function write(dataDir, record) {
+  const draft = `${pathIn(dataDir)}.${process.pid}`;
+  writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`);
+  renameSync(draft, pathIn(dataDir));
+}
+
+/** @param {string} dataDir */
+function pathIn(dataDir) {
+  return join(dataDir, 'run.json');
+}

@@ -1,0 +1,84 @@
+// What the environment says to `npm start` itself. The server reads and checks the rest (shared/config).
+import { resolve } from 'node:path';
+import { whyNotListen } from './ports.mjs';
+import { Problem } from './problem.mjs';
+
+const KEY_NAMES = /** @type {const} */ (['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS']);
+
+/** @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, redisUrl: string | undefined, databaseUrl: string | undefined }} Settings */
+/** @typedef {Record<(typeof KEY_NAMES)[number], string>} Keys */
+
+/**
+ * @param {NodeJS.ProcessEnv} env
+ * @param {string} root
+ * @returns {Settings}
+ */
+export function readSettings(env, root) {
+  /** @type {string[]} */
+  const mistakes = [];
+  const read = (/** @type {string} */ name, /** @type {RegExp} */ pattern, /** @type {string} */ expected) => {
+    const value = env[name] ?? '';
+    if (value === '') return undefined;
+    // An engine's URL holds a password, so it is not repeated.
+    const shown = name.endsWith('_URL') ? name : `${name}=${value}`;
+    if (!pattern.test(value)) mistakes.push(`${shown}: expected ${expected}`);
+    return value;
+  };
+  const settings = {
+    port: Number(
+      read('PORT', /^([1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])$/, 'a port, 1 to 65535') ??
+        8102,
+    ),
+    host: read('HOST', /^[\w.:-]+$/, 'an address or a host name of this machine') ?? '127.0.0.1',
+    dataDir: resolve(read('DATA_DIR', /./, 'a folder') ?? resolve(root, '.data')),
+    withDemo: read('DEMO', /^[01]$/, '0 or 1') !== '0',
+    redisUrl: read('REDIS_URL', /^rediss?:\/\/./, 'redis://… or rediss://…'),
+    databaseUrl: read('DATABASE_URL', /^postgres(ql)?:\/\/./, 'postgres://…'),
+  };
+  if (mistakes.length === 0) return settings;
+  throw new Problem('The environment does not fit.', { details: mistakes.join('\n'), remedy: 'See .env.example.' });
+}
+
+/**
+ * The keys of the environment, and for those it lacks our own.
+ * @param {NodeJS.ProcessEnv} env
+ * @param {Keys} ours
+ * @returns {{ keys: Keys, areOurs: boolean }} areOurs: those that people type are, so they may be shown
+ */
+export function keysFrom(env, ours) {
+  const keys = /** @type {Keys} */ (Object.fromEntries(KEY_NAMES.map((name) => [name, env[name] || ours[name]])));
+  return { keys, areOurs: !env.ADMIN_API_KEYS && !env.SERVICE_API_KEYS };
+}
+
+/**
+ * The API as it is reached from here; "all addresses" is none to connect to.
+ * @param {Settings} settings
+ * @returns {string}
+ */
+export function addressOf({ host, port }) {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`;
+  if (host === '::') return `http://[::1]:${port}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * @param {Settings} settings
+ * @returns {Promise<void>}
+ */
+export async function refuseTakenPort({ port, host }) {
+  const why = await whyNotListen(port, host);
+  if (why === undefined) return;
+  if (why === 'EADDRINUSE') {
+    throw new Problem(`Port ${port} on ${host} is taken by another program.`, {
+      remedy: `Choose another: PORT=${port === 65_535 ? 8102 : port + 1} npm start`,
+    });
+  }
+  if (why === 'EACCES') {
+    throw new Problem(`Port ${port} may not be used by this user.`, {
+      remedy: 'Choose one above 1023: PORT=8102 npm start',
+    });
+  }
+  throw new Problem(`Cannot listen on ${host}, port ${port} (${why}).`, {
+    remedy: 'Set HOST to an address of this machine.',
+  });
+}

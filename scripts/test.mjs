@@ -1,0 +1,126 @@
+// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone afterwards.
+// The environment's engines and settings are kept out, so a test can reach nothing but what was started for it.
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { requireNode } from './node-version.mjs';
+import { Interrupted } from './problem.mjs';
+import { createTerminal } from './terminal.mjs';
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const STOP_LIMIT_MS = 10_000;
+// Everything that configures the product; tests set what they need themselves.
+const OURS =
+  /^(PORT|HOST|DATA_DIR|DEMO|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|DATABASE_URL|SHOPPER_JWT_.*|DOORBUSTER_.*)$/;
+
+process.exit(await main(process.argv.slice(2)));
+
+/**
+ * @param {string[]} args for jest
+ * @returns {Promise<number>} the exit code
+ */
+async function main(args) {
+  const terminal = createTerminal();
+  try {
+    requireNode();
+  } catch (error) {
+    terminal.explain(error);
+    return 1;
+  }
+  // Only now, since these use what an old Node lacks.
+  const { hurryStragglers, refuseToLaunch, stopStragglers } = await import('./processes.mjs');
+  const { onStopRequest } = await import('./stop-requests.mjs');
+  const { makeTestDirectory, removeAbandoned, removeTestDirectory } = await import('./test-directory.mjs');
+  await removeAbandoned();
+  const directory = await makeTestDirectory();
+  /** @type {import('./processes.mjs').Running | undefined} */
+  let jest;
+
+  const code = await new Promise((resolve) => {
+    const stop = (/** @type {NodeJS.Signals} */ signal) => {
+      terminal.endSteps();
+      refuseToLaunch();
+      if (jest === undefined) resolve(128 + constants.signals[signal]);
+      else jest.kill(signal);
+    };
+    onStopRequest({ stop, hurry: hurryStragglers });
+    startEngines(terminal, directory)
+      .then((env) => startJest(args, env))
+      .then((running) => {
+        jest = running;
+        return running.exited;
+      })
+      .then((exit) => resolve(exit.code ?? 128 + constants.signals[exit.signal ?? 'SIGKILL']))
+      .catch((error) => {
+        if (!(error instanceof Interrupted)) terminal.explain(error);
+        resolve(1);
+      });
+  });
+  refuseToLaunch();
+  await stopStragglers(STOP_LIMIT_MS);
+  removeTestDirectory(directory);
+  return code;
+}
+
+/**
+ * @param {import('./terminal.mjs').Terminal} terminal
+ * @param {string} directory
+ * @returns {Promise<NodeJS.ProcessEnv>} what jest is to know
+ */
+async function startEngines({ step, ...terminal }, directory) {
+  const { prepare } = await import('./prepare.mjs');
+  const { findRedisServer, startRedis } = await import('./engines/redis.mjs');
+  const { startPostgres } = await import('./engines/postgres.mjs');
+  const { recordProcess } = await import('./run-record.mjs');
+  const { DIRECTORY_VARIABLE } = await import('./test-directory.mjs');
+  await prepare(ROOT, { step, ...terminal });
+  const binary = await step(
+    'looking for Redis',
+    (say) => findRedisServer({ say }),
+    (path) => `Redis is ${path}`,
+  );
+  const redis = await step(
+    'starting Redis',
+    () => startRedis({ binary, dataDir: join(directory, 'redis') }),
+    ({ port }) => `Redis on port ${port}`,
+  );
+  recordProcess(directory, 'redis', redis);
+  // The tests kill processes, not machines: without syncing all is as it would be, only faster.
+  const extraArgs = ['fsync=off', 'full_page_writes=off'];
+  const postgres = await step(
+    'starting Postgres',
+    (say) => startPostgres({ dataDir: join(directory, 'postgres'), extraArgs, say }),
+    ({ port }) => `Postgres on port ${port}`,
+  );
+  recordProcess(directory, 'postgres', postgres);
+  return {
+    ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
+    NODE_ENV: 'test',
+    [DIRECTORY_VARIABLE]: directory,
+    DOORBUSTER_TEST_REDIS_BINARY: binary,
+    DOORBUSTER_TEST_REDIS_URL: redis.url,
+    DOORBUSTER_TEST_DATABASE_URL: postgres.url,
+  };
+}
+
+/**
+ * In our own session, unlike everything else: it reads the keys of `--watch`, and Ctrl-C is meant for it.
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+async function startJest(args, env) {
+  const { launch } = await import('./processes.mjs');
+  const jest = [
+    '--experimental-vm-modules',
+    '--disable-warning=ExperimentalWarning',
+    join(ROOT, 'node_modules/jest/bin/jest.js'),
+    ...args,
+  ];
+  return launch(process.execPath, jest, {
+    cwd: ROOT,
+    env,
+    stdio: 'inherit',
+    ownSession: false,
+    deathSignal: 'SIGKILL',
+  });
+}

@@ -1,0 +1,86 @@
+// The last thing `npm start` prints: where everything is, and a session to paste into another terminal.
+import { DEMO_CAMPAIGN } from './demo.mjs';
+import { addressOf } from './settings.mjs';
+
+/**
+ * @typedef {object} WelcomeFacts
+ * @property {import('./settings.mjs').Settings} settings
+ * @property {import('./settings.mjs').Keys} keys
+ * @property {boolean} keysAreOurs generated, so that it is ours to show them
+ * @property {string} redisUrl
+ * @property {string} postgresUrl
+ * @property {string} logs
+ */
+
+/**
+ * @param {WelcomeFacts} facts
+ * @returns {string}
+ */
+export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, logs }) {
+  const address = addressOf(settings);
+  const secrets = keysAreOurs
+    ? [`  admin key     ${secretOf(keys.ADMIN_API_KEYS)}`, `  service key   ${secretOf(keys.SERVICE_API_KEYS)}`]
+    : ['  keys          those of the environment'];
+  // An address that came from the environment may hold a password that is not ours to show.
+  const engines = [
+    ...(settings.redisUrl === undefined ? [`  Redis         ${redisUrl}`] : []),
+    ...(settings.databaseUrl === undefined ? [`  Postgres      ${postgresUrl}`] : []),
+  ];
+  const paste = ['', 'Buy something. Paste this into another terminal:', '', session(address, keys, keysAreOurs)];
+  const lines = [
+    '',
+    'Doorbuster is ready.',
+    '',
+    `  API           ${address}`,
+    `  documentation ${address}/docs`,
+    `  operator      ${address}/admin`,
+    `  health        ${address}/readyz`,
+    `  metrics       ${address}/metrics`,
+    ...secrets,
+    ...engines,
+    `  logs          ${logs}`,
+    `  data          ${settings.dataDir}`,
+    ...(settings.withDemo ? paste : []),
+    '',
+    'Ctrl-C stops all of it; the data stay.',
+  ];
+  return lines.join('\n');
+}
+
+/**
+ * The secret of the first entry of `name:secret,…`.
+ * @param {string} keys
+ * @returns {string}
+ */
+export function secretOf(keys) {
+  const [first = ''] = keys.split(',');
+  return first.slice(first.indexOf(':') + 1).trim();
+}
+
+/**
+ * Works in sh, bash and zsh (hence no comments in it), needs curl and node only, and can be pasted again: every time is
+ * another shopper.
+ * @param {string} address
+ * @param {import('./settings.mjs').Keys} keys
+ * @param {boolean} keysAreOurs
+ */
+function session(address, keys, keysAreOurs) {
+  const key = keysAreOurs
+    ? `'${secretOf(keys.SERVICE_API_KEYS)}'`
+    : '$(echo "$SERVICE_API_KEYS" | cut -d, -f1 | cut -d: -f2-)';
+  return `api=${address} product=${DEMO_CAMPAIGN.product_id} user=shopper-$(date +%s)-$$
+service_key=${key}
+field() { node -p 'JSON.parse(fs.readFileSync(0)).data[process.argv[1]]' "$1"; }
+
+token=$(curl -s "$api/flash-sale/token?device_fp=phone-of-$user"); echo "$token"
+
+checkout=$(curl -s "$api/flash-sale/checkout" -H 'Content-Type: application/json' -d '{
+  "product_id": "'"$product"'", "user_id": "'"$user"'", "qty": 1, "device_fp": "phone-of-'"$user"'",
+  "attestation": "'"$(echo "$token" | field attestation)"'", "expires_at": '"$(echo "$token" | field expires_at)"',
+  "idempotency_key": "first-try-'"$user"'" }'); echo "$checkout"
+
+curl -s "$api/flash-sale/queue-status?product_id=$product&user_id=$user" -H "X-Ticket: $(echo "$checkout" | field ticket)"; echo
+
+curl -s "$api/flash-sale/confirm" -H "Authorization: Bearer $service_key" -H 'Content-Type: application/json' \\
+  -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo`;
+}

@@ -1,0 +1,56 @@
+import { expect, test } from '@jest/globals';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+const stage = await Stage.set();
+
+test('Postgres restarted in mid-batch loses nothing', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product);
+  crowd.start();
+  for (let restarts = 0; restarts < 3; restarts += 1) {
+    const before = crowd.completed.length;
+    await until('the sale goes on', () => crowd.completed.length >= before + 300, 20_000);
+    stage.postgres.kill(restarts === 0 ? 'SIGINT' : 'SIGQUIT');
+    await stage.postgres.exited;
+    await stage.startPostgres();
+  }
+  await crowd.finish();
+  expect(crowd.refused).toBe(0);
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('Postgres away for a while does not stop the sale', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await until('the sale runs', () => crowd.completed.length >= 100, 20_000);
+  stage.postgres.kill('SIGKILL');
+  await stage.postgres.exited;
+  const before = crowd.completed.length;
+  await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 2_000, 20_000);
+  await stage.startPostgres();
+  await crowd.finish();
+  expect(crowd.refused).toBe(0);
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('a Postgres that hangs does not stop the sale, and everything is written when it goes on', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await until('the sale runs', () => crowd.completed.length >= 100, 20_000);
+  // A connection is a process of its own, so the server alone would not hang anybody.
+  const backends = await stage.query<{ pid: number }>(
+    "select pid from pg_stat_activity where application_name like 'doorbuster%' and pid > 1",
+  );
+  expect(backends.length).toBeGreaterThan(0);
+  const all = [stage.postgres.pid, ...backends.map(({ pid }) => pid)];
+  for (const pid of all) process.kill(pid, 'SIGSTOP');
+  const before = crowd.completed.length;
+  await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000, 20_000);
+  for (const pid of all) process.kill(pid, 'SIGCONT');
+  await crowd.finish();
+  expect(crowd.refused).toBe(0);
+  await stage.expectNothingLost(crowd, product);
+});

@@ -1,0 +1,142 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { startPostgres } from '../../scripts/engines/postgres.mjs';
+import { type RunningEngine, startRedis } from '../../scripts/engines/redis.mjs';
+import { migrateToLatest } from '../../shared/postgres/migrate.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator } from '../harness/clients.js';
+import { Crowd } from '../harness/crowd.js';
+import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
+import { expectNothingLost } from '../harness/verdict.js';
+import { until } from '../harness/until.js';
+
+/**
+ * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to a
+ * process happens to a real one. Redis and Postgres write to disk as in production.
+ */
+export class Stage {
+  readonly apis: ServiceProcess[] = [];
+  readonly workers: ServiceProcess[] = [];
+  redis!: RunningEngine;
+  postgres!: RunningEngine;
+  env!: NodeJS.ProcessEnv;
+  url!: string;
+  #folder!: string;
+  #urls: string[] = [];
+
+  /** Starts engines, one API and one worker; ended with the test file. */
+  static async set(extra: NodeJS.ProcessEnv = {}): Promise<Stage> {
+    const stage = new Stage();
+    stage.#folder = await mkdtemp(join(tmpdir(), 'doorbuster-stage-'));
+    atEnd('the engines', async () => {
+      await stage.redis.stop();
+      await stage.postgres.stop();
+      await rm(stage.#folder, { recursive: true, force: true });
+    });
+    await Promise.all([stage.startRedis(), stage.startPostgres()]);
+    await migrateToLatest(stage.postgres.url);
+    stage.env = serviceEnv(stage.redis.url, stage.postgres.url, { PORT: String(await freePort()), LOG_LEVEL: 'info', ...extra });
+    await stage.startWorker();
+    await stage.startApi();
+    await stage.ready();
+    return stage;
+  }
+
+  async startRedis(): Promise<void> {
+    const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
+    this.redis = await startRedis({
+      dataDir: this.redisFolder,
+      ...(this.redis ? { port: this.redis.port } : {}),
+      ...(binary ? { binary } : {}),
+    });
+  }
+
+  async startPostgres(): Promise<void> {
+    this.postgres = await startPostgres({
+      dataDir: join(this.#folder, 'postgres'),
+      password: 'stage',
+      ...(this.postgres ? { port: this.postgres.port } : {}),
+    });
+  }
+
+  get redisFolder(): string {
+    return join(this.#folder, 'redis');
+  }
+
+  /** @param env PORT 0 for a second one beside the first */
+  async startApi(env: NodeJS.ProcessEnv = this.env): Promise<void> {
+    const { process, url } = await startApiProcess(env);
+    this.apis.push(process);
+    this.#urls.push(url);
+    this.url = url;
+  }
+
+  async startWorker(env: NodeJS.ProcessEnv = this.env): Promise<void> {
+    this.workers.push(await startWorkerProcess(env));
+  }
+
+  /** Waits until the API says that it can serve. @returns how long that took, ms */
+  async ready(limitMs = 15_000): Promise<number> {
+    const began = performance.now();
+    await until(
+      'the API is ready',
+      () => fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(1_900) }).then(({ ok }) => ok, () => false),
+      limitMs,
+    );
+    return performance.now() - began;
+  }
+
+  /** A new connection to Postgres; ended by the caller. */
+  async query<Row extends pg.QueryResultRow>(sql: string, values: unknown[] = []): Promise<Row[]> {
+    const client = new pg.Client(this.postgres.url);
+    await client.connect();
+    try {
+      return (await client.query<Row>(sql, values)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
+  openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
+    return new Operator(this.url).openCampaign({
+      total_limit: 500,
+      hold_seconds: 600,
+      waiting_room: { enabled: true },
+      require_attestation: false,
+      ...terms,
+    });
+  }
+
+  /** People at `perSecond` who come until they are told to stop, spread over the APIs. */
+  crowd(product: string, perSecond = 1_000): Crowd {
+    let next = 0;
+    const target = () => String(this.#urls[next++ % this.#urls.length]);
+    return new Crowd({ product, perSecond, target });
+  }
+
+  /** Waits until Postgres has everything, and checks that nothing was lost, given twice or left unanswered. */
+  async expectNothingLost(crowd: Crowd, product: string): Promise<void> {
+    const client = new pg.Client(this.postgres.url);
+    await client.connect();
+    try {
+      await expectNothingLost(crowd, this.env, client, product);
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

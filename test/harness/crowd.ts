@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atEnd } from './cleanup.js';
+
+/** What one member of the crowd was told in the end, and how long its longest single request took. */
+export type Told = { user: string; key: string; status: number; body: Record<string, any>; tries: number };
+
+export type CrowdOptions = {
+  product: string;
+  /** Address of an API; asked anew for each try, so that a crowd moves on when one dies. */
+  target: () => string;
+  perSecond: number;
+  /** A request without an answer for so long is counted as silent and given up. */
+  silentMs?: number;
+  confirmShare?: number;
+};
+
+type Reply = { status: number; body: Record<string, any>; headers: Record<string, any> };
+
+/** People who wait for an answer at once. */
+const MAX_ON_THEIR_WAY = 1_000;
+
+/**
+ * Shoppers who come at a rate and do not give up: whoever is not answered, or told to come back, repeats the request with his
+ * key. Everything an API has promised is kept here, to be held against Postgres afterwards.
+ */
+export class Crowd {
+  readonly told: Told[] = [];
+  /** Requests that got no answer in time. Must stay 0: a refusal is an answer, silence is not. */
+  silent = 0;
+  /** Answers 503, and how many of them lacked Retry-After. */
+  refused = 0;
+  refusedWithoutRetryAfter = 0;
+  /** Longest time to an answer of any kind, ms. */
+  slowestMs = 0;
+  readonly unexpected: string[] = [];
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 });
+  readonly #pending = new Set<Promise<void>>();
+  #running = false;
+  #loop: Promise<void> | null = null;
+  #gaveUp = false;
+
+  constructor(readonly options: CrowdOptions) {}
+
+  start(): void {
+    this.#running = true;
+    atEnd('the crowd', () => {
+      this.#running = false;
+      this.#gaveUp = true;
+      this.#agent.destroy();
+    });
+    this.#loop = this.#run();
+  }
+
+  /** Nobody new comes; returns when everybody was told something final. */
+  async finish(): Promise<void> {
+    this.#running = false;
+    await this.#loop;
+    await Promise.all(this.#pending);
+    this.#agent.destroy();
+  }
+
+  get completed(): Told[] {
+    return this.told.filter(({ body }) => body.data?.status === 'completed');
+  }
+
+  get queued(): Told[] {
+    return this.told.filter(({ body }) => body.data?.status === 'queued');
+  }
+
+  /** How many are on their way: asked, and not told yet. */
+  get inFlight(): number {
+    return this.#pending.size;
+  }
+
+  async #run(): Promise<void> {
+    const began = performance.now();
+    for (let sent = 0; this.#running; ) {
+      const due = ((performance.now() - began) / 1000) * this.options.perSecond;
+      while (sent < due) {
+        sent += 1;
+        // A crowd that is not served does not grow for ever; who does not fit stays at home.
+        if (this.#pending.size >= MAX_ON_THEIR_WAY) continue;
+        const one = this.#shop(`user-${randomUUID()}`).finally(() => this.#pending.delete(one));
+        this.#pending.add(one);
+      }
+      await sleep(5);
+    }
+  }
+
+  async #shop(user: string): Promise<void> {
+    const key = randomUUID();
+    const json = JSON.stringify({ product_id: this.options.product, user_id: user, qty: 1 });
+    for (let tries = 1; !this.#gaveUp; tries += 1) {
+      const reply = await this.#post('/flash-sale/checkout', json, { 'idempotency-key': key });
+      if (reply && reply.status !== 503) {
+        this.told.push({ user, key, status: reply.status, body: reply.body, tries });
+        if (reply.status !== 200 && reply.status !== 202) this.unexpected.push(`${reply.status} ${JSON.stringify(reply.body)}`);
+        return;
+      }
+      if (reply) {
+        this.refused += 1;
+        if (!reply.headers['retry-after']) this.refusedWithoutRetryAfter += 1;
+      }
+      await sleep(100 + Math.random() * 200);
+    }
+  }
+
+  /** null when there was no answer: a broken connection, or silence. */
+  #post(path: string, json: string, headers: Record<string, string>): Promise<Reply | null> {
+    const began = performance.now();
+    const silentMs = this.options.silentMs ?? 10_000;
+    return new Promise((resolve) => {
+      const req = request(
+        `${this.options.target()}${path}`,
+        { method: 'POST', agent: this.#agent, headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json), ...headers } },
+        (res) => {
+          let text = '';
+          res.on('data', (chunk) => {
+            text += chunk;
+          });
+          res.on('error', () => resolve(null));
+          res.on('close', () => {
+            if (!res.complete) return resolve(null);
+            this.slowestMs = Math.max(this.slowestMs, performance.now() - began);
+            resolve({ status: res.statusCode ?? 0, body: JSON.parse(text), headers: res.headers });
+          });
+        },
+      );
+      req.setTimeout(silentMs, () => {
+        this.silent += 1;
+        req.destroy();
+      });
+      req.on('error', () => resolve(null));
+      req.end(json);
+    });
+  }
+}

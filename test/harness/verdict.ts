@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import type pg from 'pg';
+import { projectRoot } from '../../shared/config/project-root.js';
+import type { Crowd } from './crowd.js';
+
+/** Runs the ledger as an operator would. */
+export function ledger(env: NodeJS.ProcessEnv, product: string): Promise<{ code: number; verdict: Record<string, any>; stderr: string }> {
+  return new Promise((resolve) => {
+    const main = join(projectRoot(), 'dist/shared/ledger/main.js');
+    execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
+      const code = error ? Number(error.code) : 0;
+      resolve({ code, verdict: stdout ? JSON.parse(stdout) : {}, stderr });
+    });
+  });
+}
+
+/**
+ * What must hold after every fault: the ledger finds nothing, every promise the crowd was told has its row with the same ids,
+ * nobody was told the same place, and nobody was left without an answer.
+ */
+export async function expectNothingLost(crowd: Crowd, env: NodeJS.ProcessEnv, client: pg.Client, product: string): Promise<void> {
+  const { verdict } = await ledger(env, product);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
+  const { rows } = await client.query<{ redemption_id: string; user_id: string; order_id: string; status: string }>(
+    'select redemption_id, user_id, order_id, r.status from redemptions r join campaigns using (campaign_id) where product_id = $1',
+    [product],
+  );
+  const byId = new Map(rows.map((row) => [row.redemption_id, row]));
+  const missing = crowd.completed.filter(({ user, body }) => {
+    const row = byId.get(body.data.reservation_id);
+    return !row || row.user_id !== user || row.order_id !== body.data.order_id || row.status === 'voided';
+  });
+  expect(missing).toEqual([]);
+  const tickets = await client.query<{ user_id: string; line_no: string }>(
+    'select user_id, line_no from waiting_tickets join campaigns using (campaign_id) where product_id = $1',
+    [product],
+  );
+  const waiting = new Set(tickets.rows.map(({ user_id }) => user_id));
+  expect(crowd.queued.filter(({ user }) => !waiting.has(user))).toEqual([]);
+  expect(new Set(tickets.rows.map(({ line_no }) => line_no)).size).toBe(tickets.rows.length);
+  expect(crowd.unexpected).toEqual([]);
+  expect({ silent: crowd.silent, withoutRetryAfter: crowd.refusedWithoutRetryAfter }).toEqual({ silent: 0, withoutRetryAfter: 0 });
+}
