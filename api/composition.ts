@@ -18,18 +18,22 @@ import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
 import { RedisGate } from '../shared/redis/gate.js';
+import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
+import { shapeProblems } from '../shared/redis/shape.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
+import { reconcileRoute } from './admin/reconcile.route.js';
 import { redemptionsRoute } from './admin/redemptions.route.js';
 import { statsRoute } from './admin/stats.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
 import { tokenRoute } from './checkout/token.route.js';
+import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
 import { Quota } from './guards/quotas.js';
@@ -137,6 +141,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     commands,
     journal,
     () => commits.upTo,
+    () => shapeProblems(commands, config.production),
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
   );
@@ -148,6 +153,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     deviceWindowMs: LIMITS.deviceWindowMs,
   });
   const clock = new RedisClock(commands);
+  const admission = new Admission(LIMITS);
   const cursor = new JournalCursor(database);
   const queues = new JobQueues(commands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
@@ -169,8 +175,10 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
     shopper: new ShopperIdentity(config.shopperJwt),
+    admission,
     start() {
       clock.start();
+      admission.start();
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
       cursor.read().then(
         (upTo) => commits.heard(upTo),
@@ -181,6 +189,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     },
     async stop() {
       gate.stop();
+      admission.stop();
       clock.stop();
       await queues.close().catch(() => {});
       await database.close();
@@ -192,6 +201,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
 
 function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts): Route[] {
   const attestation = new Attestation(config.attestationKeys);
+  metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
+  metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
   const checkout = new Checkout(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const campaigns = new Campaigns(parts.database, parts.campaigns, parts.sale, parts.queues, parts.commits, LIMITS);
   const tokenQuota = new Quota(parts.commands, parts.gate, 'token', config.tokensPerMinutePerAddress, 60);
@@ -205,5 +216,6 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+    reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
 }

@@ -3,6 +3,7 @@ import { readConfigOrExit } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { createLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
+import { shapeProblemsAtStart } from '../shared/redis/require-shape.js';
 import { startApi } from './composition.js';
 import { startApiProcesses } from './processes.js';
 
@@ -15,6 +16,11 @@ if (config.madeSecrets.length > 0) {
     { names: config.madeSecrets },
     'secrets were not given and hold for this process alone; give them to know them',
   );
+}
+const problems = await shapeProblemsAtStart(config.redisUrl, config.production);
+if (problems.length > 0) {
+  process.stderr.write(`${problems.join('\n')}\n`);
+  process.exit(1);
 }
 try {
   const several = config.apiProcesses > 1 && cluster.isPrimary;

@@ -33,7 +33,6 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
     '',
     `  API           ${address}`,
     `  documentation ${address}/docs`,
-    `  operator      ${address}/admin`,
     `  health        ${address}/readyz`,
     `  metrics       ${address}/metrics`,
     ...secrets,

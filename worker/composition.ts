@@ -9,7 +9,7 @@ import { EngineUnavailable } from '../shared/errors/faults.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
-import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
@@ -17,18 +17,21 @@ import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queu
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
 import { RedisGate } from '../shared/redis/gate.js';
+import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
+import { shapeProblems } from '../shared/redis/shape.js';
 import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
 import { createProcessors } from './processors.js';
 import { Rebuild } from './rebuild/rebuild.js';
 import { restoreCampaign } from './rebuild/restore-campaign.js';
+import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
 const KEEP_INTERVALS_EVERY_MS = 2_000;
@@ -58,6 +61,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     commands,
     journal,
     () => commits.upTo,
+    () => shapeProblems(commands, config.production),
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
   );
@@ -102,6 +106,18 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     },
   });
 
+  const answers = new JobAnswers(commands);
+  const reconcileParts = {
+    sale,
+    journal,
+    cursor,
+    redemptions,
+    campaigns,
+    metrics,
+    log,
+    settleMs: LIMITS.reconcileSettleMs,
+    refill: (campaign: StoredCampaign, reason: string) => rebuild.refill(campaign, reason),
+  };
   const processors = createProcessors({
     persist,
     sale,
@@ -111,6 +127,12 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     preheat: async (campaign) => {
       await persist.upTo(await journal.lastId());
       await restoreCampaign(restoreParts, campaign, clock.nowMs());
+    },
+    reconcile: async ({ productId, answerTo }) => {
+      if (!productId) return reconcileAll(reconcileParts, { refill: false });
+      const campaign = await campaigns.find(productId);
+      const result = campaign && (await reconcileCampaign(reconcileParts, campaign, { refill: true }));
+      if (answerTo) await answers.put(answerTo, result);
     },
     metrics,
     log,
@@ -136,6 +158,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const keepIntervals = async () => {
     await queues.every('expire', LIMITS.sweepEveryMs, {});
     await queues.every('schedule', LIMITS.scheduleEveryMs, {});
+    await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
   };
   await keepIntervals();
   const intervals = setInterval(() => {
@@ -143,6 +166,8 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   }, KEEP_INTERVALS_EVERY_MS);
   relay.start();
   rebuild.start();
+  // What a crash may have left; the interval looks again.
+  await queues.add('reconcile', `start-${name}`, {});
 
   const board = new MetricsBoard(commands);
   const posting = setInterval(() => {

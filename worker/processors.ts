@@ -17,13 +17,24 @@ export type ProcessorParts = {
   campaigns: CampaignsTable;
   clock: RedisClock;
   preheat: (campaign: StoredCampaign) => Promise<void>;
+  reconcile: Processor<'reconcile'>;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number };
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
-export function createProcessors({ persist, sale, campaigns, clock, preheat, metrics, log, limits }: ProcessorParts) {
+export function createProcessors({
+  persist,
+  sale,
+  campaigns,
+  clock,
+  preheat,
+  reconcile,
+  metrics,
+  log,
+  limits,
+}: ProcessorParts) {
   return {
     // One at a time: batches are written in the journal's order, and a second would only wait for the first one's lock.
     persist: { concurrency: 1, run: ({ to }) => persist.upTo(to) },
@@ -33,5 +44,6 @@ export function createProcessors({ persist, sale, campaigns, clock, preheat, met
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
     },
     schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat) },
+    reconcile: { concurrency: 1, run: reconcile },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

@@ -3,6 +3,7 @@ import type { DeviceId, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
@@ -16,6 +17,7 @@ import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.co
 import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
+  admission: Admission;
   checkout: Checkout;
   attestation: Attestation;
   shopper: ShopperIdentity;
@@ -28,7 +30,7 @@ export type CheckoutRouteParts = {
  * round trip. Then one call that decides.
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { checkout, attestation, shopper, metrics, log } = parts;
+  const { admission, checkout, attestation, shopper, metrics, log } = parts;
   const quotaPolicy = [
     'RateLimit-Policy',
     policyField('device', checkout.limits.deviceQuota, checkout.limits.deviceWindowMs / 1000),
@@ -38,13 +40,15 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
     async handle(req, res) {
       let outcome = 'failed';
       let body: CheckoutBody | undefined;
+      let reservation: unknown;
       try {
         body = validate(checkoutBody, await readJson(req));
         const source = idempotencyKey(req, body.idempotency_key);
         const request = { ...attest(req, body, attestation), key: source.key };
         if (shopper.required) await shopper.require(req, body.user_id);
-        const result = await checkout.run(request);
+        const result = await admission.admit(() => checkout.run(request));
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
+        reservation = result.answer.data.reservation_id;
         tell(req, res, body, source.from, result, quotaPolicy);
       } catch (error) {
         if (error instanceof Problem) outcome = error.code;
@@ -52,7 +56,13 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       } finally {
         metrics.checkouts.inc({ outcome });
         log.info(
-          { request_id: req.requestId, trace: req.trace || undefined, campaign: body?.product_id, outcome },
+          {
+            request_id: req.requestId,
+            trace: req.trace || undefined,
+            campaign: body?.product_id,
+            reservation,
+            outcome,
+          },
           'checkout',
         );
       }

@@ -42,6 +42,15 @@ export const LIMITS = {
   positionsBatch: 1_000,
   /** CONTRACT: a position frame at most once a second. */
   positionEveryMs: 1_000,
+  /** At 10,000 a second this is one second of work; whoever comes then would wait longer than he should. */
+  checkoutsInFlight: 10_000,
+  eventLoopLagMs: 500,
+  /** Counters are compared this often; a full comparison only when they differ. */
+  reconcileEveryMs: 60_000,
+  /** How long the comparison waits for Postgres to catch up before what is missing counts. */
+  reconcileSettleMs: 5_000,
+  /** How long an operator's request waits for the result; it goes on without him. */
+  reconcileAnswerMs: 10_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

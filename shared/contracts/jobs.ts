@@ -6,8 +6,16 @@ export type Jobs = {
   expire: Record<string, never>;
   /** Hand free units of one campaign to those who wait. */
   promote: { productId: string };
+  /** Compare Redis with Postgres: all live campaigns by their counters, or one of them unit by unit. */
+  reconcile: { productId?: string; answerTo?: string };
   /** Start, finish and preheat campaigns by their times. */
   schedule: Record<string, never>;
 };
 export type QueueName = keyof Jobs;
-export const QUEUE_NAMES = ['persist', 'expire', 'promote', 'schedule'] as const satisfies readonly QueueName[];
+export const QUEUE_NAMES = [
+  'persist',
+  'expire',
+  'promote',
+  'schedule',
+  'reconcile',
+] as const satisfies readonly QueueName[];

@@ -1,3 +1,4 @@
+import type { Difference, Verdict } from '../contracts/verdict.js';
 import type { ProductId } from '../domain/ids.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
 import type { JournalCursor } from '../postgres/journal-cursor.js';
@@ -6,41 +7,16 @@ import { compareJournalIds, type Journal } from '../redis/journal.js';
 import { type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
 import type { SaleStore } from '../redis/sale-store.js';
 
-/** One thing that the two sides do not agree on, and why it counts as wrong. */
-export type Difference = {
-  reservation: string | null;
-  side: 'redis' | 'postgres' | 'counters';
-  why: string;
-  redis: string | null;
-  postgres: string | null;
-};
-
-/** What `npm run ledger` prints. All of the last four are 0 when nothing is wrong. */
-export type Verdict = {
-  product_id: string;
-  /** Reservations that Redis made and Postgres did not refuse. */
-  confirmed: number;
-  /** How many of them have their row. */
-  persisted: number;
-  voided: number;
-  /** Journal entries, of all campaigns, that were still under way at the end. */
-  in_flight: number;
-  /** Confirmed, and neither in Postgres nor under way. */
-  lost: number;
-  /** Rows beyond what their user may have, or sharing an order id. */
-  duplicated: number;
-  /** Units taken beyond the total. */
-  over_cap: number;
-  /** Everything else the two sides do not agree on. */
-  drift: number;
-  differences: Difference[];
-};
-
 const SCAN_BATCH = 1_000;
 /** So many are listed; all are counted. */
 const LISTED_DIFFERENCES = 100;
 
-export type LedgerParts = { sale: SaleStore; journal: Journal; cursor: JournalCursor; redemptions: RedemptionsTable };
+export type LedgerParts = {
+  sale: SaleStore;
+  journal: Journal;
+  cursor: JournalCursor;
+  redemptions: RedemptionsTable;
+};
 
 /**
  * Compares Redis, the journal and Postgres, reservation by reservation. What differs is looked at again once the journal
@@ -92,7 +68,7 @@ export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign
 }
 
 /** Waits until Postgres has what the journal has now; gives up after a while, and then what is missing counts. */
-async function settle(parts: LedgerParts, limitMs: number): Promise<void> {
+export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
   const target = await parts.journal.lastId();
   const deadline = performance.now() + limitMs;
   while (performance.now() < deadline) {

@@ -33,6 +33,10 @@ export class Metrics {
     'journal_rejects_total',
     'Journal entries that no table takes; each needs a person',
   );
+  readonly drift = this.#gauge('drift_units', 'Differences left after the last reconciliation of all campaigns');
+  readonly differences = this.#counter('differences_total', 'Differences found between Redis and Postgres, by side', [
+    'side',
+  ]);
   readonly expired = this.#counter('expired_total', 'Reservations ended by the sweep');
   readonly promoted = this.#counter('promoted_total', 'People promoted by the worker (releases promote by themselves)');
   readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', [

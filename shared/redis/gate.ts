@@ -14,6 +14,7 @@ const LOOK_AGAIN_MS = 100;
 export class RedisGate {
   #open = false;
   #closed = false;
+  #toldShape = false;
   #epoch: string | null = null;
   #checking: Promise<void> | null = null;
   readonly #deadline: Deadline;
@@ -23,6 +24,8 @@ export class RedisGate {
     readonly journal: Journal,
     /** How far the journal was committed, as far as this process knows. */
     readonly committed: () => string,
+    /** What is wrong with the shape of this Redis, if anything; asked after each new connection. */
+    readonly shape: () => Promise<readonly string[]>,
     /** No call takes longer than this. */
     readonly callLimitMs: number,
     readonly onChange: (open: boolean, reason: string) => void,
@@ -89,6 +92,13 @@ export class RedisGate {
   }
 
   async #isKnown(): Promise<boolean> {
+    const problems = await this.shape();
+    if (problems.length > 0) {
+      if (!this.#toldShape) this.onChange(false, problems.join(' '));
+      this.#toldShape = true;
+      return false;
+    }
+    this.#toldShape = false;
     const [epoch, lastId] = await Promise.all([readEpoch(this.redis), this.journal.lastId()]);
     if (epoch === null) return false;
     if (compareJournalIds(lastId, this.committed()) < 0) return false;

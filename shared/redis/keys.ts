@@ -20,6 +20,7 @@ export const KEY_DOCS = {
   line: 'sorted set · user by line number, a counter taken in the script.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency: 'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS.',
+  answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
@@ -39,6 +40,7 @@ export const keys = {
   line: (product: ProductId) => `${PREFIX}:{${product}}:line`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:d:${device}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;

@@ -10,7 +10,9 @@ import {
   amendScript,
   type LoadCampaignOutcome,
   loadCampaignScript,
+  type RejournalOutcome,
   type RestockOutcome,
+  rejournalScript,
   restockScript,
   type SetStatusOutcome,
   type StatusAction,
@@ -56,6 +58,7 @@ export const SALE_SCRIPTS = [
   amendScript,
   setStatusScript,
   restockScript,
+  rejournalScript,
 ] as const;
 
 export type ReserveInput = {
@@ -231,6 +234,15 @@ export class SaleStore {
       restockScript,
       [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
       [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId],
+    );
+  }
+
+  /** Appends to the journal what Postgres lacks of a reservation. @param row what it has of it */
+  rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
+    return this.scripts.run(
+      rejournalScript,
+      [keys.campaign(product), keys.reservations(product), keys.journal, keys.epoch],
+      [reservation, row],
     );
   }
 

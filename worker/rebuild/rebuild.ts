@@ -1,7 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
-import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
@@ -62,6 +62,21 @@ export class Rebuild {
       }
       await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
       return reason !== null;
+    });
+  }
+
+  /** Fills one campaign from Postgres although Redis is in service: everybody is told to come back for that moment. */
+  async refill(campaign: StoredCampaign, reason: string): Promise<void> {
+    await this.parts.database.withClient(async (client) => {
+      await client.query('select pg_advisory_lock($1)', [REBUILD_LOCK]);
+      const { redis } = this.parts.sale.scripts;
+      this.parts.log.warn({ campaign: campaign.productId, reason }, 'the campaign is filled from Postgres');
+      await engine(() => removeEpoch(redis));
+      await this.parts.drain(await this.parts.journal.lastId());
+      await restoreCampaign(this.parts, campaign, await this.parts.nowMs());
+      await client.query('select 1');
+      await engine(() => writeEpoch(redis, uuidv7()));
+      await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
     });
   }
 

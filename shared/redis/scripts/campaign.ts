@@ -80,3 +80,11 @@ export const restockScript = defineScript({
   },
 });
 export type RestockOutcome = OutcomeOf<typeof restockScript>;
+
+export const rejournalScript = defineScript({
+  name: 'rejournal',
+  keys: ['campaign', 'reservations', 'journal', 'epoch'],
+  args: ['reservation_id', 'row'],
+  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), not_found: () => ({}), rebuilding },
+});
+export type RejournalOutcome = OutcomeOf<typeof rejournalScript>;

@@ -1,0 +1,91 @@
+import { uuidv7 } from 'uuidv7';
+import { z } from 'zod';
+import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
+import { writeAudit } from '../../shared/postgres/audit-log.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
+import type { JobAnswers } from '../../shared/redis/job-answers.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import type { Campaigns } from './campaigns.js';
+
+const params = z.object({ id: z.string().min(1).max(128) });
+
+const difference = z.object({
+  reservation: z.string().nullable(),
+  side: z.enum(['redis', 'postgres', 'counters']),
+  why: z.string(),
+  redis: z.string().nullable(),
+  postgres: z.string().nullable(),
+});
+const verdict = z.object({
+  product_id: z.string(),
+  confirmed: z.int(),
+  persisted: z.int(),
+  voided: z.int(),
+  in_flight: z.int(),
+  lost: z.int(),
+  duplicated: z.int(),
+  over_cap: z.int(),
+  drift: z.int(),
+  differences: z.array(difference),
+});
+
+export type ReconcileParts = {
+  campaigns: Campaigns;
+  database: Database;
+  queues: JobQueues;
+  answers: JobAnswers;
+  apiKeys: ApiKeys;
+  limits: { reconcileAnswerMs: number };
+};
+
+/** POST /admin/campaigns/:id/reconcile: a worker compares unit by unit, repairs, and says what it found. */
+export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileParts): Route {
+  return {
+    contract: {
+      method: 'post',
+      path: '/admin/campaigns/:id/reconcile',
+      summary: 'Compare Redis with Postgres and repair',
+      description:
+        'Explains each difference and repairs what is provably safe: promises that never reached Postgres are journaled again; ' +
+        'what only Postgres knows is filled in from there, during which everybody is told to come back (503).',
+      tag: 'admin',
+      caller: 'admin',
+      params,
+      answers: {
+        200: {
+          description: 'What is left after the repair, and what was found before it.',
+          data: verdict.extend({
+            before: verdict,
+            repaired: z.object({ journaled: z.int(), refilled: z.boolean() }),
+          }),
+        },
+        202: {
+          description: 'It is under way and will be found in the log.',
+          data: z.object({ status: z.literal('running') }),
+        },
+      },
+      errors: ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      const operator = apiKeys.require(req, 'admin');
+      const campaign = await campaigns.find(validate(params, req.params).id);
+      const answerTo = uuidv7();
+      await queues.add('reconcile', answerTo, { productId: campaign.productId, answerTo });
+      const result = (await answers.wait(answerTo, limits.reconcileAnswerMs)) as Reconciliation | null;
+      await writeAudit(database, {
+        actor: operator,
+        action: 'campaign.reconcile',
+        campaignId: campaign.id,
+        before: result ? { drift: result.before.drift, lost: result.before.lost } : null,
+        after: result ? { drift: result.drift, lost: result.lost, ...result.repaired } : null,
+        requestId: req.requestId,
+      });
+      if (result) sendData(req, res, 200, result);
+      else sendData(req, res, 202, { status: 'running' });
+    },
+  };
+}

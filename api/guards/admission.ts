@@ -1,0 +1,58 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { unavailable } from '../http/problem.js';
+
+export type AdmissionLimits = {
+  /** Checkouts that wait for Redis at once in one process. */
+  checkoutsInFlight: number;
+  /** Lag of the event loop beyond which newcomers are refused. */
+  eventLoopLagMs: number;
+};
+
+const LOOK_EVERY_MS = 100;
+
+/**
+ * Takes in as many checkouts as this process can answer in time, and refuses the rest quickly, before their bodies are read.
+ * Confirmations, releases and readings are not counted: what was accepted goes on being served.
+ */
+export class Admission {
+  #inFlight = 0;
+  #lagMs = 0;
+  readonly #delay = monitorEventLoopDelay({ resolution: 10 });
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(readonly limits: AdmissionLimits) {}
+
+  start(): void {
+    this.#delay.enable();
+    this.#timer = setInterval(() => {
+      this.#lagMs = this.#delay.percentile(50) / 1e6;
+      this.#delay.reset();
+    }, LOOK_EVERY_MS).unref();
+  }
+
+  stop(): void {
+    this.#delay.disable();
+    if (this.#timer) clearInterval(this.#timer);
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Lag of the event loop over the last look: the median, since one long collection is no overload. */
+  get lagMs(): number {
+    return this.#lagMs;
+  }
+
+  /** Runs one checkout, or refuses it. @throws Problem 503 */
+  async admit<Value>(work: () => Promise<Value>): Promise<Value> {
+    if (this.#inFlight >= this.limits.checkoutsInFlight || this.#lagMs > this.limits.eventLoopLagMs)
+      throw unavailable();
+    this.#inFlight += 1;
+    try {
+      return await work();
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+}

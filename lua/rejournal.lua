@@ -1,0 +1,48 @@
+-- Repair: a promise stands here but never reached Postgres, and no journal entry of it is left. It is appended again, so that
+-- Postgres takes it, or refuses it, in the usual way. For the ledger only; nothing changes here.
+--
+-- KEYS campaign, reservations, journal, epoch
+-- ARGV
+--   reservation_id
+--   row           missing | reserved: what Postgres has of it
+-- REPLY
+--   rejournaled entries   0 when there is nothing that Postgres lacks
+--   not_found
+--   rebuilding          Redis is fresh and not filled yet
+-- JOURNALS reserved, redeemed, released, expired, refunded
+
+--#include clock
+--#include records
+--#include campaign
+--#include journal
+
+assert(#KEYS == 4 and #ARGV == 2, 'rejournal takes 4 keys and 2 arguments')
+local campaign_key, reservations_key, journal_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local reservation_id, row = ARGV[1], ARGV[2]
+
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+local text = redis.call('HGET', reservations_key, reservation_id)
+if not text then return { 'not_found' } end
+local reservation = unpack_reservation(text)
+local state, now, entries = reservation.state, now_ms(), 0
+if state == 'voided' then return { 'rejournaled', '0' } end
+
+local function append(kind, ...)
+  redis.call('XADD', journal_key, '*', 'kind', kind, 'no', c.no, 'reservation', reservation_id, 'at', now, ...)
+  entries = entries + 1
+end
+if row == 'missing' then
+  local begun = reservation
+  begun.state = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
+  journal_reserved(journal_key, c.no, reservation_id, begun, now, '', '', '', '')
+  entries = entries + 1
+  if begun.state == state then return { 'rejournaled', tostring(entries) } end
+end
+local paid = state == 'redeemed' or state == 'reacquired' or state == 'refunded' or state == 'burned'
+if paid and not (row == 'missing' and reservation.due == 0) then
+  append('redeemed', 'slot', reservation.slot, 'reacquired', state == 'reacquired' and 1 or 0, 'payment', '', 'trace', '')
+end
+if state == 'released' or state == 'expired' then append(state, 'reason', 'reconciled', 'trace', '') end
+if state == 'refunded' or state == 'burned' then append('refunded', 'burned', state == 'burned' and 1 or 0, 'trace', '') end
+return { 'rejournaled', tostring(entries) }

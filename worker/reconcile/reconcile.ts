@@ -1,0 +1,94 @@
+import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
+import type { Difference } from '../../shared/contracts/verdict.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { compareLedger, type LedgerParts, settle } from '../../shared/ledger/compare.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+
+export type ReconcileParts = LedgerParts & {
+  campaigns: CampaignsTable;
+  metrics: Metrics;
+  log: Log;
+  settleMs: number;
+  /** Takes everybody out of service for a moment and fills this campaign from Postgres. */
+  refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
+};
+
+/**
+ * Compares a campaign unit by unit, repairs what is provably safe, and compares again.
+ *
+ * Safe at any time: a promise that stands in Redis and never reached Postgres is journaled again, and Postgres takes it or
+ * refuses it; a reservation that ended in Redis while Postgres still has it reserved is ended there, since one leaves
+ * `reserved` only by a real event. What Postgres has and Redis does not, and counters that lie, are mended by filling the
+ * campaign from Postgres; that costs everybody a moment of 503, so only an operator asks for it (`refill`).
+ */
+export async function reconcileCampaign(
+  parts: ReconcileParts,
+  campaign: StoredCampaign,
+  options: { refill: boolean },
+): Promise<Reconciliation> {
+  const before = await compareLedger(parts, campaign, parts.settleMs);
+  const journaled = await journalAgain(parts, campaign.productId, before.differences);
+  let after = journaled > 0 ? await compareLedger(parts, campaign, parts.settleMs) : before;
+  let refilled = false;
+  if (options.refill && after.drift > 0) {
+    await parts.refill(campaign, `reconciliation of ${campaign.productId}`);
+    refilled = true;
+    after = await compareLedger(parts, campaign, parts.settleMs);
+  }
+  report(parts, campaign, before.differences, after.differences, { journaled, refilled });
+  const { differences: found, ...verdict } = before;
+  return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
+}
+
+/**
+ * The scheduled look at all live campaigns: their counters against Postgres's, which costs two reads each. Only where they
+ * differ twice, with the journal empty in between, every unit is compared.
+ */
+export async function reconcileAll(parts: ReconcileParts, options: { refill: boolean }): Promise<void> {
+  let drift = 0;
+  for (const campaign of await parts.campaigns.live()) {
+    if (!(await countersDiffer(parts, campaign)) || !(await countersDiffer(parts, campaign))) continue;
+    drift += (await reconcileCampaign(parts, campaign, options)).drift;
+  }
+  parts.metrics.drift.set(drift);
+}
+
+async function countersDiffer(parts: ReconcileParts, campaign: StoredCampaign): Promise<boolean> {
+  await settle(parts, parts.settleMs);
+  const [stock, summary] = await Promise.all([
+    parts.sale.stock(campaign.productId),
+    parts.redemptions.summary(campaign.id, 1),
+  ]);
+  return stock !== null && stock.held + stock.redeemed + stock.burned !== summary.taken;
+}
+
+async function journalAgain(
+  parts: ReconcileParts,
+  product: ProductId,
+  differences: readonly Difference[],
+): Promise<number> {
+  let entries = 0;
+  for (const { reservation, redis, postgres } of differences) {
+    const behind = redis !== null && (postgres === null || postgres === 'reserved');
+    if (reservation === null || !behind) continue;
+    const outcome = await parts.sale.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
+    if (outcome.kind === 'rejournaled') entries += outcome.entries;
+  }
+  return entries;
+}
+
+function report(
+  { metrics, log }: ReconcileParts,
+  campaign: StoredCampaign,
+  before: readonly Difference[],
+  after: readonly Difference[],
+  repaired: { journaled: number; refilled: boolean },
+): void {
+  for (const { side } of before) metrics.differences.inc({ side });
+  for (const difference of after) log.error({ campaign: campaign.productId, ...difference }, 'the two sides differ');
+  if (before.length > 0) {
+    log.warn({ campaign: campaign.productId, found: before.length, left: after.length, ...repaired }, 'reconciled');
+  }
+}
