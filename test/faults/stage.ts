@@ -100,6 +100,11 @@ export class Stage {
     }
   }
 
+  /** The crowd does not call this API any more. */
+  leaveOut(api: number): void {
+    this.#urls.splice(api, 1);
+  }
+
   openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
     return new Operator(this.url).openCampaign({
       total_limit: 500,

@@ -1,0 +1,124 @@
+import { expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { atEnd } from '../harness/cleanup.js';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+const stage = await Stage.set();
+const redis = new Redis(stage.redis.url);
+const holder = new pg.Client(stage.postgres.url);
+await holder.connect();
+atEnd('the clients', async () => {
+  redis.disconnect();
+  await holder.end();
+});
+
+const cursor = async () => (await stage.query<{ last_id: string }>('select last_id from journal_cursor'))[0]!.last_id;
+const rows = async (product: string) =>
+  Number(
+    (
+      await stage.query<{ n: string }>(
+        'select count(*) as n from redemptions join campaigns using (campaign_id) where product_id = $1',
+        [product],
+      )
+    )[0]!.n,
+  );
+const waitsFor = (event: string) =>
+  until(`the worker waits for ${event}`, async () => {
+    const found = await stage.query(
+      "select 1 from pg_stat_activity where application_name = 'doorbuster-worker' and wait_event_type = 'Lock'",
+    );
+    return found.length > 0;
+  });
+
+async function killWorker(): Promise<void> {
+  await stage.workers.at(-1)!.kill();
+}
+
+test('killed while it waits for the cursor: the next worker writes everything', async () => {
+  const product = await stage.openCampaign();
+  await holder.query('begin');
+  await holder.query('select * from journal_cursor for update');
+  const crowd = stage.crowd(product, 200);
+  crowd.start();
+  await until('people have bought', () => crowd.completed.length >= 50);
+  await waitsFor('the cursor');
+  await killWorker();
+  await holder.query('rollback');
+  expect(await rows(product)).toBe(0);
+  await stage.startWorker();
+  await crowd.finish();
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('killed in the middle of its transaction: nothing of it stays, and the next worker writes everything', async () => {
+  const product = await stage.openCampaign();
+  await stage.query(`create function hold_up() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_xact_lock(42); return null; end $$`);
+  await stage.query('create trigger hold_up after insert on redemptions for each statement execute function hold_up()');
+  await holder.query('select pg_advisory_lock(42)');
+  const crowd = stage.crowd(product, 200);
+  crowd.start();
+  await until('people have bought', () => crowd.completed.length >= 50);
+  await waitsFor('the lock inside its insert');
+  await killWorker();
+  await holder.query('select pg_advisory_unlock(42)');
+  await stage.query('drop function hold_up cascade');
+  await stage.startWorker();
+  await crowd.finish();
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('killed after its commit and before it told anybody: the next worker writes nothing twice', async () => {
+  const product = await stage.openCampaign();
+  await holder.query('begin');
+  await holder.query('select * from journal_cursor for update');
+  const crowd = stage.crowd(product, 200);
+  crowd.start();
+  await until('people have bought', () => crowd.completed.length >= 50);
+  await waitsFor('the cursor');
+  await crowd.finish();
+  // Readers go on, writers wait: the worker can read the journal and commit, and then hangs in its announcement.
+  await redis.client('PAUSE', 10_000, 'WRITE');
+  const before = await cursor();
+  await holder.query('rollback');
+  await until('the batch is committed', async () => (await cursor()) !== before);
+  await killWorker();
+  await redis.client('UNPAUSE');
+  expect(await redis.xlen('db1:journal')).toBeGreaterThan(0);
+  await stage.startWorker();
+  await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0);
+  await stage.expectNothingLost(crowd, product);
+  expect(await rows(product)).toBe(crowd.completed.length);
+});
+
+test('killed while deadlines run out: every unit is handed on once', async () => {
+  const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 100 });
+  const crowd = stage.crowd(product, 400);
+  crowd.start();
+  await until('people wait', () => crowd.queued.length >= 300);
+  await crowd.finish();
+  for (let kills = 0; kills < 3; kills += 1) {
+    const before = await rows(product);
+    await until('units go on', async () => (await rows(product)) > before, 20_000);
+    await killWorker();
+    await stage.startWorker();
+  }
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('Postgres without space refuses every batch for a while; nothing is voided and nothing is lost', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  await stage.query(`create function no_space() returns trigger language plpgsql as
+    $$ begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
+  await stage.query('create trigger no_space before insert on redemptions for each statement execute function no_space()');
+  const crowd = stage.crowd(product, 500);
+  crowd.start();
+  await until('people buy although nothing can be written', () => crowd.completed.length >= 500, 20_000);
+  expect(await rows(product)).toBe(0);
+  await stage.query('drop function no_space cascade');
+  await crowd.finish();
+  await stage.expectNothingLost(crowd, product);
+  expect(await rows(product)).toBe(crowd.completed.length);
+});
