@@ -13,6 +13,7 @@ import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
+import { Salvage } from '../shared/postgres/salvage.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -21,6 +22,7 @@ import { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
+import { PromiseMemory } from '../shared/redis/promise-memory.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
@@ -52,6 +54,8 @@ import { queueStatusRoute } from './waiting-room/queue-status.route.js';
 
 /** Answers that may wait for Postgres at once; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
+/** Promises kept until Postgres has them, about 500 bytes each; ten seconds at full speed. */
+const MAX_PROMISES_KEPT = 100_000;
 const POST_METRICS_EVERY_MS = 5_000;
 
 /** Puts the API together and starts it; the only file of it that knows every concrete class. */
@@ -137,6 +141,10 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   });
   const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
+  const clock = new RedisClock(commands);
+  const memory = new PromiseMemory(MAX_PROMISES_KEPT, () => clock.nowMs());
+  const salvage = new Salvage(database);
+  commits.onCommit((upTo) => memory.committed(upTo));
   const gate = new RedisGate(
     commands,
     journal,
@@ -144,15 +152,25 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     () => shapeProblems(commands, config.production),
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
+    async () => {
+      const promises = memory.all().slice();
+      await salvage.write(promises);
+      memory.forget(promises);
+      if (promises.length > 0)
+        log.warn({ promises: promises.length }, 'Redis lost its data; what it had told was saved');
+    },
   );
   const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
-  const sale = new SaleStore(scripts, {
-    idempotencyTtlMs: config.idempotencyTtlMs,
-    journalLimitEntries: config.journalLimitEntries,
-    deviceQuota: LIMITS.deviceQuota,
-    deviceWindowMs: LIMITS.deviceWindowMs,
-  });
-  const clock = new RedisClock(commands);
+  const sale = new SaleStore(
+    scripts,
+    {
+      idempotencyTtlMs: config.idempotencyTtlMs,
+      journalLimitEntries: config.journalLimitEntries,
+      deviceQuota: LIMITS.deviceQuota,
+      deviceWindowMs: LIMITS.deviceWindowMs,
+    },
+    memory,
+  );
   const admission = new Admission(LIMITS);
   const cursor = new JournalCursor(database);
   const queues = new JobQueues(commands, (queue, error) =>

@@ -13,6 +13,7 @@ import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaign
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
+import { Salvage } from '../shared/postgres/salvage.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
@@ -99,6 +100,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     campaigns,
     cursor,
     journal,
+    salvage: new Salvage(database),
     drain: (upTo) => persist.upTo(upTo),
     nowMs: async () => {
       await clock.sample();

@@ -1,4 +1,5 @@
 import type { Database } from '../../shared/postgres/pool.js';
+import { readEpoch } from '../../shared/redis/epoch.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
@@ -42,7 +43,10 @@ export class ReadinessCheck {
   }
 
   async #redis(): Promise<Check> {
-    const answers = await check(async () => void (await this.scripts.redis.ping()), 'answers');
+    const answers = await check(async () => {
+      // A Redis that was emptied without losing its connections is found here at the latest.
+      if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('it has no epoch');
+    }, 'answers');
     if (!answers.ok || this.gate.isOpen) return answers;
     return { ok: false, detail: 'is being rebuilt from Postgres; a worker does it' };
   }

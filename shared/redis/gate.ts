@@ -29,6 +29,8 @@ export class RedisGate {
     /** No call takes longer than this. */
     readonly callLimitMs: number,
     readonly onChange: (open: boolean, reason: string) => void,
+    /** Redis has lost what it knew: called again and again until it was filled. */
+    readonly onForgot: () => Promise<void> = async () => {},
   ) {
     this.#deadline = new Deadline(callLimitMs, () => this.distrust('it does not answer in time'));
     redis.on('ready', () => this.#check());
@@ -100,8 +102,10 @@ export class RedisGate {
     }
     this.#toldShape = false;
     const [epoch, lastId] = await Promise.all([readEpoch(this.redis), this.journal.lastId()]);
-    if (epoch === null) return false;
-    if (compareJournalIds(lastId, this.committed()) < 0) return false;
+    if (epoch === null || compareJournalIds(lastId, this.committed()) < 0) {
+      await this.onForgot();
+      return false;
+    }
     this.#epoch = epoch;
     return true;
   }

@@ -3,6 +3,7 @@ import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
 import type { DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
+import type { PromiseMemory } from './promise-memory.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
 import {
@@ -96,11 +97,13 @@ export class SaleStore {
   constructor(
     readonly scripts: ScriptRunner,
     readonly limits: SaleLimits,
+    /** What was told and is not in Postgres yet; null for those who tell nobody. */
+    readonly memory: PromiseMemory | null = null,
   ) {}
 
-  reserve(input: ReserveInput): Promise<ReserveOutcome> {
+  async reserve(input: ReserveInput): Promise<ReserveOutcome> {
     const { product, limits } = { product: input.product, limits: this.limits };
-    return this.scripts.run(
+    const outcome = await this.scripts.run(
       reserveScript,
       [
         keys.campaign(product),
@@ -130,25 +133,45 @@ export class SaleStore {
         input.trace,
       ],
     );
+    if (this.memory) rememberCheckout(this.memory, input, outcome);
+    return outcome;
   }
 
-  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
-    return this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]);
+  async confirm(
+    product: ProductId,
+    reservation: ReservationId,
+    paymentRef: string,
+    trace: string,
+  ): Promise<ConfirmOutcome> {
+    const outcome = await this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]);
+    if (outcome.kind === 'redeemed') this.memory?.remember('', { kind: 'redeemed', reservation });
+    return outcome;
   }
 
   /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
-  release(
+  async release(
     product: ProductId,
     reservation: ReservationId,
     holder: UserId | null,
     reason: string,
     trace: string,
   ): Promise<ReleaseOutcome> {
-    return this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace]);
+    const outcome = await this.scripts.run(releaseScript, movingKeys(product), [
+      reservation,
+      holder ?? '',
+      reason,
+      trace,
+    ]);
+    if (outcome.kind === 'released') this.memory?.remember('', { kind: outcome.state, reservation });
+    return outcome;
   }
 
-  refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
-    return this.scripts.run(refundScript, movingKeys(product), [reservation, trace]);
+  async refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
+    const outcome = await this.scripts.run(refundScript, movingKeys(product), [reservation, trace]);
+    if (outcome.kind === 'refunded') {
+      this.memory?.remember('', { kind: 'refunded', reservation, burned: !outcome.returned });
+    }
+    return outcome;
   }
 
   void(
@@ -339,6 +362,45 @@ function movingKeys(product: ProductId): string[] {
     keys.news(product),
     keys.epoch,
   ];
+}
+
+/** What the shopper is about to be told, in the form in which Postgres could take it. */
+function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: ReserveOutcome): void {
+  if (outcome.kind !== 'reserved' && outcome.kind !== 'queued') return;
+  const { user, qty, key, ticketKey } = input;
+  const device = input.device ?? '';
+  if (outcome.kind === 'reserved') {
+    const { reservationId, orderId, dueMs, durable, journalId } = outcome;
+    const no = Number.parseInt(reservationId.slice(28), 16);
+    const answer = `${no}|${qty}|${user}|C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}`;
+    memory.remember(journalId, {
+      kind: 'reserved',
+      no,
+      reservation: reservationId,
+      user,
+      order: orderId,
+      qty,
+      dueMs,
+      key,
+      answer,
+      device,
+    });
+    return;
+  }
+  const { no, position, queueSize, journalId } = outcome;
+  const reservation = input.reservationPrefix + no.toString(16).padStart(8, '0');
+  const answer = `${no}|${qty}|${user}|Q|${position}|${queueSize}|${ticketKey}`;
+  memory.remember(journalId, {
+    kind: 'queued',
+    no,
+    reservation,
+    user,
+    order: input.order ?? '',
+    qty,
+    key,
+    answer,
+    device,
+  });
 }
 
 function saleTerms(campaign: Campaign): (string | number)[] {

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
+import pg from 'pg';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -53,8 +54,8 @@ test('SCRIPT FLUSH under load is not noticed by anybody', async () => {
   await stage.expectNothingLost(crowd, product);
 });
 
-test('Redis restarted empty is filled from Postgres, and every durable promise holds', async () => {
-  const product = await stage.openCampaign({ confirmation: 'durable' });
+test.each(['fast', 'durable'])('Redis restarted empty is filled from Postgres, and every %s promise holds', async (confirmation) => {
+  const product = await stage.openCampaign({ confirmation });
   const crowd = stage.crowd(product);
   crowd.start();
   await atThePeak(crowd);
@@ -66,6 +67,33 @@ test('Redis restarted empty is filled from Postgres, and every durable promise h
   await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
   await crowd.finish();
   expect(crowd.completed.length).toBe(500);
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('what was told and not yet written when Redis lost its data comes back from the API', async () => {
+  const product = await stage.openCampaign();
+  const holder = new pg.Client(stage.postgres.url);
+  await holder.connect();
+  await holder.query('begin');
+  await holder.query('select * from journal_cursor for update');
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await atThePeak(crowd);
+  const [row] = await stage.query<{ n: string }>(
+    'select count(*) as n from redemptions join campaigns using (campaign_id) where product_id = $1',
+    [product],
+  );
+  expect(Number(row?.n)).toBe(0);
+  stage.redis.kill('SIGKILL');
+  await stage.redis.exited;
+  await rm(stage.redisFolder, { recursive: true, force: true });
+  await holder.query('rollback');
+  await holder.end();
+  await stage.startRedis();
+  await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
+  await crowd.finish();
+  expect(crowd.completed.length).toBe(500);
+  expect(stage.workers[0]!.log.some((line) => line.includes('were taken from the API processes'))).toBe(true);
   await stage.expectNothingLost(crowd, product);
 });
 

@@ -4,6 +4,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import type { Salvage } from '../../shared/postgres/salvage.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { compareJournalIds, type Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
@@ -12,6 +13,8 @@ import { restoreCampaign } from './restore-campaign.js';
 /** Closed campaigns are kept so long for services that ask again. */
 const CLOSED_DAYS = 7;
 const LOOK_EVERY_MS = 500;
+/** API processes connect again within a quarter of a second and need one statement. */
+const SALVAGE_MS = 1_000;
 /** PostgreSQL's advisory locks are named by number; any would do that nobody else uses here. */
 const REBUILD_LOCK = 7_102_001;
 
@@ -20,6 +23,7 @@ export type RebuildParts = {
   campaigns: CampaignsTable;
   cursor: JournalCursor;
   journal: Journal;
+  salvage: Salvage;
   /** A store without a gate: it fills the Redis that the gate keeps others from. */
   sale: SaleStore;
   /** Writes what the journal still has, before anything is thrown away. */
@@ -87,7 +91,8 @@ export class Rebuild {
     if (epoch === null) return 'it is empty';
     // In this order: the cursor may move on meanwhile, the journal is never behind it.
     const committed = await cursor.read();
-    return compareJournalIds(await journal.lastId(), committed) < 0 ? 'it is older than Postgres' : null;
+    if (compareJournalIds(await journal.lastId(), committed) < 0) return 'it is older than Postgres';
+    return (await this.parts.salvage.isEmpty()) ? null : 'an API saved promises that it lost, late';
   }
 
   async #fill(reason: string, assertLocked: () => Promise<void>): Promise<void> {
@@ -100,12 +105,23 @@ export class Rebuild {
     if (compareJournalIds(last, await cursor.read()) > 0) await this.parts.drain(last);
     await journal.continueAfter(await cursor.read());
     const all = await campaigns.toRestore(CLOSED_DAYS);
+    if (all.length > 0) await this.#takeSalvaged();
     const now = await this.parts.nowMs();
     for (const campaign of all) await restoreCampaign(this.parts, campaign, now);
     await assertLocked();
     await engine(() => writeEpoch(redis, uuidv7()));
     const seconds = Math.round(performance.now() - began) / 1000;
     log.warn({ campaigns: all.length, seconds }, 'Redis is rebuilt and in service');
+  }
+
+  /** API processes have noticed by now, and write what they told and Postgres does not have. */
+  async #takeSalvaged(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, SALVAGE_MS));
+    const { applied, refused } = await this.parts.salvage.apply();
+    if (applied > 0) this.parts.log.warn({ applied }, 'promises that Redis had lost were taken from the API processes');
+    for (const { promise, reason } of refused) {
+      this.parts.log.error({ promise, reason }, 'Postgres refused a promise that Redis had lost');
+    }
   }
 
   async #watch(): Promise<void> {

@@ -1,0 +1,241 @@
+import { expect, test } from '@jest/globals';
+import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import { foldBatch } from './batch-fold.js';
+
+let sequence = 0;
+const base = () => ({ journalId: `1-${(sequence += 1)}`, no: 7, atMs: 1_000 + sequence });
+const reserved = (reservation: string, more: Partial<EntryOf<'reserved'>> = {}): EntryOf<'reserved'> => ({
+  ...base(),
+  kind: 'reserved',
+  reservation,
+  user: 'ann',
+  order: 'cart-1',
+  qty: 2,
+  slot: 1,
+  dueMs: 9_000,
+  lineNo: 0,
+  state: 'reserved',
+  key: 'key-1',
+  answer: 'answer-1',
+  device: 'phone',
+  trace: 'trace-1',
+  ...more,
+});
+const queued = (lineNo: number): EntryOf<'queued'> => ({
+  ...base(),
+  kind: 'queued',
+  reservation: `r${lineNo}`,
+  user: 'bob',
+  order: '',
+  qty: 1,
+  lineNo,
+  key: 'k',
+  answer: 'a',
+  device: '',
+  trace: '',
+});
+const redeemed = (reservation: string, more: Partial<EntryOf<'redeemed'>> = {}): EntryOf<'redeemed'> => ({
+  ...base(),
+  kind: 'redeemed',
+  reservation,
+  slot: 1,
+  reacquired: false,
+  payment: 'pay-1',
+  trace: '',
+  ...more,
+});
+const ended = (kind: 'released' | 'expired' | 'voided', reservation: string, reason = ''): JournalEntry => ({
+  ...base(),
+  kind,
+  reservation,
+  reason,
+  trace: '',
+});
+const refunded = (reservation: string, burned = false): JournalEntry => ({
+  ...base(),
+  kind: 'refunded',
+  reservation,
+  burned,
+  trace: '',
+});
+const left = (lineNo: number): JournalEntry => ({ ...base(), kind: 'left', user: 'bob', lineNo, trace: '' });
+const restocked = (before: number, delta: number, no = 7): JournalEntry => ({
+  ...base(),
+  no,
+  kind: 'restocked',
+  before,
+  delta,
+  total: before + delta,
+  actor: 'olga',
+  request: 'q',
+});
+const nothing = {
+  status: null,
+  slot: null,
+  burned: null,
+  reacquired: null,
+  redeemedMs: null,
+  releasedMs: null,
+  refundedMs: null,
+  reason: null,
+  payment: null,
+};
+
+test('nothing leaves nothing', () => {
+  expect(foldBatch([])).toEqual({
+    newRedemptions: [],
+    redemptionChanges: [],
+    newTickets: [],
+    ticketChanges: [],
+    statuses: new Map(),
+    totals: new Map(),
+    audit: [],
+  });
+});
+
+test('a new reservation is one row', () => {
+  const entry = reserved('r1');
+  const { newRedemptions, redemptionChanges } = foldBatch([entry]);
+  expect(newRedemptions).toEqual([{ ...entry, ...nothing, slot: 1, status: 'reserved' }]);
+  expect(redemptionChanges).toEqual([]);
+});
+
+test('what needs no payment is redeemed when it is reserved', () => {
+  const entry = reserved('r1', { state: 'redeemed', dueMs: 0 });
+  expect(foldBatch([entry]).newRedemptions).toMatchObject([{ status: 'redeemed', redeemedMs: entry.atMs }]);
+});
+
+test('a reservation that was made, paid and refunded within a batch is one row as it is in the end', () => {
+  const [made, paid, returned] = [reserved('r1'), redeemed('r1'), refunded('r1', true)];
+  const { newRedemptions, redemptionChanges } = foldBatch([made, paid, returned]);
+  expect(newRedemptions).toMatchObject([
+    {
+      reservation: 'r1',
+      status: 'refunded',
+      burned: true,
+      redeemedMs: paid.atMs,
+      refundedMs: returned.atMs,
+      payment: 'pay-1',
+      key: 'key-1',
+    },
+  ]);
+  expect(redemptionChanges).toEqual([]);
+});
+
+test('changes of a reservation that Postgres has are one change; what it does not say stays as it was', () => {
+  const [expired, late] = [
+    ended('expired', 'r1', 'deadline'),
+    redeemed('r1', { slot: 3, reacquired: true, payment: '' }),
+  ];
+  expect(foldBatch([expired, late]).redemptionChanges).toEqual([
+    {
+      ...nothing,
+      reservation: 'r1',
+      status: 'redeemed',
+      slot: 3,
+      reacquired: true,
+      redeemedMs: late.atMs,
+      releasedMs: expired.atMs,
+      reason: 'deadline',
+    },
+  ]);
+  expect(foldBatch([redeemed('r1')]).redemptionChanges).toMatchObject([
+    { status: 'redeemed', reacquired: null, burned: null },
+  ]);
+});
+
+for (const kind of ['released', 'expired', 'voided'] as const) {
+  test(`${kind} is told with its time and reason`, () => {
+    const entry = ended(kind, 'r1', 'because');
+    const change = { status: kind, releasedMs: entry.atMs, reason: 'because' };
+    expect(foldBatch([entry]).redemptionChanges).toEqual([{ ...nothing, reservation: 'r1', ...change }]);
+    expect(foldBatch([reserved('r1'), ended(kind, 'r1')]).newRedemptions).toMatchObject([
+      { status: kind, reason: null },
+    ]);
+  });
+}
+
+test('a ticket is joined, promoted or left, whether or not Postgres has it already', () => {
+  const [first, second, third] = [queued(1), queued(2), queued(3)];
+  const [promotion, farewell] = [reserved('r1', { lineNo: 1 }), left(2)];
+  expect(foldBatch([first, second, third, promotion, farewell]).newTickets).toMatchObject([
+    { lineNo: 1, status: 'promoted', endedMs: promotion.atMs },
+    { lineNo: 2, status: 'left', endedMs: farewell.atMs },
+    { lineNo: 3, status: 'waiting', endedMs: null },
+  ]);
+  const [laterPromotion, laterFarewell] = [reserved('r8', { lineNo: 8 }), left(9)];
+  const { newTickets, ticketChanges } = foldBatch([laterPromotion, laterFarewell]);
+  expect(newTickets).toEqual([]);
+  expect(ticketChanges).toEqual([
+    { no: 7, lineNo: 8, status: 'promoted', endedMs: laterPromotion.atMs },
+    { no: 7, lineNo: 9, status: 'left', endedMs: laterFarewell.atMs },
+  ]);
+});
+
+test('places in the lines of two campaigns are not mixed up', () => {
+  const { newTickets, ticketChanges } = foldBatch([queued(1), { ...left(1), no: 8 }]);
+  expect(newTickets).toMatchObject([{ no: 7, lineNo: 1, status: 'waiting' }]);
+  expect(ticketChanges).toMatchObject([{ no: 8, lineNo: 1, status: 'left' }]);
+});
+
+test('of several totals and statuses the last counts, and all are in the audit log', () => {
+  const pause: JournalEntry = {
+    ...base(),
+    kind: 'status',
+    action: 'pause',
+    before: 'open',
+    status: 'paused',
+    actor: 'olga',
+    request: 'q1',
+  };
+  const resume: JournalEntry = {
+    ...base(),
+    kind: 'status',
+    action: 'resume',
+    before: 'paused',
+    status: 'open',
+    actor: 'olga',
+    request: '',
+  };
+  const { totals, statuses, audit } = foldBatch([
+    restocked(10, 5),
+    pause,
+    restocked(15, -7),
+    resume,
+    restocked(1, 1, 8),
+  ]);
+  expect([...totals]).toEqual([
+    [7, { before: 10, after: 8 }],
+    [8, { before: 1, after: 2 }],
+  ]);
+  expect([...statuses]).toEqual([[7, 'open']]);
+  expect(audit).toMatchObject([
+    {
+      no: 7,
+      action: 'campaign.restock',
+      actor: 'olga',
+      before: { total_limit: 10 },
+      after: { total_limit: 15 },
+      request: 'q',
+    },
+    {
+      no: 7,
+      action: 'campaign.pause',
+      before: { status: 'open' },
+      after: { status: 'paused' },
+      request: 'q1',
+      atMs: pause.atMs,
+    },
+    { no: 7, action: 'campaign.restock', before: { total_limit: 15 }, after: { total_limit: 8 } },
+    { no: 7, action: 'campaign.resume', before: { status: 'paused' }, after: { status: 'open' }, request: '' },
+    { no: 8, action: 'campaign.restock' },
+  ]);
+});
+
+test('leaves the entries as they are', () => {
+  const entries = [reserved('r1'), redeemed('r1'), queued(1), left(1)];
+  const copy = structuredClone(entries);
+  const first = foldBatch(entries);
+  expect(entries).toEqual(copy);
+  expect(foldBatch(entries)).toEqual(first);
+});
