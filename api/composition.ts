@@ -80,7 +80,7 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, metrics);
+  const server = createHttpServer(app, metrics, () => readiness.draining);
   const gateway = new Gateway({ ...parts, metrics, log });
   gateway.attach(server);
 

@@ -3,11 +3,15 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { startTestRedis } from '../../test/harness/engines.js';
 import { connectToRedis } from '../../test/harness/sale.js';
+import type { RedisGate } from '../../shared/redis/gate.js';
 import { policyField, Quota, rateLimited } from './quotas.js';
+
+/** A gate that stands open; what it does is another test's. */
+const open = { guard: <Value>(call: () => Promise<Value>) => call() } as unknown as RedisGate;
 
 test('admits as many calls of a caller as its limit, tells him what is left, and then says when to come back', async () => {
   const redis = await connectToRedis((await startTestRedis()).url);
-  const quota = new Quota(redis, 'poll', 2, 60);
+  const quota = new Quota(redis, open, 'poll', 2, 60);
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=1;t=60']);
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=0;t=60']);
   const refusal = await quota.take('ann').catch((error: unknown) => error);
@@ -18,14 +22,14 @@ test('admits as many calls of a caller as its limit, tells him what is left, and
 
 test('counts over all processes', async () => {
   const engine = await startTestRedis();
-  const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map((redis) => new Quota(redis, 'poll', 3, 60));
+  const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map((redis) => new Quota(redis, open, 'poll', 3, 60));
   for (const quota of [one, other, one]) await quota?.take('ann');
   await expect(other?.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
 });
 
 test('tells a store that failed apart from a limit that was hit, and lets nobody through', async () => {
   const engine = await startTestRedis();
-  const quota = new Quota(await connectToRedis(engine.url), 'poll', 2, 60);
+  const quota = new Quota(await connectToRedis(engine.url), open, 'poll', 2, 60);
   await engine.stop();
   await expect(quota.take('ann')).rejects.toThrow(EngineUnavailable);
 });

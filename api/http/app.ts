@@ -47,7 +47,7 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
  * The HTTP server in front of the app. Its request and response objects are born with the app's prototypes: Express sets
  * them on every request otherwise, which costs more than all the rest of it (docs/decisions/0005-http-edge.md).
  */
-export function createHttpServer(app: Express, metrics: Metrics): Server {
+export function createHttpServer(app: Express, metrics: Metrics, isDraining: () => boolean): Server {
   const BornRequest = function (this: IncomingMessage, socket: Socket) {
     IncomingMessage.call(this as never, socket);
   } as unknown as typeof IncomingMessage;
@@ -71,6 +71,8 @@ export function createHttpServer(app: Express, metrics: Metrics): Server {
       const req = incoming as Request;
       const res = outgoing as Response;
       beginExchange(req);
+      // Whoever is answered while we stop is told to take another connection next time.
+      if (isDraining()) res.shouldKeepAlive = false;
       res.once('finish', () => {
         const labels = { route: req.routePath || 'none', status: res.statusCode };
         metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);

@@ -20,7 +20,7 @@ test('Postgres restarted in mid-batch loses nothing', async () => {
   await stage.expectNothingLost(crowd, product);
 });
 
-test('Postgres away for a while does not stop the sale', async () => {
+test('Postgres away for a minute does not stop the sale', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const crowd = stage.crowd(product);
   crowd.start();
@@ -28,12 +28,14 @@ test('Postgres away for a while does not stop the sale', async () => {
   stage.postgres.kill('SIGKILL');
   await stage.postgres.exited;
   const before = crowd.completed.length;
-  await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 2_000, 20_000);
+  const since = performance.now();
+  await until('a minute has passed', () => performance.now() - since >= 60_000, 70_000);
+  expect(crowd.completed.length).toBeGreaterThan(before + 6_000);
   await stage.startPostgres();
   await crowd.finish();
   expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
-});
+}, 150_000);
 
 test('a Postgres that hangs does not stop the sale, and everything is written when it goes on', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });

@@ -34,3 +34,32 @@ test('kill -9 of the worker under load loses nothing, and a new one goes on wher
   await crowd.finish();
   await stage.expectNothingLost(crowd, product);
 });
+
+test('an API that is stopped in order drops nobody in flight', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await until('the sale runs', () => crowd.completed.length >= 300, 20_000);
+  await until('people are on their way', () => crowd.inFlight > 0);
+  const stopping = stage.apis.at(-1)!;
+  await stopping.stop();
+  expect(stopping.child.exitCode).toBe(0);
+  await stage.startApi();
+  await until('the sale goes on', () => crowd.completed.length >= 1_000, 20_000);
+  await crowd.finish();
+  expect(crowd.dropped).toBe(0);
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('a worker that is stopped in order finishes its batch and ends', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  const crowd = stage.crowd(product);
+  crowd.start();
+  await until('the sale runs', () => crowd.completed.length >= 300, 20_000);
+  const stopping = stage.workers.at(-1)!;
+  await stopping.stop();
+  expect(stopping.child.exitCode).toBe(0);
+  await stage.startWorker();
+  await crowd.finish();
+  await stage.expectNothingLost(crowd, product);
+});

@@ -34,6 +34,8 @@ export class Crowd {
   refusedWithoutRetryAfter = 0;
   /** Longest time to an answer of any kind, ms. */
   slowestMs = 0;
+  /** Requests on a fresh connection that broke after they were sent: dropped in flight. */
+  dropped = 0;
   readonly unexpected: string[] = [];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 256 });
   readonly #pending = new Set<Promise<void>>();
@@ -132,7 +134,10 @@ export class Crowd {
         this.silent += 1;
         req.destroy();
       });
-      req.on('error', () => resolve(null));
+      req.on('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNRESET' && !req.reusedSocket) this.dropped += 1;
+        resolve(null);
+      });
       req.end(json);
     });
   }
