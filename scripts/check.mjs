@@ -7,13 +7,22 @@ import { createTerminal } from './terminal.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const BIN = join(ROOT, 'node_modules/.bin');
-const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', join(ROOT, 'node_modules/jest/bin/jest.js')];
+const JEST = [
+  '--experimental-vm-modules',
+  '--disable-warning=ExperimentalWarning',
+  join(ROOT, 'node_modules/jest/bin/jest.js'),
+];
 const CHECKS = [
   { name: 'types', command: join(BIN, 'tsc'), args: ['--noEmit'] },
   { name: 'lint and format', command: join(BIN, 'biome'), args: ['check', '--error-on-warnings'] },
   { name: 'generated documents', command: process.execPath, args: ['scripts/docs.mjs', '--check'] },
   // Needs no engine; `npm test` runs it again with all the rest.
-  { name: 'import direction and contracts', command: process.execPath, args: [...JEST, 'test/architecture'], env: { DOORBUSTER_TEST_NO_ENGINES: '1' } },
+  {
+    name: 'import direction and contracts',
+    command: process.execPath,
+    args: [...JEST, 'test/architecture'],
+    env: { DOORBUSTER_TEST_NO_ENGINES: '1' },
+  },
 ];
 
 const terminal = createTerminal();

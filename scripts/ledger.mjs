@@ -22,7 +22,10 @@ if (!existsSync(MAIN)) {
   process.stderr.write('there is no build yet: `npm start` makes one, and so does `npm run build`\n');
   process.exit(2);
 }
-const { status } = spawnSync(process.execPath, [MAIN, ...args], { stdio: 'inherit', env: { ...engines(), ...process.env } });
+const { status } = spawnSync(process.execPath, [MAIN, ...args], {
+  stdio: 'inherit',
+  env: { ...engines(), ...process.env },
+});
 process.exit(status ?? 2);
 
 /** @returns {Record<string, string>} addresses of the engines that `npm start` keeps in DATA_DIR; empty without one */

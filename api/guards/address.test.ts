@@ -2,7 +2,8 @@ import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { networkOf } from './address.js';
 
-const from = (ip: string | undefined, remoteAddress?: string) => networkOf({ ip, socket: { remoteAddress } } as unknown as Request);
+const from = (ip: string | undefined, remoteAddress?: string) =>
+  networkOf({ ip, socket: { remoteAddress } } as unknown as Request);
 
 test('an IPv4 address is a network of its own, however it is written', () => {
   expect(from('203.0.113.7')).toBe('203.0.113.7');
@@ -12,7 +13,8 @@ test('an IPv4 address is a network of its own, however it is written', () => {
 
 test('an IPv6 address counts for its whole /64', () => {
   const network = '2001:db8:1:2::/64';
-  for (const ip of ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2:3:4:5:6']) expect([ip, from(ip)]).toEqual([ip, network]);
+  for (const ip of ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:2:3:4:5:6'])
+    expect([ip, from(ip)]).toEqual([ip, network]);
   expect(from('2001:db8:1:3::1')).toBe('2001:db8:1:3::/64');
 });
 

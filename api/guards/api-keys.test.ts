@@ -4,10 +4,14 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { ApiKeys, bearerOf } from './api-keys.js';
 
 const keys = new ApiKeys(
-  [{ name: 'olga', secret: 'secret-of-olga' }, { name: 'otto', secret: 'secret-of-otto' }],
+  [
+    { name: 'olga', secret: 'secret-of-olga' },
+    { name: 'otto', secret: 'secret-of-otto' },
+  ],
   [{ name: 'payments', secret: 'secret-of-payments' }],
 );
-const asking = (authorization?: string) => ({ headers: authorization === undefined ? {} : { authorization } }) as unknown as Request;
+const asking = (authorization?: string) =>
+  ({ headers: authorization === undefined ? {} : { authorization } }) as unknown as Request;
 
 function refusal(authorization: string | undefined, kind: 'admin' | 'service'): unknown[] {
   try {
@@ -26,7 +30,16 @@ test('knows by its secret who asks', () => {
 });
 
 test('asks for credentials when there are none or unknown ones', () => {
-  for (const header of [undefined, '', 'secret-of-olga', 'Basic secret-of-olga', 'Bearer', 'Bearer ', 'Bearer secret-of-olg', 'Bearer secret-of-olga x']) {
+  for (const header of [
+    undefined,
+    '',
+    'secret-of-olga',
+    'Basic secret-of-olga',
+    'Bearer',
+    'Bearer ',
+    'Bearer secret-of-olg',
+    'Bearer secret-of-olga x',
+  ]) {
     expect([header, ...refusal(header, 'admin')]).toEqual([header, 'unauthorized', 401, CHALLENGE]);
   }
 });
@@ -37,6 +50,10 @@ test('tells a key of the wrong kind apart from an unknown one', () => {
 });
 
 test('sees whether a secret was sent at all', () => {
-  expect([keys.presented(asking()), keys.presented(asking('Bearer x')), keys.presented(asking('Basic x'))]).toEqual([false, true, false]);
+  expect([keys.presented(asking()), keys.presented(asking('Bearer x')), keys.presented(asking('Basic x'))]).toEqual([
+    false,
+    true,
+    false,
+  ]);
   expect(bearerOf(asking('Bearer a.b.c'))).toBe('a.b.c');
 });

@@ -18,7 +18,9 @@ test('makes up one from what stays the same for a device and not from what chang
   const headers = { 'user-agent': 'browser/1', 'accept-language': 'de', 'sec-ch-ua-platform': 'Linux' };
   const device = derivedDevice(asking(headers));
   expect(device).toMatch(EXTERNAL_ID_PATTERN);
-  expect(derivedDevice(asking({ ...headers, cookie: 'x', 'x-request-id': 'y', host: 'z' }, '203.0.113.7', 9))).toBe(device);
+  expect(derivedDevice(asking({ ...headers, cookie: 'x', 'x-request-id': 'y', host: 'z' }, '203.0.113.7', 9))).toBe(
+    device,
+  );
   expect(derivedDevice(asking({ ...headers, 'user-agent': 'browser/2' }))).not.toBe(device);
   expect(derivedDevice(asking({ ...headers, 'accept-language': 'fr' }))).not.toBe(device);
   expect(derivedDevice(asking(headers, '203.0.113.8'))).not.toBe(device);

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { RedisGate } from '../../shared/redis/gate.js';
 import { startTestRedis } from '../../test/harness/engines.js';
 import { connectToRedis } from '../../test/harness/sale.js';
-import type { RedisGate } from '../../shared/redis/gate.js';
 import { policyField, Quota, rateLimited } from './quotas.js';
 
 /** A gate that stands open; what it does is another test's. */
@@ -16,13 +16,19 @@ test('admits as many calls of a caller as its limit, tells him what is left, and
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=0;t=60']);
   const refusal = await quota.take('ann').catch((error: unknown) => error);
   expect(refusal).toBeInstanceOf(Problem);
-  expect(refusal).toMatchObject({ code: 'rate_limited', status: 429, extras: { members: { policy: 'poll' }, retryAfterSeconds: 60 } });
+  expect(refusal).toMatchObject({
+    code: 'rate_limited',
+    status: 429,
+    extras: { members: { policy: 'poll' }, retryAfterSeconds: 60 },
+  });
   expect((await quota.take('bob')).at(-1)).toBe('"poll";r=1;t=60');
 });
 
 test('counts over all processes', async () => {
   const engine = await startTestRedis();
-  const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map((redis) => new Quota(redis, open, 'poll', 3, 60));
+  const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map(
+    (redis) => new Quota(redis, open, 'poll', 3, 60),
+  );
   for (const quota of [one, other, one]) await quota?.take('ann');
   await expect(other?.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
 });
@@ -36,9 +42,16 @@ test('tells a store that failed apart from a limit that was hit, and lets nobody
 
 test('writes policies and refusals as the draft has them, in whole seconds and never zero', () => {
   expect(policyField('device', 20, 1)).toBe('"device";q=20;w=1');
-  for (const [retryMs, seconds] of [[0, 1], [1, 1], [1_000, 1], [1_001, 2], [59_999, 60]] as const) {
+  for (const [retryMs, seconds] of [
+    [0, 1],
+    [1, 1],
+    [1_000, 1],
+    [1_001, 2],
+    [59_999, 60],
+  ] as const) {
     expect(rateLimited('device', 20, 1, retryMs).extras).toEqual({
-      members: { policy: 'device' }, retryAfterSeconds: seconds,
+      members: { policy: 'device' },
+      retryAfterSeconds: seconds,
       headers: { 'RateLimit-Policy': '"device";q=20;w=1', RateLimit: `"device";r=0;t=${seconds}` },
     });
   }

@@ -7,7 +7,8 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { atEnd } from '../../test/harness/cleanup.js';
 import { ShopperIdentity } from './shopper-identity.js';
 
-const asking = (jwt?: string) => ({ headers: jwt === undefined ? {} : { authorization: `Bearer ${jwt}` } }) as unknown as Request;
+const asking = (jwt?: string) =>
+  ({ headers: jwt === undefined ? {} : { authorization: `Bearer ${jwt}` } }) as unknown as Request;
 const secret = new TextEncoder().encode('s'.repeat(32));
 const signed = (subject: string, key: Uint8Array = secret, expires = '1h', algorithm = 'HS256') =>
   new SignJWT({}).setProtectedHeader({ alg: algorithm }).setSubject(subject).setExpirationTime(expires).sign(key);
@@ -51,11 +52,18 @@ test('with a key set, takes what its keys have signed and nothing else', async (
   atEnd('the login service', () => new Promise<void>((resolve) => login.close(() => resolve())));
   const url = new URL(`http://127.0.0.1:${(login.address() as AddressInfo).port}/jwks`);
   const identity = new ShopperIdentity({ kind: 'jwks', url });
-  const jwt = await new SignJWT({}).setProtectedHeader({ alg: 'ES256', kid: 'k1' }).setSubject('ann').setExpirationTime('1h').sign(privateKey);
+  const jwt = await new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+    .setSubject('ann')
+    .setExpirationTime('1h')
+    .sign(privateKey);
   expect(await outcome(identity, jwt)).toBe('served');
   expect(await outcome(identity, jwt, 'bob')).toBe('forbidden');
   const foreign = await generateKeyPair('ES256');
-  const forged = await new SignJWT({}).setProtectedHeader({ alg: 'ES256', kid: 'k1' }).setSubject('ann').sign(foreign.privateKey);
+  const forged = await new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+    .setSubject('ann')
+    .sign(foreign.privateKey);
   expect(await outcome(identity, forged)).toBe('unauthorized');
   expect(await outcome(identity, await signed('ann'))).toBe('unauthorized');
 });

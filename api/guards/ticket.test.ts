@@ -8,7 +8,8 @@ const older = { id: 't0', key: Buffer.alloc(32, 1) };
 const newer = { id: 't1', key: Buffer.alloc(32, 2) };
 const tickets = new Tickets([newer, older]);
 const no = (n: number) => n as CampaignNo;
-const asking = (ticket?: string | string[]) => ({ headers: ticket === undefined ? {} : { 'x-ticket': ticket } }) as unknown as Request;
+const asking = (ticket?: string | string[]) =>
+  ({ headers: ticket === undefined ? {} : { 'x-ticket': ticket } }) as unknown as Request;
 const userId = fc.stringMatching(/^[A-Za-z0-9._:@-]{1,128}$/);
 
 test('says again which user and campaign it was made for', () => {
@@ -39,8 +40,17 @@ test('cannot be forged or carried over to another user, campaign or key', () => 
   const bob = Buffer.from('bob').toString('base64url');
   const ann = Buffer.from('ann').toString('base64url');
   for (const forged of [
-    '', '...', `${id}.${campaign}.${bob}.${mac}`, `${id}.8.${ann}.${mac}`, `t0.${campaign}.${ann}.${mac}`, `t9.${campaign}.${ann}.${mac}`,
-    ticket.slice(0, -1), `${ticket}.x`, `x.${ticket}`, `${id}.${campaign}.${ann}.`, `${id}..${ann}.${mac}`,
+    '',
+    '...',
+    `${id}.${campaign}.${bob}.${mac}`,
+    `${id}.8.${ann}.${mac}`,
+    `t0.${campaign}.${ann}.${mac}`,
+    `t9.${campaign}.${ann}.${mac}`,
+    ticket.slice(0, -1),
+    `${ticket}.x`,
+    `x.${ticket}`,
+    `${id}.${campaign}.${ann}.`,
+    `${id}..${ann}.${mac}`,
   ]) {
     expect([forged, tickets.verify(forged)]).toEqual([forged, null]);
   }
@@ -55,7 +65,16 @@ test('reads the ticket of a request', () => {
 });
 
 test('asks for a ticket when it is missing, and always refuses one that is not genuine', () => {
-  const refusal = expect.objectContaining({ code: 'ticket_invalid', status: 401, extras: { headers: { 'WWW-Authenticate': 'Ticket realm="doorbuster"' } } });
-  const attempts = [() => tickets.required(asking()), () => tickets.of(asking('nonsense')), () => tickets.of(asking(['a', 'b'])), () => tickets.of(asking(''))];
+  const refusal = expect.objectContaining({
+    code: 'ticket_invalid',
+    status: 401,
+    extras: { headers: { 'WWW-Authenticate': 'Ticket realm="doorbuster"' } },
+  });
+  const attempts = [
+    () => tickets.required(asking()),
+    () => tickets.of(asking('nonsense')),
+    () => tickets.of(asking(['a', 'b'])),
+    () => tickets.of(asking('')),
+  ];
   for (const attempt of attempts) expect(attempt).toThrow(refusal as never);
 });

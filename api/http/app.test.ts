@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { connect, type AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { atEnd } from '../../test/harness/cleanup.js';
 import { recordingLog } from '../../test/harness/recording-log.js';
@@ -20,9 +20,15 @@ const route = (method: RouteContract['method'], path: string, handle: Route['han
 const [log, metrics] = [recordingLog(), new Metrics(false)];
 const routes = [
   route('get', '/things/:id', (req, res) => sendData(req, res, 200, { id: req.params.id, request: req.requestId })),
-  route('post', '/things/:id', async (req, res) => sendData(req, res, 201, { got: await readJson(req) }, ['Location', '/x'])),
+  route('post', '/things/:id', async (req, res) =>
+    sendData(req, res, 201, { got: await readJson(req) }, ['Location', '/x']),
+  ),
   route('get', '/refused', () => {
-    throw new Problem('campaign_paused', 'A detail.', { members: { more: 1 }, headers: { 'X-More': 'yes' }, retryAfterSeconds: 10 });
+    throw new Problem('campaign_paused', 'A detail.', {
+      members: { more: 1 },
+      headers: { 'X-More': 'yes' },
+      retryAfterSeconds: 10,
+    });
   }),
   route('get', '/broken', async () => {
     throw new Error('secret internals at 10.0.0.1');
@@ -31,7 +37,9 @@ const routes = [
     throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
   }),
 ];
-const server = createHttpServer(createApp(routes, new ProblemEdge(log, metrics), { trustProxy: 0 }), metrics);
+let draining = false;
+const app = createApp(routes, new ProblemEdge(log, metrics), { trustProxy: 0 });
+const server = createHttpServer(app, metrics, () => draining);
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
@@ -45,7 +53,8 @@ const ask = async (path: string, init: RequestInit = {}) => {
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, body: text ? JSON.parse(text) : null };
 };
-const post = (body: string | Uint8Array, headers: Record<string, string> = { 'content-type': 'application/json' }) => ask('/things/1', { method: 'POST', headers, body });
+const post = (body: string | Uint8Array, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
+  ask('/things/1', { method: 'POST', headers, body });
 
 test('answers with data, the request id and the headers of every answer', async () => {
   const answer = await ask('/things/a%20b?x=1', { headers: { 'x-request-id': 'req-1' } });
@@ -75,17 +84,28 @@ test('tells a refusal as RFC 9457 has it', async () => {
   expect([answer.status, answer.body]).toEqual([
     503,
     {
-      type: 'https://doorbuster.dev/errors/campaign_paused', title: 'The sale is paused', status: 503, detail: 'A detail.',
-      instance: 'urn:doorbuster:request:req-2', code: 'campaign_paused', more: 1,
+      type: 'https://doorbuster.dev/errors/campaign_paused',
+      title: 'The sale is paused',
+      status: 503,
+      detail: 'A detail.',
+      instance: 'urn:doorbuster:request:req-2',
+      code: 'campaign_paused',
+      more: 1,
     },
   ]);
 });
 
 test('tells nothing of what broke inside, and logs all of it under the same id', async () => {
   const answer = await ask('/broken', { headers: { 'x-request-id': 'req-3' } });
-  expect(answer).toMatchObject({ status: 500, body: { code: 'internal_error', instance: 'urn:doorbuster:request:req-3' } });
+  expect(answer).toMatchObject({
+    status: 500,
+    body: { code: 'internal_error', instance: 'urn:doorbuster:request:req-3' },
+  });
   expect(answer.text).not.toMatch(/secret|10\.0\.0|Error:|at /);
-  expect(log.lines.at(-1)).toMatchObject({ level: 'error', fields: { request_id: 'req-3', err: { message: 'secret internals at 10.0.0.1' } } });
+  expect(log.lines.at(-1)).toMatchObject({
+    level: 'error',
+    fields: { request_id: 'req-3', err: { message: 'secret internals at 10.0.0.1' } },
+  });
 });
 
 test('answers 503 and when to come back while an engine is away, which is no error of ours', async () => {
@@ -103,7 +123,11 @@ test('refuses a path that cannot be decoded', async () => {
 
 test('reads JSON of up to 16 KiB in UTF-8, whatever it is called exactly', async () => {
   expect(await post('{"a":"ü"}')).toMatchObject({ status: 201, body: { data: { got: { a: 'ü' } } } });
-  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON;charset=UTF-8', 'application/problem+json']) {
+  for (const type of [
+    'application/json; charset=utf-8',
+    'APPLICATION/JSON;charset=UTF-8',
+    'application/problem+json',
+  ]) {
     expect([type, (await post('7', { 'content-type': type })).status]).toEqual([type, 201]);
   }
   const longest = JSON.stringify('x'.repeat(16 * 1024 - 2));
@@ -122,16 +146,29 @@ test('refuses what is too long without a declared length too', async () => {
       controller.enqueue(new TextEncoder().encode(' '.repeat(4_096)));
     },
   });
-  const answer = await ask('/things/1', { method: 'POST', headers: { 'content-type': 'application/json' }, body: endless, duplex: 'half' } as RequestInit);
+  const answer = await ask('/things/1', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: endless,
+    duplex: 'half',
+  } as RequestInit);
   expect(answer).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
 });
 
 test('refuses what is no JSON', async () => {
-  for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', 'application/json; charset=latin1']) {
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/jsonx',
+    'application/json; charset=latin1',
+  ]) {
     expect([type, (await post('{}', { 'content-type': type })).body.code]).toEqual([type, 'unsupported_media_type']);
   }
-  expect((await post('{}', { 'content-type': 'application/json', 'content-encoding': 'gzip' })).body.code).toBe('unsupported_media_type');
-  for (const text of ['', '{', '{a:1}', "{'a':1}", '[1,]', 'undefined']) expect([text, (await post(text)).body.code]).toEqual([text, 'invalid_json']);
+  expect((await post('{}', { 'content-type': 'application/json', 'content-encoding': 'gzip' })).body.code).toBe(
+    'unsupported_media_type',
+  );
+  for (const text of ['', '{', '{a:1}', "{'a':1}", '[1,]', 'undefined'])
+    expect([text, (await post(text)).body.code]).toEqual([text, 'invalid_json']);
   expect((await post(Buffer.from([0x22, 0xff, 0x22]))).body.code).toBe('invalid_json');
 });
 
@@ -151,6 +188,13 @@ test('answers what is not even HTTP, or too much of it, with a problem and close
   expect(JSON.parse(String(nonsense.split('\r\n\r\n')[1]))).toMatchObject({ status: 400, code: 'invalid_request' });
   const headers = await raw(`GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`);
   expect(headers).toMatch(/^HTTP\/1\.1 431 /);
+});
+
+test('lets go of connections while it stops', async () => {
+  expect((await ask('/things/1')).headers.get('connection')).not.toBe('close');
+  draining = true;
+  expect((await ask('/things/1')).headers.get('connection')).toBe('close');
+  draining = false;
 });
 
 test('counts every answer by its route and never by what was asked for', async () => {

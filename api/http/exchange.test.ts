@@ -11,18 +11,28 @@ const begun = (headers: Record<string, string>): Request => {
 
 test('takes over a request id that is safe to repeat and makes one up otherwise', () => {
   expect(begun({ 'x-request-id': 'abc-1.2:3_4' }).requestId).toBe('abc-1.2:3_4');
-  for (const id of ['', 'a b', 'a\nb', 'x'.repeat(129), '<script>', 'ü']) expect(begun({ 'x-request-id': id }).requestId).toMatch(/^[0-9a-f-]{36}$/);
+  for (const id of ['', 'a b', 'a\nb', 'x'.repeat(129), '<script>', 'ü'])
+    expect(begun({ 'x-request-id': id }).requestId).toMatch(/^[0-9a-f-]{36}$/);
   expect(begun({}).requestId).not.toBe(begun({}).requestId);
 });
 
 test('carries a trace context that is one and no other', () => {
   const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   expect(begun({ traceparent: trace }).trace).toBe(trace);
-  for (const wrong of ['', 'x', trace.toUpperCase(), `${trace}-more`, trace.slice(1)]) expect(begun({ traceparent: wrong }).trace).toBe('');
+  for (const wrong of ['', 'x', trace.toUpperCase(), `${trace}-more`, trace.slice(1)])
+    expect(begun({ traceparent: wrong }).trace).toBe('');
 });
 
 test('sends people away for at least as long as it must, and not all of them equally long', () => {
-  for (const [seconds, least, most] of [[0, 1, 2], [0.2, 1, 2], [1, 1, 2], [2, 2, 3], [10, 10, 15], [29.1, 30, 45], [3_600, 3_600, 5_400]] as const) {
+  for (const [seconds, least, most] of [
+    [0, 1, 2],
+    [0.2, 1, 2],
+    [1, 1, 2],
+    [2, 2, 3],
+    [10, 10, 15],
+    [29.1, 30, 45],
+    [3_600, 3_600, 5_400],
+  ] as const) {
     const given = Array.from({ length: 300 }, () => retryAfter(seconds));
     expect(given.every((value) => /^\d+$/.test(value))).toBe(true);
     expect(Math.min(...given.map(Number))).toBeGreaterThanOrEqual(least);
@@ -32,10 +42,14 @@ test('sends people away for at least as long as it must, and not all of them equ
 });
 
 test('sends the headers that keep an answer from being loaded, framed or guessed at', () => {
-  const headersOf = (list: readonly string[]) => Object.fromEntries(Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]]));
+  const headersOf = (list: readonly string[]) =>
+    Object.fromEntries(Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]]));
   expect(headersOf(API_HEADERS)).toMatchObject({
-    'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'", 'X-Content-Type-Options': 'nosniff', 'X-Frame-Options': 'SAMEORIGIN',
-    'Strict-Transport-Security': expect.stringContaining('max-age='), 'Referrer-Policy': 'no-referrer',
+    'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'SAMEORIGIN',
+    'Strict-Transport-Security': expect.stringContaining('max-age='),
+    'Referrer-Policy': 'no-referrer',
   });
   expect(headersOf(PAGE_HEADERS)['Content-Security-Policy']).toContain("script-src 'self'");
 });

@@ -3,13 +3,15 @@ import type { Request } from 'express';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { idempotencyKey, optionalIdempotencyKey } from './idempotency-key.js';
 
-const asking = (header?: string) => ({ headers: header === undefined ? {} : { 'idempotency-key': header } }) as unknown as Request;
+const asking = (header?: string) =>
+  ({ headers: header === undefined ? {} : { 'idempotency-key': header } }) as unknown as Request;
 
 function pointerOf(attempt: () => unknown): unknown {
   try {
     return attempt();
   } catch (error) {
-    if (error instanceof Problem && error.code === 'invalid_request') return (error.extras.members?.errors as { pointer: string }[])[0]?.pointer;
+    if (error instanceof Problem && error.code === 'invalid_request')
+      return (error.extras.members?.errors as { pointer: string }[] | undefined)?.[0]?.pointer;
     throw error;
   }
 }
@@ -33,7 +35,17 @@ test('refuses two that differ', () => {
 
 test('takes 8 to 255 characters that need no quoting', () => {
   for (const key of ['12345678', 'x'.repeat(255), 'A.b_c~d:e-f']) expect(idempotencyKey(asking(), key).key).toBe(key);
-  for (const key of ['', '1234567', 'x'.repeat(256), 'key 12345', 'key|12345', 'key/12345', 'schlüssel', '"key-12345', 'key-1234\n']) {
+  for (const key of [
+    '',
+    '1234567',
+    'x'.repeat(256),
+    'key 12345',
+    'key|12345',
+    'key/12345',
+    'schlüssel',
+    '"key-12345',
+    'key-1234\n',
+  ]) {
     expect([key, pointerOf(() => idempotencyKey(asking(), key))]).toEqual([key, '#/idempotency_key']);
   }
   for (const key of ['""', '"', 'short', '"key 12345"', 'key-12345, key-54321']) {

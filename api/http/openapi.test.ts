@@ -5,9 +5,17 @@ import type { Route } from './route.js';
 
 const route: Route = {
   contract: {
-    method: 'post', path: '/things/:id/parts/:part', summary: 'Adds a part', tag: 'admin', caller: 'service or ticket',
-    params: z.object({ id: z.string(), part: z.string() }), body: z.object({ count: z.int() }),
-    answers: { 200: { description: 'Done.', data: z.object({ total: z.int() }) }, 202: { description: 'A table.', contentType: 'text/csv' } },
+    method: 'post',
+    path: '/things/:id/parts/:part',
+    summary: 'Adds a part',
+    tag: 'admin',
+    caller: 'service or ticket',
+    params: z.object({ id: z.string(), part: z.string() }),
+    body: z.object({ count: z.int() }),
+    answers: {
+      200: { description: 'Done.', data: z.object({ total: z.int() }) },
+      202: { description: 'A table.', contentType: 'text/csv' },
+    },
     errors: ['invalid_request', 'invalid_json', 'sold_out'],
   },
   handle: () => {},
@@ -17,12 +25,25 @@ test('says of a route what its contract says', () => {
   const document = openApiDocument([route], '1.2.3') as Record<string, any>;
   expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.2.3']);
   const operation = document.paths['/things/{id}/parts/{part}'].post;
-  expect(operation).toMatchObject({ summary: 'Adds a part', tags: ['admin'], security: [{ serviceKey: [] }, { ticket: [] }] });
-  expect(operation.parameters.map((parameter: { name: string; in: string }) => [parameter.name, parameter.in])).toEqual([['id', 'path'], ['part', 'path']]);
+  expect(operation).toMatchObject({
+    summary: 'Adds a part',
+    tags: ['admin'],
+    security: [{ serviceKey: [] }, { ticket: [] }],
+  });
+  expect(operation.parameters.map((parameter: { name: string; in: string }) => [parameter.name, parameter.in])).toEqual(
+    [
+      ['id', 'path'],
+      ['part', 'path'],
+    ],
+  );
   expect(operation.requestBody.content['application/json'].schema.properties.count.type).toBe('integer');
-  expect(operation.responses['200'].content['application/json'].schema.properties.data.properties.total.type).toBe('integer');
+  expect(operation.responses['200'].content['application/json'].schema.properties.data.properties.total.type).toBe(
+    'integer',
+  );
   expect(Object.keys(operation.responses['202'].content)).toEqual(['text/csv']);
   expect(Object.keys(operation.responses).sort()).toEqual(['200', '202', '400', '410']);
-  expect(operation.responses['400'].description).toBe('`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.');
+  expect(operation.responses['400'].description).toBe(
+    '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',
+  );
   expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['adminKey', 'serviceKey', 'ticket']);
 });

@@ -4,7 +4,12 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { externalId, isoTime, note } from './fields.js';
 import { validate } from './validate.js';
 
-const schema = z.object({ user: externalId, why: note.optional(), at: isoTime.optional(), list: z.array(z.object({ 'a/b~c': z.int() })).optional() });
+const schema = z.object({
+  user: externalId,
+  why: note.optional(),
+  at: isoTime.optional(),
+  list: z.array(z.object({ 'a/b~c': z.int() })).optional(),
+});
 
 function pointersOf(value: unknown): unknown[] {
   try {
@@ -12,7 +17,7 @@ function pointersOf(value: unknown): unknown[] {
     return [];
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'invalid_request') throw error;
-    return (error.extras.members?.errors as { pointer: string }[]).map(({ pointer }) => pointer);
+    return ((error.extras.members?.errors ?? []) as { pointer: string }[]).map(({ pointer }) => pointer);
   }
 }
 
@@ -36,10 +41,13 @@ test('lists no more than twenty mistakes', () => {
 
 test('keeps control characters and endless text out of records', () => {
   expect(pointersOf({ user: 'ann', why: 'because, “ünïcödé” 🙂' })).toEqual([]);
-  for (const why of ['a\0b', 'a\nb', 'a\u009bb', 'x'.repeat(257)]) expect(pointersOf({ user: 'ann', why })).toEqual(['#/why']);
+  for (const why of ['a\0b', 'a\nb', 'a\u009bb', 'x'.repeat(257)])
+    expect(pointersOf({ user: 'ann', why })).toEqual(['#/why']);
 });
 
 test('takes times with a zone only', () => {
-  for (const at of ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00.123+02:00']) expect(pointersOf({ user: 'ann', at })).toEqual([]);
-  for (const at of ['2026-01-01', '2026-01-01T00:00:00', '2026-13-01T00:00:00Z', '1767225600']) expect([at, pointersOf({ user: 'ann', at })]).toEqual([at, ['#/at']]);
+  for (const at of ['2026-01-01T00:00:00Z', '2026-01-01T00:00:00.123+02:00'])
+    expect(pointersOf({ user: 'ann', at })).toEqual([]);
+  for (const at of ['2026-01-01', '2026-01-01T00:00:00', '2026-13-01T00:00:00Z', '1767225600'])
+    expect([at, pointersOf({ user: 'ann', at })]).toEqual([at, ['#/at']]);
 });

@@ -3,7 +3,10 @@ import type { EntryOf, JournalEntry } from '../contracts/journal.js';
 import { foldBatch } from './batch-fold.js';
 
 let sequence = 0;
-const base = () => ({ journalId: `1-${(sequence += 1)}`, no: 7, atMs: 1_000 + sequence });
+const base = () => {
+  sequence += 1;
+  return { journalId: `1-${sequence}`, no: 7, atMs: 1_000 + sequence };
+};
 const reserved = (reservation: string, more: Partial<EntryOf<'reserved'>> = {}): EntryOf<'reserved'> => ({
   ...base(),
   kind: 'reserved',

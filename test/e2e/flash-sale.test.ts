@@ -11,7 +11,9 @@ test('a shopper buys a unit and it stands in Postgres', async () => {
   const answer = await new Shopper(service.url, product).checkout();
   expect(answer.status).toBe(200);
   await until('the row is in Postgres', async () => {
-    const { rows } = await service.database.client.query('select status from redemptions where redemption_id = $1', [answer.data.reservation_id]);
+    const { rows } = await service.database.client.query('select status from redemptions where redemption_id = $1', [
+      answer.data.reservation_id,
+    ]);
     return rows[0]?.status === 'reserved';
   });
 });

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { Proxy } from '../harness/proxy.js';
+import { EngineProxy } from '../harness/proxy.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
-const toRedis = await Proxy.before(stage.redis.port);
-const toPostgres = await Proxy.before(stage.postgres.port);
+const toRedis = await EngineProxy.before(stage.redis.port);
+const toPostgres = await EngineProxy.before(stage.postgres.port);
 const through = (url: string, port: number) => Object.assign(new URL(url), { port: String(port) }).href;
 await stage.apis[0]!.stop();
 await stage.workers[0]!.stop();

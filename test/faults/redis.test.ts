@@ -54,21 +54,24 @@ test('SCRIPT FLUSH under load is not noticed by anybody', async () => {
   await stage.expectNothingLost(crowd, product);
 });
 
-test.each(['fast', 'durable'])('Redis restarted empty is filled from Postgres, and every %s promise holds', async (confirmation) => {
-  const product = await stage.openCampaign({ confirmation });
-  const crowd = stage.crowd(product);
-  crowd.start();
-  await atThePeak(crowd);
-  stage.redis.kill('SIGKILL');
-  await stage.redis.exited;
-  await rm(stage.redisFolder, { recursive: true, force: true });
-  await stage.startRedis();
-  expect(await stage.ready()).toBeLessThan(5_000);
-  await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
-  await crowd.finish();
-  expect(crowd.completed.length).toBe(500);
-  await stage.expectNothingLost(crowd, product);
-});
+test.each(['fast', 'durable'])(
+  'Redis restarted empty is filled from Postgres, and every %s promise holds',
+  async (confirmation) => {
+    const product = await stage.openCampaign({ confirmation });
+    const crowd = stage.crowd(product);
+    crowd.start();
+    await atThePeak(crowd);
+    stage.redis.kill('SIGKILL');
+    await stage.redis.exited;
+    await rm(stage.redisFolder, { recursive: true, force: true });
+    await stage.startRedis();
+    expect(await stage.ready()).toBeLessThan(5_000);
+    await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
+    await crowd.finish();
+    expect(crowd.completed.length).toBe(500);
+    await stage.expectNothingLost(crowd, product);
+  },
+);
 
 test('what was told and not yet written when Redis lost its data comes back from the API', async () => {
   const product = await stage.openCampaign();

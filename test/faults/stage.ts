@@ -10,8 +10,8 @@ import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
 import { Crowd } from '../harness/crowd.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
-import { expectNothingLost } from '../harness/verdict.js';
 import { until } from '../harness/until.js';
+import { expectNothingLost } from '../harness/verdict.js';
 
 /**
  * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to a
@@ -38,7 +38,11 @@ export class Stage {
     });
     await Promise.all([stage.startRedis(), stage.startPostgres()]);
     await migrateToLatest(stage.postgres.url);
-    stage.env = serviceEnv(stage.redis.url, stage.postgres.url, { PORT: String(await freePort()), LOG_LEVEL: 'info', ...extra });
+    stage.env = serviceEnv(stage.redis.url, stage.postgres.url, {
+      PORT: String(await freePort()),
+      LOG_LEVEL: 'info',
+      ...extra,
+    });
     await stage.startWorker();
     await stage.startApi();
     await stage.ready();
@@ -83,7 +87,11 @@ export class Stage {
     const began = performance.now();
     await until(
       'the API is ready',
-      () => fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(1_900) }).then(({ ok }) => ok, () => false),
+      () =>
+        fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(1_900) }).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
       limitMs,
     );
     return performance.now() - began;

@@ -112,7 +112,9 @@ test('Postgres without space refuses every batch for a while; nothing is voided 
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   await stage.query(`create function no_space() returns trigger language plpgsql as
     $$ begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
-  await stage.query('create trigger no_space before insert on redemptions for each statement execute function no_space()');
+  await stage.query(
+    'create trigger no_space before insert on redemptions for each statement execute function no_space()',
+  );
   const crowd = stage.crowd(product, 500);
   crowd.start();
   await until('people buy although nothing can be written', () => crowd.completed.length >= 500, 20_000);

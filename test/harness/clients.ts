@@ -2,14 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
 
 /** An answer as it came, with its body parsed. `data` of a success, the problem document otherwise. */
-export type Answer = { status: number; headers: Headers; body: Record<string, any>; data: Record<string, any>; text: string };
+export type Answer = {
+  status: number;
+  headers: Headers;
+  body: Record<string, any>;
+  data: Record<string, any>;
+  text: string;
+};
 
 /** Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text. */
 export async function send(url: string, init: RequestInit & { json?: unknown } = {}): Promise<Answer> {
   const { json, ...rest } = init;
   const headers = new Headers(rest.headers);
   if (json !== undefined) headers.set('content-type', 'application/json');
-  const response = await fetch(url, { ...rest, headers, ...(json === undefined ? {} : { body: JSON.stringify(json) }) });
+  const response = await fetch(url, {
+    ...rest,
+    headers,
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+  });
   const text = await response.text();
   const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {};
   return { status: response.status, headers: response.headers, body, data: body.data ?? {}, text };
@@ -22,7 +32,11 @@ export class Operator {
   constructor(readonly url: string) {}
 
   call(method: string, path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-    return send(`${this.url}${path}`, { method, headers: { ...bearer(ADMIN_SECRET), ...headers }, ...(json === undefined ? {} : { json }) });
+    return send(`${this.url}${path}`, {
+      method,
+      headers: { ...bearer(ADMIN_SECRET), ...headers },
+      ...(json === undefined ? {} : { json }),
+    });
   }
 
   /** Creates a campaign under a name of its own and returns its product id. */

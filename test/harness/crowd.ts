@@ -98,7 +98,8 @@ export class Crowd {
       const reply = await this.#post('/flash-sale/checkout', json, { 'idempotency-key': key });
       if (reply && reply.status !== 503) {
         this.told.push({ user, key, status: reply.status, body: reply.body, tries });
-        if (reply.status !== 200 && reply.status !== 202) this.unexpected.push(`${reply.status} ${JSON.stringify(reply.body)}`);
+        if (reply.status !== 200 && reply.status !== 202)
+          this.unexpected.push(`${reply.status} ${JSON.stringify(reply.body)}`);
         return;
       }
       if (reply) {
@@ -116,7 +117,11 @@ export class Crowd {
     return new Promise((resolve) => {
       const req = request(
         `${this.options.target()}${path}`,
-        { method: 'POST', agent: this.#agent, headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json), ...headers } },
+        {
+          method: 'POST',
+          agent: this.#agent,
+          headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json), ...headers },
+        },
         (res) => {
           let text = '';
           res.on('data', (chunk) => {

@@ -1,8 +1,8 @@
-import { createServer, connect, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { atEnd } from './cleanup.js';
 
 /** A TCP proxy in front of an engine that can stop forwarding without closing anything: a network that swallows packets. */
-export class Proxy {
+export class EngineProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
@@ -14,9 +14,9 @@ export class Proxy {
     this.#server = server;
   }
 
-  static async before(targetPort: number): Promise<Proxy> {
+  static async before(targetPort: number): Promise<EngineProxy> {
     const server = createServer();
-    const proxy = new Proxy(targetPort, server);
+    const proxy = new EngineProxy(targetPort, server);
     server.on('connection', (socket) => proxy.#join(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     atEnd('the proxy', () => proxy.close());

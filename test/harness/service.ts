@@ -105,7 +105,10 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv) {
         const seen = log.map(parse).find((entry) => entry && matches(entry));
         if (seen) return resolve(seen);
         watchers.add((entry) => matches(entry) && resolve(entry));
-        exited.then(() => reject(new Error(`the ${name} ended before it was ready:\n${log.slice(-20).join('\n')}`)), reject);
+        exited.then(
+          () => reject(new Error(`the ${name} ended before it was ready:\n${log.slice(-20).join('\n')}`)),
+          reject,
+        );
       }),
   };
   atEnd(`the ${name}`, async () => {

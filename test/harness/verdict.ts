@@ -6,7 +6,10 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import type { Crowd } from './crowd.js';
 
 /** Runs the ledger as an operator would. */
-export function ledger(env: NodeJS.ProcessEnv, product: string): Promise<{ code: number; verdict: Record<string, any>; stderr: string }> {
+export function ledger(
+  env: NodeJS.ProcessEnv,
+  product: string,
+): Promise<{ code: number; verdict: Record<string, any>; stderr: string }> {
   return new Promise((resolve) => {
     const main = join(projectRoot(), 'dist/shared/ledger/main.js');
     execFile(process.execPath, [main, product], { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
@@ -20,7 +23,12 @@ export function ledger(env: NodeJS.ProcessEnv, product: string): Promise<{ code:
  * What must hold after every fault: the ledger finds nothing, every promise the crowd was told has its row with the same ids,
  * nobody was told the same place, and nobody was left without an answer.
  */
-export async function expectNothingLost(crowd: Crowd, env: NodeJS.ProcessEnv, client: pg.Client, product: string): Promise<void> {
+export async function expectNothingLost(
+  crowd: Crowd,
+  env: NodeJS.ProcessEnv,
+  client: pg.Client,
+  product: string,
+): Promise<void> {
   const { verdict } = await ledger(env, product);
   expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
   const { rows } = await client.query<{ redemption_id: string; user_id: string; order_id: string; status: string }>(
@@ -41,5 +49,8 @@ export async function expectNothingLost(crowd: Crowd, env: NodeJS.ProcessEnv, cl
   expect(crowd.queued.filter(({ user }) => !waiting.has(user))).toEqual([]);
   expect(new Set(tickets.rows.map(({ line_no }) => line_no)).size).toBe(tickets.rows.length);
   expect(crowd.unexpected).toEqual([]);
-  expect({ silent: crowd.silent, withoutRetryAfter: crowd.refusedWithoutRetryAfter }).toEqual({ silent: 0, withoutRetryAfter: 0 });
+  expect({ silent: crowd.silent, withoutRetryAfter: crowd.refusedWithoutRetryAfter }).toEqual({
+    silent: 0,
+    withoutRetryAfter: 0,
+  });
 }

@@ -1,0 +1,108 @@
+/** What the header of a script says (lua/README.md). */
+export type LuaHeader = {
+  purpose: string;
+  keys: string[];
+  args: string[];
+  /** The last argument may come any number of times. */
+  variadic: boolean;
+  /** Kind of reply → names of its fields. */
+  replies: Map<string, string[]>;
+  journals: string[];
+};
+
+/** @throws Error when the script has no header, or one without its parts */
+export function readHeader(source: string): LuaHeader {
+  const lines = source
+    .slice(0, /^(?!--)/m.exec(source)?.index ?? 0)
+    .split('\n')
+    .map((line) => line.replace(/^-- ?/, ''));
+  const parts = new Map<string, string[]>([['purpose', []]]);
+  let part = 'purpose';
+  for (const line of lines) {
+    const [, name, rest = ''] = /^(KEYS|ARGV|REPLY|JOURNALS)\b ?(.*)$/.exec(line) ?? [];
+    if (name) {
+      part = name;
+      parts.set(name, rest ? [rest] : []);
+    } else if (line.trim()) {
+      parts.get(part)?.push(line);
+    }
+  }
+  const of = (name: string): string[] => {
+    const found = parts.get(name);
+    if (!found || found.length === 0) throw new Error(`the header has no ${name}`);
+    return found;
+  };
+  const args = entriesOf(of('ARGV')).flatMap((entry) => entry.split(' '));
+  return {
+    purpose: of('purpose').join(' '),
+    keys: of('KEYS').join(' ').split(', '),
+    args: args.map((name) => name.replace(/\.\.\.$/, '')),
+    variadic: args.at(-1)?.endsWith('...') ?? false,
+    replies: new Map(
+      entriesOf(of('REPLY'))
+        .flatMap((entry) => entry.split(' | '))
+        .map((entry) => entry.split(' '))
+        .map(([kind, ...fields]) => [String(kind), fields]),
+    ),
+    journals: journaledKinds(of('JOURNALS').join(' ')),
+  };
+}
+
+/** Lines with two blanks before them begin an entry, deeper ones go on with it; what follows two blanks is explanation. */
+function entriesOf(lines: readonly string[]): string[] {
+  return lines.filter((line) => /^ {2}\S/.test(line)).map((line) => String(line.slice(2).split(/ {2,}/)[0]));
+}
+
+/** `redeemed, reserved (the next in line)`, or `nothing` and why. */
+function journaledKinds(text: string): string[] {
+  const list = String(text.replace(/\([^)]*\)/g, '').split(/[.:]/)[0]);
+  if (list.trim() === 'nothing') return [];
+  return list.split(',').map((kind) => kind.trim());
+}
+
+/** The script as it runs, without its comments. */
+export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, '');
+
+/** How many keys and arguments the script takes; `max` when it takes any number up to one. */
+export function arityOf(source: string): { keys: number; args: number; exact: boolean } {
+  const found =
+    /^assert\(#KEYS == (\d+) and #ARGV (==|<=) (\d+), '(\w+) takes (\d+) keys? and (at most )?(\d+) \w+'\)$/m.exec(
+      codeOf(source),
+    );
+  if (!found) throw new Error('there is no assert on the arity');
+  const [, keys, sign, args, , saidKeys, , saidArgs] = found;
+  if (keys !== saidKeys || args !== saidArgs) throw new Error('the assert says other numbers than it checks');
+  return { keys: Number(keys), args: Number(args), exact: sign === '==' };
+}
+
+/**
+ * Kinds of entries that the code appends: as literals, through give_back, whose sixth argument is the kind, or through a function of the
+ * script's own that takes it as its first.
+ */
+export function appendedKinds(code: string): string[] {
+  const kinds = [...code.matchAll(/'XADD',[^']*'\*',\s*'kind',\s*'(\w+)'/g)].map(([, kind]) => String(kind));
+  const given = [...code.matchAll(/(?<!function )give_back\((?:[^,]+,){5}\s*([^,]+),/g)];
+  for (const [, name] of code.matchAll(
+    /local function (\w+)\(kind, \.\.\.\)\s*redis\.call\('XADD',[^']*'\*',\s*'kind',\s*kind,/g,
+  )) {
+    given.push(...code.matchAll(new RegExp(`(?<!function )\\b${name}\\(([^,]+),`, 'g')));
+  }
+  for (const found of given) kinds.push(...wordsOf(code, String(found[1]).trim(), found.index));
+  return [...new Set(kinds)].sort();
+}
+
+/** The words that an expression may be: a literal, or a variable that the line asks for or that was given literals. */
+function wordsOf(code: string, expression: string, index: number): string[] {
+  const literals = (text: string) => [...text.matchAll(/'(\w+)'/g)].map(([, word]) => String(word));
+  if (expression.startsWith("'")) return literals(expression);
+  const line = code.slice(code.lastIndexOf('\n', index) + 1, index);
+  const asked = [...line.matchAll(new RegExp(`\\b${expression} == '(\\w+)'`, 'g'))].map(([, word]) => String(word));
+  const words = asked.length > 0 ? asked : literals(new RegExp(`local ${expression} =([^\\n]*)`).exec(code)?.[1] ?? '');
+  if (words.length === 0) throw new Error(`it is not plain what ${expression} may be`);
+  return words;
+}
+
+/** First words of every table that the code returns. */
+export const returnedKinds = (code: string): string[] => [
+  ...new Set([...code.matchAll(/return \{ '(\w+)'/g)].map(([, kind]) => String(kind))),
+];

@@ -1,0 +1,173 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { ContractError } from '../../shared/errors/faults.js';
+import { decodeEntry } from '../../shared/redis/journal.js';
+import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
+import { scriptSource } from '../../shared/redis/script-runner.js';
+import { appendedKinds, arityOf, codeOf, readHeader, returnedKinds } from './lua-header.js';
+
+/** Each script against its header and against its contract in TypeScript, in both directions. */
+const LUA = join(projectRoot(), 'lua');
+const files = readdirSync(LUA)
+  .filter((file) => file.endsWith('.lua'))
+  .map((file) => file.replace(/\.lua$/, ''));
+const sourceOf = (name: string) => readFileSync(join(LUA, `${name}.lua`), 'utf8');
+const contractOf = (name: string) => {
+  const contract = SALE_SCRIPTS.find((script) => script.name === name);
+  if (!contract) throw new Error(`${name}.lua has no contract`);
+  return contract;
+};
+
+test('every script has a contract and every contract a script', () => {
+  expect(SALE_SCRIPTS.map(({ name }) => name).sort()).toEqual([...files].sort());
+});
+
+for (const name of files) {
+  const source = sourceOf(name);
+  const code = codeOf(scriptSource(LUA, name));
+
+  test(`${name}: keys, arguments and their numbers are the same in header, assert and contract`, () => {
+    const [header, contract, arity] = [readHeader(source), contractOf(name), arityOf(source)];
+    expect(header.purpose.length).toBeGreaterThan(20);
+    expect(header.keys).toEqual(contract.keys);
+    expect(header.args).toEqual(contract.args);
+    expect(header.variadic).toBe('variadic' in contract);
+    expect(arity.keys).toBe(contract.keys.length);
+    expect(arity.exact).toBe(!header.variadic);
+    if (arity.exact) expect(arity.args).toBe(contract.args.length);
+  });
+
+  test(`${name}: replies are the same in header, code and contract`, () => {
+    const { replies } = readHeader(source);
+    const contract: Record<string, (fields: readonly string[]) => object> = contractOf(name).replies;
+    expect([...replies.keys()].sort()).toEqual(Object.keys(contract).sort());
+    expect(returnedKinds(code).filter((kind) => !replies.has(kind))).toEqual([]);
+    expect([...replies.keys()].filter((kind) => !new RegExp(`'${kind}'`).test(code))).toEqual([]);
+    for (const [kind, fields] of replies) {
+      const decode = contract[kind];
+      if (kind === 'rebuilding' || !decode || fields.at(-1)?.endsWith('...')) continue;
+      expect([kind, fieldsNeededBy(decode)]).toEqual([kind, fields.length]);
+    }
+  });
+
+  test(`${name}: journals what its header says`, () => {
+    expect(appendedKinds(code)).toEqual([...readHeader(source).journals].sort());
+  });
+
+  test(`${name}: gives its keys names first and uses the names`, () => {
+    const [before, ...after] = codeOf(source).split(/^assert\(.*$/m);
+    expect(before).not.toMatch(/KEYS\[/);
+    const body = after.join('').slice(after.join('').search(/\n(?!local|\s|$)|redis\.call/));
+    expect(body).not.toMatch(/KEYS\[/);
+    expect(code).not.toMatch(/redis\.pcall|math\.random/);
+  });
+}
+
+/** How many fields a decoder reads: it is given one more until it is content. */
+function fieldsNeededBy(decode: (fields: readonly string[]) => object): number {
+  const fields: string[] = [];
+  for (let tries = 0; tries < 50; tries += 1) {
+    try {
+      decode(fields);
+      return fields.length;
+    } catch (error) {
+      if (!(error instanceof ContractError)) throw error;
+      const [, index, rest = ''] = /^reply field (\d+) (.*)/s.exec(error.message) ?? [];
+      const oneOf = /not one of ([^,]+)/.exec(rest)?.[1];
+      fields[Number(index)] = rest.startsWith('is missing') ? 'x' : (oneOf ?? '1');
+    }
+  }
+  throw new Error('the decoder is never content');
+}
+
+const decodes = (kind: string): boolean => {
+  try {
+    decodeEntry({ journalId: '1-1', fields: { kind, no: '1', at: '1' } });
+    return true;
+  } catch (error) {
+    return !/unknown kind/.test(String(error));
+  }
+};
+
+test('every kind that a script journals can be decoded, and every kind that can be decoded is journaled by one', () => {
+  const journaled = new Set(files.flatMap((name) => appendedKinds(codeOf(scriptSource(LUA, name)))));
+  const contract = readFileSync(join(projectRoot(), 'shared/contracts/journal.ts'), 'utf8');
+  const declared = [...contract.matchAll(/^ {6}kind: ([^;]+);|\{ kind: ([^;]+);/gm)].flatMap(([, a, b]) =>
+    [...String(a ?? b).matchAll(/'(\w+)'/g)].map(([, kind]) => String(kind)),
+  );
+  expect([...journaled].sort()).toEqual([...declared].sort());
+  expect(declared.filter((kind) => !decodes(kind))).toEqual([]);
+  expect(decodes('invented')).toBe(false);
+});
+
+test('every include is used and has no header of its own to keep', () => {
+  const includes = readdirSync(join(LUA, 'includes')).map((file) => file.replace(/\.lua$/, ''));
+  const used = new Set(
+    files.flatMap((name) => [...sourceOf(name).matchAll(/^--#include (\w+)$/gm)].map(([, part]) => part)),
+  );
+  expect(includes.filter((part) => !used.has(part))).toEqual([]);
+});
+
+const GOOD = `-- What it is for.
+--
+-- KEYS campaign, line
+-- ARGV
+--   user          who asks
+--   a b           two of them
+--                 and more about them
+-- REPLY
+--   done position     it is done
+--       position 0 = none
+--   late | never
+-- JOURNALS left, reserved (the next, in line). And why.
+
+--#include clock
+
+assert(#KEYS == 2 and #ARGV == 3, 'sample takes 2 keys and 3 arguments')
+`;
+
+test('a header is read as it is written', () => {
+  expect(readHeader(GOOD)).toEqual({
+    purpose: 'What it is for.',
+    keys: ['campaign', 'line'],
+    args: ['user', 'a', 'b'],
+    variadic: false,
+    replies: new Map([
+      ['done', ['position']],
+      ['late', []],
+      ['never', []],
+    ]),
+    journals: ['left', 'reserved'],
+  });
+  expect(arityOf(GOOD)).toEqual({ keys: 2, args: 3, exact: true });
+});
+
+test('a script without a header, or with a part of it missing, is refused', () => {
+  expect(() => readHeader(GOOD.replace(/^--.*\n/gm, ''))).toThrow('the header has no');
+  for (const part of ['KEYS', 'ARGV', 'REPLY', 'JOURNALS']) {
+    expect(() => readHeader(GOOD.replace(new RegExp(`^-- ${part}.*\\n`, 'm'), ''))).toThrow(
+      `the header has no ${part}`,
+    );
+  }
+  expect(() => arityOf(GOOD.replace('assert', 'print'))).toThrow('no assert');
+  expect(() => arityOf(GOOD.replace('takes 2', 'takes 3'))).toThrow('other numbers');
+});
+
+test('appended kinds are found through literals, give_back and variables', () => {
+  const code = `redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', 1)
+local ending = now < due and 'released' or 'expired'
+give_back(c, keys, now, id, reservation, ending, { 'reason', reason })
+give_back(c, keys, now, id, reservation, 'voided', { 'reason', reason })`;
+  expect(appendedKinds(code)).toEqual(['expired', 'left', 'released', 'voided']);
+  const withFunction = `local function append(kind, ...)
+  redis.call('XADD', journal_key, '*', 'kind', kind, 'no', c.no, ...)
+end
+if state == 'queued' or state == 'refunded' then append(state, 'reason', '') end
+append('redeemed', 'slot', 1)`;
+  expect(appendedKinds(withFunction)).toEqual(['queued', 'redeemed', 'refunded']);
+  expect(() => appendedKinds("give_back(c, keys, now_ms(), id, reservation, whatever, { 'reason', 'x' })")).toThrow(
+    'not plain',
+  );
+});

@@ -1,0 +1,131 @@
+import { expect, test } from '@jest/globals';
+import { ERRORS } from '../../shared/errors/catalogue.js';
+import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
+
+/** Things that have one place in the project. */
+const product = sourcesIn(['api', 'worker', 'shared', 'migrations']);
+
+/** Files with code that matches, in `path` form. */
+function filesWith(pattern: RegExp, sources: readonly Source[] = product): string[] {
+  return sources.filter(({ text }) => pattern.test(withoutComments(text))).map(({ path }) => path);
+}
+
+const ENVIRONMENT = /\bprocess\s*(\.\s*env\b|\[\s*['"]env)|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b|from 'node:process'/;
+
+test('the environment is read in shared/config and by the migrations, nowhere else', () => {
+  expect(filesWith(ENVIRONMENT).filter((path) => path !== 'shared/ledger/main.ts')).toEqual([
+    'migrations/main.ts',
+    'shared/config/config.ts',
+  ]);
+});
+
+// Reported, not allowed: a process that reads its environment beside the validated reader.
+test.failing('the ledger does not read the environment itself', () => {
+  expect(filesWith(ENVIRONMENT)).not.toContain('shared/ledger/main.ts');
+});
+
+test('the prefix of our keys stands in keys.ts, and no script builds a key', () => {
+  expect(filesWith(/['"`{]?\bdb1\b/)).toEqual(['shared/redis/keys.ts']);
+  const scripts = sourcesIn(['lua'], '.lua');
+  expect(scripts.length).toBeGreaterThan(10);
+  expect(scripts.filter(({ text }) => /\bdb\d/.test(text)).map(({ path }) => path)).toEqual([]);
+  const commandOnBuiltKey = /redis\.p?call\(\s*'\w+'\s*,\s*(['"]|[\w.[\]]+\s*\.\.)/;
+  expect(scripts.filter(({ text }) => commandOnBuiltKey.test(text)).map(({ path }) => path)).toEqual([]);
+});
+
+const CONNECTIONS: [RegExp, string][] = [
+  [/\bnew\s+(?:IORedis\.)?(?:Redis|Cluster)\s*\(/, 'shared/redis/connections.ts'],
+  [/\bknex\s*\(/, 'shared/postgres/migrate.ts'],
+  [/\bnew\s+(?:pg\.)?Pool\s*\(/, 'shared/postgres/pool.ts'],
+  [/\bnew\s+(?:pg\.)?Client\s*\(/, 'shared/postgres/migrate.ts'],
+  [/\bnew\s+(?:Queue|QueueEvents|FlowProducer)\s*\(/, 'shared/queues/queues.ts'],
+  [/\bnew\s+Worker\s*\(/, 'shared/queues/queues.ts'],
+];
+for (const [pattern, path] of CONNECTIONS) {
+  test(`${pattern.source} stands in ${path} only`, () => expect(filesWith(pattern)).toEqual([path]));
+}
+
+const VAGUE = /(^|[/.-])(utils?|helpers?|common|misc|services|controllers?|index)([/.-]|$)/i;
+const vagueNames = (folders: readonly string[]) =>
+  ['.ts', '.mjs', '.lua']
+    .flatMap((ending) => sourcesIn(folders, ending))
+    .map(({ path }) => path)
+    .filter((path) => VAGUE.test(path));
+
+test('nothing is called utils, helpers, common, services or controllers', () => {
+  expect(vagueNames(['api', 'worker', 'shared', 'migrations', 'lua', 'test'])).toEqual([]);
+});
+
+// Reported: scripts/services.mjs.
+test.failing('no script is called so either', () => {
+  expect(vagueNames(['scripts'])).toEqual([]);
+});
+
+test('api, worker and shared export by name and have no barrels', () => {
+  expect(filesWith(/\bexport\s+default\b|\bas\s+default\b/)).toEqual([]);
+  expect(filesWith(/\bexport\s+\*/)).toEqual([]);
+});
+
+test('names of migrations have a number each and say what they do', () => {
+  const names = sourcesIn(['migrations'])
+    .map(({ path }) => nameOf(path))
+    .filter((name) => name !== 'main.ts');
+  expect(new Set(names.map((name) => name.slice(0, 4))).size).toBe(names.length);
+  for (const name of names) expect(name).toMatch(/^\d{4}_[a-z]+(_[a-z]+)+\.ts$/);
+});
+
+/** First arguments of every `new Problem(…)`, whatever expression they are. */
+function problemCodes(sources: readonly Source[]): { path: string; code: string }[] {
+  return sources.flatMap(({ path, text }) =>
+    withoutComments(text)
+      .split(/\bnew Problem\(/)
+      .slice(1)
+      .flatMap((rest) =>
+        [...firstArgument(rest).matchAll(/'([^']+)'/g)].map(([, code]) => ({ path, code: String(code) })),
+      ),
+  );
+}
+
+function firstArgument(text: string): string {
+  let depth = 0;
+  for (const [i, character] of [...text].entries()) {
+    if ('([{'.includes(character)) depth += 1;
+    if (')]}'.includes(character)) depth -= 1;
+    if (depth < 0 || (depth === 0 && character === ',')) return text.slice(0, i);
+  }
+  return text;
+}
+
+test('every error code that is thrown stands in the catalogue, and every one of the catalogue is thrown', () => {
+  const thrown = problemCodes(product);
+  expect(thrown.filter(({ code }) => !Object.hasOwn(ERRORS, code))).toEqual([]);
+  const used = new Set(thrown.map(({ code }) => code));
+  expect(Object.keys(ERRORS).filter((code) => !used.has(code))).toEqual([]);
+});
+
+test('nobody but the catalogue makes error codes or catches problems to answer them differently', () => {
+  expect(filesWith(/\bclass\s+\w+\s+extends\s+Problem\b/)).toEqual([]);
+  expect(filesWith(/application\/problem\+json/)).toEqual([
+    'api/http/app.ts',
+    'api/http/openapi.ts',
+    'api/http/problem.ts',
+  ]);
+});
+
+const FOUND: [string, RegExp, string][] = [
+  ['process.env', /\bprocess\s*\.\s*env\b/, 'const url = process.env.URL;'],
+  ['a connection', CONNECTIONS[0]?.[0] ?? /$^/, 'const redis = new Redis(url);'],
+  ['a default export', /\bexport\s+default\b/, 'export default function x() {}'],
+];
+for (const [what, pattern, text] of FOUND) {
+  test(`the search finds ${what}, but not in a comment`, () => {
+    expect(filesWith(pattern, [{ path: 'a.ts', text }])).toEqual(['a.ts']);
+    expect(filesWith(pattern, [{ path: 'a.ts', text: `// ${text}\n/* ${text} */` }])).toEqual([]);
+  });
+}
+
+test('the search for codes sees through an expression', () => {
+  const text =
+    "throw new Problem(late ? 'sold_out' : 'no_such_code', 'a detail, with a comma', { members: { code: 'x' } });";
+  expect(problemCodes([{ path: 'a.ts', text }]).map(({ code }) => code)).toEqual(['sold_out', 'no_such_code']);
+});

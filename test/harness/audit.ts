@@ -1,0 +1,138 @@
+import type { Redis } from 'ioredis';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { keys } from '../../shared/redis/keys.js';
+
+/** What Redis holds of one campaign, read in one moment and taken apart independently of the product's own decoders. */
+export type CampaignInRedis = {
+  fields: Record<string, string>;
+  reservations: Map<string, ReservationInRedis>;
+  people: Map<string, PersonInRedis>;
+  /** Reservation → deadline. */
+  deadlines: Map<string, number>;
+  /** First in line first. */
+  line: { user: string; lineNo: number }[];
+};
+export type ReservationInRedis = {
+  state: string;
+  user: string;
+  qty: number;
+  slot: number;
+  dueMs: number;
+  lineNo: number;
+  order: string;
+};
+export type PersonInRedis = {
+  state: string;
+  slots: number[];
+  lineNo: number;
+  qty: number;
+  reservation: string;
+  order: string;
+};
+
+export async function readCampaign(redis: Redis, product: ProductId): Promise<CampaignInRedis> {
+  const results = await redis
+    .multi()
+    .hgetall(keys.campaign(product))
+    .hgetall(keys.reservations(product))
+    .hgetall(keys.people(product))
+    .zrange(keys.deadlines(product), '0', '-1', 'WITHSCORES')
+    .zrange(keys.line(product), '0', '-1', 'WITHSCORES')
+    .exec();
+  const [fields, reservations, people, deadlines, line] = (results ?? []).map(([error, value]) => {
+    if (error) throw error;
+    return value;
+  }) as [Record<string, string>, Record<string, string>, Record<string, string>, string[], string[]];
+  return {
+    fields,
+    reservations: new Map(Object.entries(reservations).map(([id, text]) => [id, unpackReservation(text)])),
+    people: new Map(Object.entries(people).map(([user, text]) => [user, unpackPerson(text)])),
+    deadlines: new Map(pairs(deadlines)),
+    line: pairs(line).map(([user, lineNo]) => ({ user, lineNo })),
+  };
+}
+
+function unpackReservation(text: string): ReservationInRedis {
+  const [state = '', user = '', qty, slot, due, lineNo, order = ''] = text.split('|');
+  return { state, user, qty: Number(qty), slot: Number(slot), dueMs: Number(due), lineNo: Number(lineNo), order };
+}
+
+function unpackPerson(text: string): PersonInRedis {
+  const [state = '', slots = '', lineNo, qty, reservation = '', order = ''] = text.split('|');
+  return {
+    state,
+    slots: slots === '' ? [] : slots.split(',').map(Number),
+    lineNo: Number(lineNo),
+    qty: Number(qty),
+    reservation,
+    order,
+  };
+}
+
+function pairs(flat: readonly string[]): [string, number][] {
+  return Array.from({ length: flat.length / 2 }, (_, i) => [String(flat[2 * i]), Number(flat[2 * i + 1])]);
+}
+
+const ACTIVE = new Set(['reserved', 'redeemed', 'reacquired', 'burned']);
+
+/**
+ * Whether everything that Redis holds of a campaign fits together: counters and records, deadlines, line, allowances.
+ * @returns what does not, in words; empty when all is well
+ */
+export async function auditCampaign(redis: Redis, product: ProductId): Promise<string[]> {
+  return inconsistencies(product, await readCampaign(redis, product));
+}
+
+export function inconsistencies(product: ProductId, campaign: CampaignInRedis): string[] {
+  const problems: string[] = [];
+  const equal = (what: string, actual: unknown, expected: unknown) => {
+    const [a, b] = [JSON.stringify(actual), JSON.stringify(expected)];
+    if (a !== b) problems.push(`${product}: ${what} is ${a}, not ${b}`);
+  };
+  const number = (name: string) => Number(campaign.fields[name]);
+  const unitsIn = (...states: string[]) =>
+    [...campaign.reservations.values()]
+      .filter(({ state }) => states.includes(state))
+      .reduce((sum, { qty }) => sum + qty, 0);
+
+  for (const counter of ['free', 'held', 'redeemed', 'burned', 'waiting', 'last_line_no']) {
+    if (!(number(counter) >= 0)) problems.push(`${product}: ${counter} is ${campaign.fields[counter]}`);
+  }
+  if (number('total') !== -1) {
+    equal(
+      'free + held + redeemed + burned',
+      number('free') + number('held') + number('redeemed') + number('burned'),
+      number('total'),
+    );
+  }
+  equal('held', number('held'), unitsIn('reserved'));
+  equal('redeemed', number('redeemed'), unitsIn('redeemed', 'reacquired'));
+  equal('burned', number('burned'), unitsIn('burned'));
+
+  const reserved = [...campaign.reservations].filter(([, { state }]) => state === 'reserved');
+  const byId = ([a]: [string, number], [b]: [string, number]) => (a < b ? -1 : 1);
+  const expectedDeadlines = reserved.map(([id, { dueMs }]): [string, number] => [id, dueMs]).sort(byId);
+  equal('the set of deadlines', [...campaign.deadlines].sort(byId), expectedDeadlines);
+
+  equal('waiting', number('waiting'), campaign.line.length);
+  for (const { user, lineNo } of campaign.line) {
+    const person = campaign.people.get(user);
+    equal(`the state of ${user}, who stands in the line,`, person?.state, 'queued');
+    equal(`the line number of ${user}`, person?.lineNo, lineNo);
+    if (lineNo > number('last_line_no')) problems.push(`${product}: ${user} has a line number that was never given`);
+  }
+
+  const slotsOf = new Map<string, number[]>();
+  for (const { state, user, slot } of campaign.reservations.values()) {
+    if (ACTIVE.has(state)) slotsOf.set(user, [...(slotsOf.get(user) ?? []), slot]);
+  }
+  for (const user of new Set([...campaign.people.keys(), ...slotsOf.keys()])) {
+    const used = (slotsOf.get(user) ?? []).sort();
+    equal(`the allowances of ${user}`, [...(campaign.people.get(user)?.slots ?? [])].sort(), used);
+    if (new Set(used).size !== used.length) problems.push(`${product}: ${user} has one allowance twice`);
+    if (used.some((slot) => slot < 1 || slot > number('per_user_limit'))) {
+      problems.push(`${product}: ${user} has the allowances ${used} of ${number('per_user_limit')}`);
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { JournalEntry } from '../../shared/contracts/journal.js';
+import type { Campaign } from '../../shared/domain/campaign.js';
+import {
+  type DeviceId,
+  type IdempotencyKey,
+  newReservationPrefix,
+  type OrderId,
+  type ProductId,
+  type ReservationId,
+  type UserId,
+} from '../../shared/domain/ids.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
+import type { Sale } from './sale.js';
+
+export type CheckoutOptions = {
+  qty?: number;
+  key?: string;
+  order?: string;
+  /** Unix seconds at which the token expires; null = no token. */
+  tokenExpiresAt?: number | null;
+  device?: string | null;
+  ticketKey?: string;
+  trace?: string;
+};
+
+/** One campaign in Redis and what people do with it. */
+export class TestCampaign {
+  constructor(
+    readonly sale: Sale,
+    readonly terms: Campaign,
+    readonly store: SaleStore = sale.store,
+  ) {}
+
+  get product(): ProductId {
+    return this.terms.productId;
+  }
+
+  /** The same campaign through another store: other limits, another connection, a clock that stands still. */
+  through(store: SaleStore): TestCampaign {
+    return new TestCampaign(this.sale, this.terms, store);
+  }
+
+  /** The same campaign with the clock of its scripts at this time. */
+  at(nowMs: number): TestCampaign {
+    return this.through(this.sale.storeAt(nowMs));
+  }
+
+  checkout(user: string, options: CheckoutOptions = {}) {
+    const expiresAt = options.tokenExpiresAt ?? null;
+    return this.store.reserve({
+      product: this.product,
+      user: user as UserId,
+      qty: options.qty ?? 1,
+      reservationPrefix: newReservationPrefix(),
+      order: (options.order ?? null) as OrderId | null,
+      token: expiresAt === null ? null : { expiresAtSeconds: expiresAt },
+      key: (options.key ?? newKey()) as IdempotencyKey,
+      ticketKey: options.ticketKey ?? 't1',
+      device: (options.device ?? null) as DeviceId | null,
+      trace: options.trace ?? '',
+    });
+  }
+
+  /** Checks out and gets a unit. @returns the reservation id */
+  async take(user: string, options: CheckoutOptions = {}): Promise<string> {
+    const outcome = await this.checkout(user, options);
+    if (outcome.kind !== 'reserved') throw new Error(`${user} got ${JSON.stringify(outcome)} and no unit`);
+    return outcome.reservationId;
+  }
+
+  /** Checks out and gets into line. @returns the position */
+  async join(user: string, options: CheckoutOptions = {}): Promise<number> {
+    const outcome = await this.checkout(user, options);
+    if (outcome.kind !== 'queued') throw new Error(`${user} got ${JSON.stringify(outcome)} and no place in the line`);
+    return outcome.position;
+  }
+
+  confirm(reservation: string, payment = '', trace = '') {
+    return this.store.confirm(this.product, reservation as ReservationId, payment, trace);
+  }
+  release(reservation: string, holder: string | null = null, reason = '', trace = '') {
+    return this.store.release(this.product, reservation as ReservationId, holder as UserId | null, reason, trace);
+  }
+  refund(reservation: string, trace = '') {
+    return this.store.refund(this.product, reservation as ReservationId, trace);
+  }
+  void(reservation: string, unit: 'returns' | 'never_existed', reason = 'a_constraint') {
+    return this.store.void(this.product, reservation as ReservationId, unit, reason);
+  }
+  expire(limit = 100) {
+    return this.store.expire(this.product, limit);
+  }
+  promote(limit = 100) {
+    return this.store.promote(this.product, limit);
+  }
+  leave(user: string, trace = '') {
+    return this.store.leave(this.product, user as UserId, trace);
+  }
+  standing(user: string) {
+    return this.store.standing(this.product, user as UserId);
+  }
+  positions(users: readonly string[]) {
+    return this.store.positions(this.product, users as readonly UserId[]);
+  }
+  setStatus(action: Parameters<SaleStore['setStatus']>[1], actor = 'tester', request = 'request-1') {
+    return this.store.setStatus(this.product, action, actor, request);
+  }
+  restock(delta: number, options: { limit?: number; key?: string; actor?: string; request?: string } = {}) {
+    const { limit = 100, key = null, actor = 'tester', request = 'request-1' } = options;
+    return this.store.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request);
+  }
+  /** Changes terms in Redis as the worker carries them, in a version later than any before. */
+  amend(terms: Partial<Campaign>) {
+    Object.assign(this.terms, terms, { termsVersion: this.terms.termsVersion + 1 });
+    return this.store.amend(this.terms);
+  }
+
+  stock() {
+    return this.store.stock(this.product);
+  }
+
+  inRedis(): Promise<CampaignInRedis> {
+    return readCampaign(this.sale.redis, this.product);
+  }
+  async reservation(id: string): Promise<ReservationInRedis | undefined> {
+    return (await this.inRedis()).reservations.get(id);
+  }
+  async person(user: string): Promise<PersonInRedis | undefined> {
+    return (await this.inRedis()).people.get(user);
+  }
+  /** Users in the order of the line. */
+  async line(): Promise<string[]> {
+    return (await this.inRedis()).line.map(({ user }) => user);
+  }
+
+  /** What the journal has of this campaign, oldest first. */
+  async entries(): Promise<JournalEntry[]> {
+    return (await this.sale.entries()).filter(({ no }) => no === this.terms.no);
+  }
+
+  /** The latest entries without their ids, which nobody can know beforehand. */
+  async lastEntries(count: number): Promise<object[]> {
+    return (await this.entries()).slice(-count).map(({ journalId: _, ...entry }) => entry);
+  }
+
+  /** Writes fields of the campaign as they would be at another time. */
+  async set(fields: Record<string, string | number>): Promise<void> {
+    await this.sale.redis.hset(keys.campaign(this.product), fields);
+  }
+
+  /** Moves a reservation's deadline, as if it had been made at another time. */
+  async setDeadline(id: string, dueMs: number): Promise<void> {
+    const record = await this.reservation(id);
+    if (!record) throw new Error(`there is no reservation ${id}`);
+    const { state, user, qty, slot, lineNo, order } = record;
+    const packed = [state, user, qty, slot, dueMs, lineNo, order].join('|');
+    await this.sale.redis.hset(keys.reservations(this.product), id, packed);
+    if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
+  }
+
+  /** The deadline of a reservation passes. */
+  async letDeadlinePass(id: string): Promise<void> {
+    await this.setDeadline(id, (await this.sale.nowMs()) - 1);
+  }
+}
+
+export const newKey = (): string => `key-${randomUUID()}`;

@@ -1,0 +1,23 @@
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { atEnd } from './cleanup.js';
+
+/**
+ * A copy of the Lua folder whose scripts are told one time by `TIME`, so that the very millisecond of an edge can be tried.
+ * Everything else of them is as it is.
+ */
+export function luaWithClockAt(luaFolder: string, nowMs: number): string {
+  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-lua-'));
+  atEnd('a folder with scripts', () => rmSync(folder, { recursive: true }));
+  cpSync(luaFolder, folder, { recursive: true });
+  const time = `{ '${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}' }`;
+  const clock = `local redis = setmetatable({ call = function(command, ...)
+  if command == 'TIME' then return ${time} end
+  return redis.call(command, ...)
+end }, { __index = redis })\n`;
+  for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
+    writeFileSync(join(folder, file), clock + readFileSync(join(folder, file), 'utf8'));
+  }
+  return folder;
+}

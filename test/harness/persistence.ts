@@ -1,0 +1,156 @@
+import type pg from 'pg';
+import type { CampaignTerms } from '../../shared/domain/campaign.js';
+import { Metrics } from '../../shared/observability/metrics.js';
+import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
+import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { Database } from '../../shared/postgres/pool.js';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { Persist } from '../../worker/persist/persist.js';
+import { RefusedEntries } from '../../worker/persist/refused-entries.js';
+import { TestCampaign } from './campaign.js';
+import { atEnd } from './cleanup.js';
+import { createTestDatabase } from './engines.js';
+import { recordingLog } from './recording-log.js';
+import { describeCampaign, type Sale } from './sale.js';
+
+/** Postgres behind a sale: a database of its own and the worker's writing, called directly. */
+export async function startPersistence(sale: Sale): Promise<Persistence> {
+  const { url, client } = await createTestDatabase();
+  return new Persistence(sale, client, connectDatabase(url), url);
+}
+
+/** A pool as the product makes it; closed with the test file. */
+export function connectDatabase(url: string): Database {
+  const database = new Database({
+    url,
+    name: 'tests',
+    connections: 6,
+    statementMs: 20_000,
+    connectMs: 5_000,
+    onError: () => {},
+  });
+  atEnd('a pool', () => database.close());
+  return database;
+}
+
+export type PersistOptions = {
+  batchEntries?: number;
+  database?: Database;
+  journal?: Journal;
+  refused?: RefusedEntries;
+};
+
+export class Persistence {
+  readonly log = recordingLog();
+  readonly metrics = new Metrics(false);
+  readonly campaigns: CampaignsTable;
+  readonly cursor: JournalCursor;
+  readonly refused: RefusedEntries;
+  readonly #persist: Persist;
+
+  constructor(
+    readonly sale: Sale,
+    /** For looking at rows and for what somebody else may do to them. */
+    readonly sql: pg.Client,
+    readonly database: Database,
+    readonly url: string,
+  ) {
+    this.campaigns = new CampaignsTable(database);
+    this.cursor = new JournalCursor(database);
+    this.refused = new RefusedEntries(sale.store, new RedemptionsTable(database), this.cursor, this.metrics, this.log);
+    this.#persist = this.persistWith();
+  }
+
+  persistWith(options: PersistOptions = {}): Persist {
+    const {
+      batchEntries = 500,
+      database = this.database,
+      journal = this.sale.journal,
+      refused = this.refused,
+    } = options;
+    const cursor = new JournalCursor(database);
+    return new Persist(database, journal, cursor, refused, this.metrics, this.log, { batchEntries });
+  }
+
+  /** Writes everything that stands in the journal now. */
+  async persist(persist = this.#persist): Promise<void> {
+    await persist.upTo(await this.sale.journal.lastId());
+  }
+
+  /** Puts a campaign into Postgres only. */
+  async storeCampaign(
+    terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId'>> = {},
+  ): Promise<TestCampaign> {
+    const stored = await this.campaigns.insert({ ...describeCampaign(terms), rules: {} });
+    if (!stored) throw new Error('there is a campaign for this product');
+    return new TestCampaign(this.sale, stored);
+  }
+
+  /** Puts a campaign into Postgres and Redis, as an operator does. */
+  async openCampaign(terms: Parameters<Persistence['storeCampaign']>[0] = {}): Promise<TestCampaign> {
+    return this.sale.load(await this.storeCampaign(terms));
+  }
+
+  /** Rows of a campaign in the order in which its reservations were made. */
+  async redemptions(campaign: TestCampaign): Promise<Record<string, unknown>[]> {
+    const { rows } = await this.sql.query('select * from redemptions where campaign_id = $1 order by redemption_id', [
+      campaign.terms.id,
+    ]);
+    return rows;
+  }
+
+  async redemption(id: string): Promise<Record<string, unknown> | undefined> {
+    return (await this.sql.query('select * from redemptions where redemption_id = $1', [id])).rows[0];
+  }
+
+  async tickets(campaign: TestCampaign): Promise<Record<string, unknown>[]> {
+    const { rows } = await this.sql.query(
+      'select line_no::int, user_id, qty, status, reservation_id, order_id from waiting_tickets where campaign_id = $1 order by line_no',
+      [campaign.terms.id],
+    );
+    return rows;
+  }
+
+  async campaignRow(
+    campaign: TestCampaign,
+  ): Promise<{ status: string; total_limit: number | null; taken: number } | undefined> {
+    return (
+      await this.sql.query('select status, total_limit, taken from campaigns where campaign_id = $1', [
+        campaign.terms.id,
+      ])
+    ).rows[0];
+  }
+
+  /** Of each reservation: its state in Redis, and the status and the reason of its row. */
+  async bothSides(campaign: TestCampaign, ids: readonly string[]): Promise<unknown[][]> {
+    const sides: unknown[][] = [];
+    for (const id of ids) {
+      const row = await this.redemption(id);
+      sides.push([(await campaign.reservation(id))?.state, row?.status, row?.reason]);
+    }
+    return sides;
+  }
+
+  /** Whether nothing is left to be written. */
+  async isCaughtUp(): Promise<boolean> {
+    const { journal } = this.sale;
+    return (await this.cursor.read()) === (await journal.lastId()) && (await journal.backlog()).entries === 0;
+  }
+
+  async rejects(): Promise<{ journal_id: string; fields: Record<string, string>; reason: string }[]> {
+    return (await this.sql.query('select journal_id, fields, reason from journal_rejects order by journal_id')).rows;
+  }
+
+  /** Writes a row behind the product's back, as a person with psql or another system would. */
+  async insertByHand(
+    campaign: TestCampaign,
+    row: { user: string; qty?: number; slot?: number; status?: string },
+  ): Promise<void> {
+    await this.sql.query(
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
+       values (gen_random_uuid(), $1, $2, 'by-hand', $3, $4, $5, now())`,
+      [campaign.terms.id, row.user, row.qty ?? 1, row.slot ?? 1, row.status ?? 'redeemed'],
+    );
+  }
+}

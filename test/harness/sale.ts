@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { projectRoot } from '../../shared/config/project-root.js';
+import type { JournalEntry } from '../../shared/contracts/journal.js';
+import type { Campaign } from '../../shared/domain/campaign.js';
+import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { connectForCommands } from '../../shared/redis/connections.js';
+import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
+import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
+import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
+import { ScriptRunner } from '../../shared/redis/script-runner.js';
+import { auditCampaign } from './audit.js';
+import { TestCampaign } from './campaign.js';
+import { atEnd } from './cleanup.js';
+import { startTestRedis, type TestRedis } from './engines.js';
+import { luaWithClockAt } from './frozen-clock.js';
+
+export const TEST_LIMITS: SaleLimits = {
+  idempotencyTtlMs: 600_000,
+  journalLimitEntries: 1_000_000,
+  deviceQuota: 20,
+  deviceWindowMs: 1_000,
+};
+
+const LUA_FOLDER = join(projectRoot(), 'lua');
+
+/** The sale on a Redis of its own: scripts are called as the API and the worker call them, without any of the two. */
+export async function startSale(): Promise<Sale> {
+  const engine = await startTestRedis();
+  const redis = await connectToRedis(engine.url);
+  await writeEpoch(redis, randomUUID());
+  return new Sale(engine, redis);
+}
+
+/** A connection as the product makes it, ready to be used; closed with the test file. */
+export async function connectToRedis(url: string): Promise<Redis> {
+  const redis = connectForCommands(url, { commandMs: 20_000, connectMs: 5_000 }, () => {});
+  atEnd('a connection to Redis', () => redis.disconnect());
+  await once(redis, 'ready');
+  return redis;
+}
+
+/** A script runner that remembers which replies came. */
+class RecordingRunner extends ScriptRunner {
+  readonly met = new Set<string>();
+
+  override async run<Contract extends Parameters<ScriptRunner['run']>[0]>(
+    ...[contract, keyNames, args]: [Contract, readonly string[], readonly (string | number)[]]
+  ): ReturnType<typeof ScriptRunner.prototype.run<Contract>> {
+    try {
+      const outcome = await super.run(contract, keyNames, args);
+      this.met.add(`${contract.name} ${outcome.kind}`);
+      return outcome;
+    } catch (error) {
+      // Redis said so and could be reached: the one reply that is told as a fault.
+      if (error instanceof EngineUnavailable && error.cause === undefined) this.met.add(`${contract.name} rebuilding`);
+      throw error;
+    }
+  }
+}
+
+export class Sale {
+  readonly store: SaleStore;
+  readonly journal: Journal;
+  readonly #runner: RecordingRunner;
+  #campaigns: TestCampaign[] = [];
+  #lastNo = 0;
+
+  constructor(
+    readonly engine: TestRedis,
+    readonly redis: Redis,
+  ) {
+    this.#runner = new RecordingRunner(redis, LUA_FOLDER);
+    this.store = new SaleStore(this.#runner, TEST_LIMITS);
+    this.journal = new Journal(redis);
+  }
+
+  /** The same sale under other limits. */
+  storeWith(limits: Partial<SaleLimits>): SaleStore {
+    return new SaleStore(this.#runner, { ...TEST_LIMITS, ...limits });
+  }
+
+  /** The same sale with a clock that stands still, for the exact edge of a window or deadline. */
+  storeAt(nowMs: number, limits: Partial<SaleLimits> = {}): SaleStore {
+    return new SaleStore(new ScriptRunner(this.redis, luaWithClockAt(LUA_FOLDER, nowMs)), {
+      ...TEST_LIMITS,
+      ...limits,
+    });
+  }
+
+  /** Puts a campaign under a name and a number of its own into Redis. Defaults: ten units, a line, a minute to pay. */
+  openCampaign(terms: Partial<Campaign> = {}): Promise<TestCampaign> {
+    return this.load(this.unknownCampaign(terms));
+  }
+
+  /** Puts a campaign into Redis, from now on part of the audit. */
+  async load(campaign: TestCampaign): Promise<TestCampaign> {
+    const outcome = await this.store.load(campaign.terms);
+    if (outcome.kind !== 'loaded') throw new Error(`the campaign was not loaded: ${outcome.kind}`);
+    this.#campaigns.push(campaign);
+    return campaign;
+  }
+
+  /** A campaign that Redis does not know. */
+  unknownCampaign(terms: Partial<Campaign> = {}): TestCampaign {
+    this.#lastNo += 1;
+    return new TestCampaign(this, describeCampaign({ no: this.#lastNo as CampaignNo, ...terms }));
+  }
+
+  async nowMs(): Promise<number> {
+    const [seconds, micros] = await this.redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
+  /** Everything that stands in the journal, of all campaigns. */
+  async entries(): Promise<JournalEntry[]> {
+    return (await this.journal.read(JOURNAL_START, 1_000_000)).map(decodeEntry);
+  }
+
+  /** What is inconsistent in any campaign that was opened since the last audit; empty when nothing is. */
+  async audit(): Promise<string[]> {
+    const campaigns = this.#campaigns;
+    this.#campaigns = [];
+    return (await Promise.all(campaigns.map(({ product }) => auditCampaign(this.redis, product)))).flat();
+  }
+
+  /** Takes Redis out of service as it is before it was filled, for as long as `work` takes. */
+  async withoutEpoch<Value>(work: () => Promise<Value>): Promise<Value> {
+    const epoch = await readEpoch(this.redis);
+    await removeEpoch(this.redis);
+    try {
+      return await work();
+    } finally {
+      await writeEpoch(this.redis, String(epoch));
+    }
+  }
+
+  /** Replies in the contract of a script that have not come yet. */
+  unmetReplies(script: string): string[] {
+    const contract = SALE_SCRIPTS.find(({ name }) => name === script);
+    if (!contract) throw new Error(`there is no script ${script}`);
+    return Object.keys(contract.replies).filter((kind) => !this.#runner.met.has(`${script} ${kind}`));
+  }
+}
+
+export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
+  const now = new Date();
+  return {
+    id: randomUUID() as CampaignId,
+    no: 1 as CampaignNo,
+    productId: `sale-${randomUUID()}` as ProductId,
+    name: 'A sale',
+    type: 'shared',
+    code: null,
+    totalLimit: 10,
+    status: 'open',
+    termsVersion: 1,
+    startsAt: new Date(now.getTime() - 60_000),
+    endsAt: null,
+    timeZone: 'UTC',
+    discount: null,
+    holdSeconds: 60,
+    perUserLimit: 1,
+    maxQty: 3,
+    waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: null },
+    confirmation: 'fast',
+    latePayment: 'refuse',
+    refundPolicy: 'return',
+    requireAttestation: false,
+    createdAt: now,
+    updatedAt: now,
+    ...terms,
+  };
+}

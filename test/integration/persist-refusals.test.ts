@@ -1,0 +1,158 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { RefusedEntries } from '../../worker/persist/refused-entries.js';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale } from '../harness/sale.js';
+
+/** Entries that Postgres does not take, in the middle of a batch that it should take. */
+const sale = await startSale();
+const store = await startPersistence(sale);
+
+afterEach(async () => {
+  expect(await sale.audit()).toEqual([]);
+  await store.sql.query('delete from journal_rejects');
+});
+
+async function voidedCount(constraint: string): Promise<number> {
+  const { values } = await store.metrics.voided.get();
+  return values.find(({ labels }) => labels.constraint === constraint)?.value ?? 0;
+}
+
+test('voids the reservation that would break the cap, and saves all the others', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  await store.insertByHand(campaign, { user: 'somebody', qty: 2 });
+  const users = ['ann', 'bob', 'cid', 'dan', 'eve'];
+  const ids = await Promise.all(users.map((user) => campaign.take(user)));
+  await campaign.join('fay');
+  const before = await voidedCount('campaigns_cap');
+  await store.persist();
+  const saved = ['reserved', 'reserved', null];
+  const voided = ['voided', 'voided', 'campaigns_cap'];
+  expect(await store.bothSides(campaign, ids)).toEqual([saved, saved, saved, voided, voided]);
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: 3,
+    free: 0,
+    held: 3,
+    redeemed: 0,
+    burned: 0,
+    waiting: 1,
+  });
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.bothSides(campaign, ids)).toEqual([saved, saved, saved, voided, voided]);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'open', total_limit: 5, taken: 5 });
+  expect((await voidedCount('campaigns_cap')) - before).toBe(2);
+  expect(await store.rejects()).toEqual([]);
+});
+
+test('voids the reservation of a user who has his allowance in Postgres already, and the unit goes to the next', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 4 });
+  await store.insertByHand(campaign, { user: 'cid' });
+  await store.sql.query('update campaigns set total_limit = 5 where campaign_id = $1', [campaign.terms.id]);
+  const ids = await Promise.all(['ann', 'bob', 'cid', 'dan'].map((user) => campaign.take(user)));
+  await campaign.join('eve');
+  await store.persist();
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  const saved = ['reserved', 'reserved', null];
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    saved,
+    saved,
+    ['voided', 'voided', 'redemptions_one_per_allowance'],
+    saved,
+  ]);
+  expect(await campaign.standing('eve')).toMatchObject({ status: 'promoted' });
+  expect(await campaign.stock()).toMatchObject({ total: 4, free: 0, held: 4, waiting: 0 });
+  expect(await store.rejects()).toEqual([]);
+});
+
+test('voids an allowance that Postgres does not grant', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 2 });
+  await store.sql.query('update campaigns set per_user_limit = 1 where campaign_id = $1', [campaign.terms.id]);
+  const ids = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
+  await store.persist();
+  await store.persist();
+  const saved = ['reserved', 'reserved', null];
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    saved,
+    ['voided', 'voided', 'redemptions_within_limit'],
+    saved,
+  ]);
+  expect(await campaign.stock()).toMatchObject({ total: 10, free: 8, held: 2 });
+});
+
+test('whatever the journal says later of a voided reservation, it stays voided', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1, refundPolicy: 'burn' });
+  await store.insertByHand(campaign, { user: 'somebody' });
+  const id = await campaign.take('ann');
+  await campaign.confirm(id, 'pay-1');
+  await store.persist();
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
+  expect(await campaign.refund(id)).toEqual({ kind: 'unpaid', state: 'voided' });
+  expect(await campaign.stock()).toMatchObject({ total: 0, free: 0, redeemed: 0 });
+});
+
+test('voids a late payment that took a unit which Postgres has given to somebody else', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1, latePayment: 'reacquire' });
+  const id = await campaign.take('ann');
+  await campaign.letDeadlinePass(id);
+  await campaign.expire();
+  await store.persist();
+  await store.insertByHand(campaign, { user: 'somebody' });
+  expect(await campaign.confirm(id)).toMatchObject({ kind: 'redeemed', reacquired: true });
+  await store.persist();
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
+  expect(await campaign.stock()).toMatchObject({ total: 0, free: 0, redeemed: 0 });
+});
+
+test('voids once when it dies between Redis and Postgres', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  await store.insertByHand(campaign, { user: 'somebody' });
+  const ids = [await campaign.take('ann'), await campaign.take('bob')];
+  class Dying extends RefusedEntries {
+    override async settle(...args: Parameters<RefusedEntries['settle']>): Promise<void> {
+      await super.settle(...args);
+      throw new Error('killed');
+    }
+  }
+  const dying = new Dying(sale.store, new RedemptionsTable(store.database), store.cursor, store.metrics, store.log);
+  await expect(store.persist(store.persistWith({ refused: dying }))).rejects.toThrow('killed');
+  expect(await store.redemption(String(ids[1]))).toBeUndefined();
+  await store.persist();
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    ['reserved', 'reserved', null],
+    ['voided', 'voided', 'campaigns_cap'],
+  ]);
+  expect(await campaign.stock()).toMatchObject({ total: 1, free: 0, held: 1 });
+});
+
+// The product sets Postgres's cap to Redis's total, which a voided unit has left. The unit that was added is refused and voided,
+// and so is every further one.
+test.failing('a restock after a voided reservation makes room in Postgres for what it added', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await store.insertByHand(campaign, { user: 'somebody' });
+  await campaign.take('ann');
+  await store.persist();
+  await campaign.restock(1);
+  const id = await campaign.take('bob');
+  await store.persist();
+  await store.persist();
+  expect(await store.bothSides(campaign, [id])).toEqual([['reserved', 'reserved', null]]);
+});
+
+// The API takes 2,000,000,000 as a total and as a delta; campaigns.total_limit and campaigns.taken are four-byte integers. The
+// restock is acknowledged, sold from, and rejected by Postgres (22003).
+test.failing('a restock beyond what four bytes hold reaches Postgres', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2_000_000_000 });
+  expect(await campaign.restock(2_000_000_000)).toMatchObject({ kind: 'restocked', total: 4_000_000_000 });
+  await store.persist();
+  expect(await store.rejects()).toEqual([]);
+  expect(await store.campaignRow(campaign)).toMatchObject({ total_limit: 4_000_000_000 });
+});

@@ -1,0 +1,275 @@
+import { afterEach, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { Journal } from '../../shared/redis/journal.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import { connectDatabase, type Persistence, startPersistence } from '../harness/persistence.js';
+import { connectToRedis, startSale } from '../harness/sale.js';
+import { until } from '../harness/until.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+afterEach(async () => {
+  expect(await sale.audit()).toEqual([]);
+  expect(await store.rejects()).toEqual([]);
+});
+
+/** A sale with everything in it that a journal can hold. */
+async function liveThrough(campaign: TestCampaign): Promise<Record<string, string>> {
+  const ids: Record<string, string> = {};
+  const take = async (user: string, options = {}) => (ids[user] = await campaign.take(user, options));
+  await take('reserved', {
+    qty: 2,
+    order: 'cart-1',
+    key: `key-of-${campaign.product}`,
+    device: 'phone',
+    trace: 'trace-1',
+  });
+  await campaign.confirm(await take('redeemed'), 'pay-1');
+  await campaign.release(await take('released'), null, 'changed his mind');
+  await campaign.letDeadlinePass(await take('expired'));
+  await campaign.expire();
+  await campaign.confirm(await take('refunded'));
+  await campaign.refund(String(ids.refunded));
+  await take('again');
+  await campaign.letDeadlinePass(await take('late'));
+  await campaign.confirm(String(ids.late), 'pay-2');
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.confirm(await take('burned'));
+  await campaign.refund(String(ids.burned));
+  await campaign.void(await take('voided'), 'returns', 'a_reason');
+  await campaign.restock(-Number((await campaign.stock())?.free));
+  await campaign.join('promoted', { order: 'cart-2' });
+  await campaign.join('left');
+  await campaign.join('waiting', { qty: 2 });
+  ids.promoted = String((await campaign.person('promoted'))?.reservation);
+  await campaign.leave('left');
+  await campaign.release(String(ids.again));
+  await campaign.setStatus('pause', 'olga', 'request-1');
+  return ids;
+}
+
+/** Rows without what differs from one database to the next. */
+async function rowsOf(persistence: Persistence, campaign: TestCampaign): Promise<object> {
+  const redemptions = (await persistence.redemptions(campaign)).map(({ campaign_id: _, ...row }) => row);
+  const { rows: audit } = await persistence.sql.query(
+    'select at, actor, action, before, after, request_id from audit_log order by audit_id',
+  );
+  return {
+    redemptions,
+    tickets: await persistence.tickets(campaign),
+    campaign: await persistence.campaignRow(campaign),
+    audit,
+  };
+}
+
+test('writes what the scripts have journaled as rows', async () => {
+  const campaign = await store.openCampaign({ latePayment: 'reacquire', totalLimit: 12 });
+  const ids = await liveThrough(campaign);
+  const entries = await campaign.entries();
+  await store.persist();
+
+  const at = (reservation: string, ...kinds: string[]) => {
+    const entry = entries.find(
+      (one) => 'reservation' in one && one.reservation === reservation && kinds.includes(one.kind),
+    );
+    return entry ? new Date(entry.atMs) : null;
+  };
+  const dueOf = (reservation: string) => {
+    const entry = entries.find((one) => one.kind === 'reserved' && one.reservation === reservation);
+    return entry?.kind === 'reserved' ? new Date(entry.dueMs) : null;
+  };
+  const row = (user: string, changed: Record<string, unknown>) => {
+    const id = String(ids[user]);
+    return {
+      redemption_id: id,
+      campaign_id: campaign.terms.id,
+      user_id: user,
+      order_id: `ord_${id.replaceAll('-', '').slice(0, 24)}`,
+      qty: 1,
+      slot: 1,
+      burned: false,
+      reacquired: false,
+      line_no: null,
+      reserved_at: at(id, 'reserved'),
+      pay_before: dueOf(id),
+      redeemed_at: at(id, 'redeemed'),
+      released_at: at(id, 'released', 'expired', 'voided'),
+      refunded_at: at(id, 'refunded'),
+      reason: null,
+      payment_ref: null,
+      device_fp: null,
+      idempotency_key: expect.any(String),
+      idempotency_answer: expect.any(String),
+      trace: null,
+      ...changed,
+    };
+  };
+  const expected = [
+    row('reserved', {
+      status: 'reserved',
+      qty: 2,
+      order_id: 'cart-1',
+      device_fp: 'phone',
+      trace: 'trace-1',
+      idempotency_key: `key-of-${campaign.product}`,
+    }),
+    row('redeemed', { status: 'redeemed', payment_ref: 'pay-1' }),
+    row('released', { status: 'released', reason: 'changed his mind' }),
+    row('expired', { status: 'expired', reason: 'deadline' }),
+    row('refunded', { status: 'refunded' }),
+    row('again', { status: 'released' }),
+    row('late', { status: 'redeemed', reacquired: true, reason: 'deadline', payment_ref: 'pay-2' }),
+    row('burned', { status: 'refunded', burned: true }),
+    row('voided', { status: 'voided', reason: 'a_reason' }),
+    row('promoted', {
+      status: 'reserved',
+      line_no: '1',
+      order_id: 'cart-2',
+      idempotency_key: null,
+      idempotency_answer: null,
+    }),
+  ];
+  const byId = (a: { redemption_id: unknown }, b: { redemption_id: unknown }) =>
+    String(a.redemption_id) < String(b.redemption_id) ? -1 : 1;
+  expect(await store.redemptions(campaign)).toEqual(expected.sort(byId));
+  expect(await store.tickets(campaign)).toEqual([
+    { line_no: 1, user_id: 'promoted', qty: 1, status: 'promoted', reservation_id: ids.promoted, order_id: 'cart-2' },
+    { line_no: 2, user_id: 'left', qty: 1, status: 'left', reservation_id: expect.any(String), order_id: null },
+    { line_no: 3, user_id: 'waiting', qty: 2, status: 'waiting', reservation_id: expect.any(String), order_id: null },
+  ]);
+  const stock = await campaign.stock();
+  const taken = Number(stock?.held) + Number(stock?.redeemed) + Number(stock?.burned);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'paused', total_limit: stock?.total, taken });
+  const { rows: audit } = await store.sql.query(
+    'select actor, action, before, after, request_id from audit_log order by audit_id',
+  );
+  expect(audit).toEqual([
+    {
+      actor: 'tester',
+      action: 'campaign.restock',
+      before: { total_limit: 12 },
+      after: { total_limit: stock?.total },
+      request_id: 'request-1',
+    },
+    {
+      actor: 'olga',
+      action: 'campaign.pause',
+      before: { status: 'open' },
+      after: { status: 'paused' },
+      request_id: 'request-1',
+    },
+  ]);
+});
+
+test('closing a campaign ends the tickets of those who wait, and of nobody else', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await campaign.join('bob');
+  await campaign.leave('ann');
+  await store.persist();
+  await campaign.join('cid');
+  await campaign.setStatus('close');
+  await store.persist();
+  expect((await store.tickets(campaign)).map(({ status }) => status)).toEqual(['left', 'closed', 'closed']);
+});
+
+test('moves the cursor, announces how far it came and trims what is written, and nothing else', async () => {
+  const campaign = await store.openCampaign();
+  await campaign.take('ann');
+  const upTo = await sale.journal.lastId();
+  await campaign.take('bob');
+  const subscriber = await connectToRedis(sale.engine.url);
+  const heard: string[] = [];
+  subscriber.on('message', (_channel, message) => heard.push(message));
+  await subscriber.subscribe(keys.persisted);
+  await store.persistWith({ batchEntries: 1 }).upTo(upTo);
+  expect(await store.cursor.read()).toBe(upTo);
+  expect((await campaign.entries()).map((entry) => 'user' in entry && entry.user)).toEqual(['bob']);
+  await store.persist();
+  expect(await sale.journal.backlog()).toEqual({ entries: 0, oldestMs: null });
+  expect(await store.cursor.read()).toBe(await sale.journal.lastId());
+  await until('both announcements have been heard', () => heard.length >= 2);
+  expect(heard).toEqual([upTo, await sale.journal.lastId()]);
+});
+
+test('writes the same range once, whenever it is asked to', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 2 });
+  const id = await campaign.take('ann');
+  const range = await sale.journal.lastId();
+  await store.persistWith().upTo(range);
+  await campaign.confirm(id);
+  await campaign.take('ann');
+  await store.persist();
+  const [before, cursor] = [await rowsOf(store, campaign), await store.cursor.read()];
+  await store.persistWith().upTo(range);
+  await store.persist();
+  expect(await rowsOf(store, campaign)).toEqual(before);
+  expect(await store.cursor.read()).toBe(cursor);
+});
+
+test('writes once when it dies after the commit, before it could tell or trim', async () => {
+  const campaign = await store.openCampaign({ refundPolicy: 'burn', perUserLimit: 2 });
+  const id = await campaign.take('ann');
+  await campaign.confirm(id);
+  await campaign.setStatus('pause');
+  class DyingJournal extends Journal {
+    override announcePersisted(): Promise<void> {
+      return Promise.reject(new Error('killed'));
+    }
+  }
+  await expect(store.persist(store.persistWith({ journal: new DyingJournal(sale.redis) }))).rejects.toThrow('killed');
+  expect((await campaign.entries()).length).toBe(3);
+  const before = await rowsOf(store, campaign);
+  await store.persist();
+  expect(await rowsOf(store, campaign)).toEqual(before);
+  expect(await campaign.entries()).toEqual([]);
+});
+
+test('leaves the same rows however the journal is cut into batches', async () => {
+  const campaign = await store.openCampaign({ latePayment: 'reacquire', totalLimit: 12 });
+  await liveThrough(campaign);
+  const journal = await sale.redis.dumpBuffer(keys.journal);
+  const written: object[] = [];
+  for (const batchEntries of [1, 2, 3, 7, 500]) {
+    const other = await startPersistence(sale);
+    const copy = await other.storeCampaign({ latePayment: 'reacquire', totalLimit: 12 });
+    await setNumber(other.sql, copy, campaign.terms.no);
+    await sale.redis.restore(keys.journal, 0, journal, 'REPLACE');
+    await other.persist(other.persistWith({ batchEntries, database: other.database }));
+    written.push(await rowsOf(other, copy));
+  }
+  for (const rows of written) expect(rows).toEqual(written[0]);
+  expect(written[0]).toMatchObject({ campaign: { status: 'paused', taken: 6 } });
+  await sale.redis.restore(keys.journal, 0, journal, 'REPLACE');
+  await store.persist();
+});
+
+test('writes once when several workers are asked at the same time', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 300 });
+  const ids = await Promise.all(Array.from({ length: 300 }, (_, i) => campaign.take(`user-${i}`)));
+  await Promise.all(
+    ids.map((id, i) => (i % 3 === 0 ? campaign.confirm(id) : i % 3 === 1 ? campaign.release(id) : null)),
+  );
+  const workers = Array.from({ length: 4 }, (_, i) =>
+    store.persistWith({ batchEntries: 40 + 7 * i, database: connectDatabase(store.url) }),
+  );
+  const to = await sale.journal.lastId();
+  await Promise.all(workers.flatMap((worker) => [worker.upTo(to), worker.upTo(to)]));
+  const { rows } = await store.sql.query<{ status: string; count: number }>(
+    'select status, count(*)::int from redemptions where campaign_id = $1 group by status order by status',
+    [campaign.terms.id],
+  );
+  expect(rows).toEqual([
+    { status: 'redeemed', count: 100 },
+    { status: 'released', count: 100 },
+    { status: 'reserved', count: 100 },
+  ]);
+  expect(await store.campaignRow(campaign)).toMatchObject({ taken: 200 });
+  expect(await store.cursor.read()).toBe(to);
+});
+
+async function setNumber(sql: pg.Client, campaign: TestCampaign, no: number): Promise<void> {
+  await sql.query('alter table campaigns alter column no drop identity');
+  await sql.query('update campaigns set no = $1 where campaign_id = $2', [no, campaign.terms.id]);
+}

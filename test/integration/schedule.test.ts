@@ -1,0 +1,189 @@
+import { afterEach, expect, test } from '@jest/globals';
+import type { ProductId } from '../../shared/domain/ids.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { keys } from '../../shared/redis/keys.js';
+import { SaleStore } from '../../shared/redis/sale-store.js';
+import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
+import { keepSchedule } from '../../worker/schedule/schedule.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale, TEST_LIMITS } from '../harness/sale.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const PREHEAT_MS = 600_000;
+const inAnHour = () => new Date(Date.now() + 3_600_000);
+
+/** As the worker composes it. */
+async function preheat(campaign: StoredCampaign): Promise<void> {
+  await store.persist();
+  const parts = {
+    database: store.database,
+    sale: sale.store,
+    log: store.log,
+    idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs,
+  };
+  await restoreCampaign(parts, campaign, await sale.nowMs());
+}
+
+/** One round of the schedule; by default at this moment of Redis. */
+async function keep({ nowMs, through = sale.store }: { nowMs?: number; through?: SaleStore } = {}): Promise<void> {
+  await keepSchedule(
+    through,
+    store.campaigns,
+    store.log,
+    nowMs ?? (await sale.nowMs()),
+    { preheatMs: PREHEAT_MS },
+    preheat,
+  );
+}
+
+const statusOf = async (campaign: TestCampaign) => (await campaign.stock())?.status ?? 'not in Redis';
+/** Changes terms in Postgres as an operator does, and nothing in Redis. */
+async function amendInPostgres(campaign: TestCampaign, change: string): Promise<void> {
+  await store.sql.query(`update campaigns set ${change}, terms_version = terms_version + 1 where campaign_id = $1`, [
+    campaign.terms.id,
+  ]);
+}
+
+test('puts into Redis what Postgres has and Redis has not: open ones, drafts, paused ones, those that open soon', async () => {
+  const open = await store.storeCampaign();
+  const draft = await store.storeCampaign({ status: 'draft' });
+  const paused = await store.storeCampaign({ status: 'paused' });
+  const soon = await store.storeCampaign({ status: 'scheduled', startsAt: new Date(Date.now() + PREHEAT_MS / 2) });
+  const later = await store.storeCampaign({ status: 'scheduled', startsAt: inAnHour() });
+  const closed = await store.storeCampaign({ status: 'closed' });
+  await keep();
+  const all = [open, draft, paused, soon, later, closed];
+  expect(await Promise.all(all.map(statusOf))).toEqual([
+    'open',
+    'draft',
+    'paused',
+    'scheduled',
+    'not in Redis',
+    'not in Redis',
+  ]);
+  expect((await open.checkout('ann')).kind).toBe('reserved');
+});
+
+test('puts a scheduled campaign into Redis when its opening is as near as the limit, not before', async () => {
+  const startsAt = inAnHour();
+  const campaign = await store.storeCampaign({ status: 'scheduled', startsAt });
+  await keep({ nowMs: startsAt.getTime() - PREHEAT_MS - 1 });
+  expect(await statusOf(campaign)).toBe('not in Redis');
+  await keep({ nowMs: startsAt.getTime() - PREHEAT_MS });
+  expect(await statusOf(campaign)).toBe('scheduled');
+});
+
+test('brings back with all that was sold a campaign that Redis has lost', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 3 });
+  const paid = await campaign.take('ann');
+  await campaign.confirm(paid);
+  const held = await campaign.take('bob', { qty: 2 });
+  await campaign.join('cid');
+  await sale.redis.hdel(keys.directory, String(campaign.terms.no));
+  await sale.redis.del(
+    keys.campaign(campaign.product),
+    keys.people(campaign.product),
+    keys.reservations(campaign.product),
+  );
+  await sale.redis.del(keys.deadlines(campaign.product), keys.line(campaign.product));
+  await keep();
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: 3,
+    free: 0,
+    held: 2,
+    redeemed: 1,
+    burned: 0,
+    waiting: 1,
+  });
+  expect(await campaign.confirm(held)).toMatchObject({ kind: 'redeemed' });
+  expect(await campaign.refund(paid)).toMatchObject({ kind: 'refunded' });
+  expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+});
+
+test('never touches the stock, the line and the buyers of a campaign that is there', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await campaign.join('bob');
+  const before = await campaign.inRedis();
+  await keep();
+  await keep();
+  expect(await campaign.inRedis()).toEqual(before);
+});
+
+test('carries the newest terms to Redis when whoever changed them has died before', async () => {
+  const campaign = await store.openCampaign({ maxQty: 1 });
+  await amendInPostgres(campaign, "max_qty = 9, late_payment = 'reacquire'");
+  await keep();
+  expect((await campaign.inRedis()).fields).toMatchObject({ version: '2', max_qty: '9', late_payment: 'reacquire' });
+});
+
+test('starts a campaign at its time, names the clock for it, and does so once', async () => {
+  const campaign = await store.openCampaign({ status: 'scheduled', startsAt: inAnHour() });
+  await keep();
+  expect(await statusOf(campaign)).toBe('scheduled');
+  await amendInPostgres(campaign, "starts_at = now() - interval '1 second'");
+  await keep();
+  await keep();
+  expect(await statusOf(campaign)).toBe('open');
+  expect(await campaign.entries()).toMatchObject([
+    { kind: 'status', action: 'start', before: 'scheduled', status: 'open', actor: 'clock' },
+  ]);
+  await store.persist();
+  expect(await store.campaignRow(campaign)).toMatchObject({ status: 'open' });
+});
+
+test('finishes a campaign at its time, whatever it was, and a draft never', async () => {
+  const endsAt = inAnHour();
+  const ending = await Promise.all(
+    (['open', 'paused', 'draft'] as const).map((status) => store.openCampaign({ status, endsAt })),
+  );
+  const [open] = ending;
+  await keep();
+  expect(await Promise.all(ending.map(statusOf))).toEqual(['open', 'paused', 'draft']);
+  for (const campaign of ending)
+    await amendInPostgres(campaign, "starts_at = now() - interval '1 hour', ends_at = now() - interval '1 second'");
+  await keep();
+  await keep();
+  expect(await Promise.all(ending.map(statusOf))).toEqual(['closed', 'closed', 'draft']);
+  expect(await open?.entries()).toMatchObject([
+    { kind: 'status', action: 'finish', before: 'open', status: 'closed', actor: 'clock' },
+  ]);
+});
+
+test('goes by the clock of Redis: a worker whose own is an hour ahead starts nothing early', async () => {
+  const campaign = await store.openCampaign({ status: 'scheduled', startsAt: new Date(Date.now() + 1_800_000) });
+  await keep({ nowMs: Date.now() + 3_600_000 });
+  expect(await statusOf(campaign)).toBe('scheduled');
+});
+
+// The product restores it from what was journaled a moment before and throws away what has been sold since: the shopper's
+// reservation is unknown afterwards and his unit is free again.
+test.failing('loses no promise of a campaign that an operator put into Redis at the same moment', async () => {
+  const campaign = await store.storeCampaign({ totalLimit: 1 });
+  let reservation = '';
+  /** The operator's call and the first shopper come right after the schedule has read which campaigns Redis knows. */
+  class Interrupted extends SaleStore {
+    override async directory(): Promise<ReadonlyMap<number, ProductId>> {
+      const before = await super.directory();
+      await sale.load(campaign);
+      return before;
+    }
+  }
+  const persist = store.persist.bind(store);
+  store.persist = async () => {
+    await persist();
+    reservation = await campaign.take('ann');
+  };
+  try {
+    await keep({ through: new Interrupted(sale.store.scripts, TEST_LIMITS) });
+  } finally {
+    store.persist = persist;
+  }
+  expect(await campaign.reservation(reservation)).toMatchObject({ state: 'reserved', user: 'ann' });
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 1 });
+});

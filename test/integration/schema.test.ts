@@ -1,0 +1,282 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { atEnd } from '../harness/cleanup.js';
+import { createTestDatabase } from '../harness/engines.js';
+import { until } from '../harness/until.js';
+
+/** What Postgres refuses on its own, whoever writes: a person with psql, another service, a worker with a defect. */
+const { client: sql, url } = await createTestDatabase();
+let products = 0;
+
+type Terms = { total?: number | null; perUser?: number };
+
+async function createCampaign({ total = 10, perUser = 1 }: Terms = {}): Promise<string> {
+  products += 1;
+  const { rows } = await sql.query(
+    `insert into campaigns (campaign_id, product_id, name, type, total_limit, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
+       waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
+     values (gen_random_uuid(), $1, 'a', 'shared', $2, $3, 100, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'return', false, '{}', 'open')
+     returning campaign_id`,
+    [`product-${products}`, total, perUser],
+  );
+  return rows[0].campaign_id;
+}
+
+type Row = { user?: string; qty?: number; slot?: number; status?: string; burned?: boolean };
+
+async function insert(campaign: string, row: Row = {}, client: pg.Client = sql): Promise<string> {
+  const { user = `user-${uuidv7()}`, qty = 1, slot = 1, status = 'reserved', burned = false } = row;
+  const { rows } = await client.query(
+    `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, burned, reserved_at)
+     values (gen_random_uuid(), $1, $2, 'order', $3, $4, $5, $6, now()) returning redemption_id`,
+    [campaign, user, qty, slot, status, burned],
+  );
+  return rows[0].redemption_id;
+}
+
+const set = (id: string, change: string) =>
+  sql.query(`update redemptions set ${change} where redemption_id = $1`, [id]);
+const taken = async (campaign: string) =>
+  (await sql.query('select taken from campaigns where campaign_id = $1', [campaign])).rows[0].taken;
+const refusedBy = (constraint: string) => expect.objectContaining({ constraint });
+
+test('takes units while a reservation is held, redeemed or burned, and only then', async () => {
+  const campaign = await createCampaign({ total: 100 });
+  const expected: [Row, number][] = [
+    [{ status: 'reserved', qty: 2 }, 2],
+    [{ status: 'redeemed', qty: 3 }, 5],
+    [{ status: 'refunded', burned: true, qty: 4 }, 9],
+    [{ status: 'refunded', qty: 5 }, 9],
+    [{ status: 'released', qty: 6 }, 9],
+    [{ status: 'expired', qty: 7 }, 9],
+    [{ status: 'voided', qty: 8 }, 9],
+  ];
+  for (const [row, units] of expected) {
+    await insert(campaign, row);
+    expect(await taken(campaign)).toBe(units);
+  }
+});
+
+test('follows every change of a row, its quantity, its campaign and its end', async () => {
+  const [campaign, other] = [await createCampaign(), await createCampaign()];
+  const id = await insert(campaign, { qty: 3 });
+  for (const [change, units] of [
+    ["status = 'redeemed'", 3],
+    ["status = 'refunded', burned = true", 3],
+    ['burned = false', 0],
+    ["status = 'redeemed'", 3],
+    ['qty = 5', 5],
+    ["status = 'released'", 0],
+    ["status = 'reserved', qty = 2", 2],
+  ] as const) {
+    await set(id, change);
+    expect([change, await taken(campaign)]).toEqual([change, units]);
+  }
+  await set(id, `campaign_id = '${other}'`);
+  expect([await taken(campaign), await taken(other)]).toEqual([0, 2]);
+  await sql.query('delete from redemptions where redemption_id = $1', [id]);
+  expect(await taken(other)).toBe(0);
+});
+
+test('counts a statement as a whole, over many rows and campaigns', async () => {
+  const [first, second] = [await createCampaign({ total: 100 }), await createCampaign({ total: 100 })];
+  for (let i = 0; i < 5; i += 1) await insert(first, { qty: 2 });
+  for (let i = 0; i < 3; i += 1) await insert(second, { qty: 3 });
+  await sql.query("update redemptions set status = 'expired' where campaign_id = any($1) and qty = 2", [
+    [first, second],
+  ]);
+  expect([await taken(first), await taken(second)]).toEqual([0, 9]);
+  await sql.query(
+    "update redemptions set status = case when qty = 2 then 'reserved' else 'voided' end where campaign_id = any($1)",
+    [[first, second]],
+  );
+  expect([await taken(first), await taken(second)]).toEqual([10, 0]);
+  await sql.query('delete from redemptions where campaign_id = any($1)', [[first, second]]);
+  expect([await taken(first), await taken(second)]).toEqual([0, 0]);
+});
+
+test('lets nobody over the cap, by insert, by update, by a larger quantity, by lowering the total', async () => {
+  const campaign = await createCampaign({ total: 3 });
+  const released = await insert(campaign, { status: 'released' });
+  const held = await insert(campaign, { qty: 2 });
+  await insert(campaign);
+  const overCap = refusedBy('campaigns_cap');
+  await expect(insert(campaign)).rejects.toEqual(overCap);
+  await expect(set(released, "status = 'redeemed'")).rejects.toEqual(overCap);
+  await expect(set(held, 'qty = 3')).rejects.toEqual(overCap);
+  await expect(sql.query('update campaigns set total_limit = 2 where campaign_id = $1', [campaign])).rejects.toEqual(
+    overCap,
+  );
+  expect(await taken(campaign)).toBe(3);
+  const unlimited = await createCampaign({ total: null });
+  await insert(unlimited, { qty: 1_000_000 });
+  expect(await taken(unlimited)).toBe(1_000_000);
+});
+
+test('gives the last unit to one of two who write at the same moment', async () => {
+  const campaign = await createCampaign({ total: 1 });
+  const second = new pg.Client(url);
+  await second.connect();
+  atEnd('a client', () => second.end());
+  await sql.query('begin');
+  await insert(campaign);
+  const waiting = insert(campaign, {}, second);
+  await sql.query('commit');
+  await expect(waiting).rejects.toEqual(refusedBy('campaigns_cap'));
+  expect(await taken(campaign)).toBe(1);
+});
+
+test('grants each allowance of a user once, for as long as it is held, redeemed or burned', async () => {
+  const campaign = await createCampaign({ perUser: 2 });
+  const twice = refusedBy('redemptions_one_per_allowance');
+  const first = await insert(campaign, { user: 'ann' });
+  await insert(campaign, { user: 'ann', slot: 2 });
+  await insert(campaign, { user: 'bob' });
+  await expect(insert(campaign, { user: 'ann', status: 'redeemed' })).rejects.toEqual(twice);
+  await insert(campaign, { user: 'ann', status: 'voided' });
+  await set(first, "status = 'redeemed'");
+  await expect(insert(campaign, { user: 'ann' })).rejects.toEqual(twice);
+  await set(first, "status = 'refunded', burned = true");
+  await expect(insert(campaign, { user: 'ann' })).rejects.toEqual(twice);
+  await set(first, 'burned = false');
+  await insert(campaign, { user: 'ann' });
+  await expect(set(first, "status = 'redeemed'")).rejects.toEqual(twice);
+  await insert(await createCampaign(), { user: 'ann' });
+});
+
+test('grants no allowance above the limit of the campaign, by insert or by update', async () => {
+  const campaign = await createCampaign({ perUser: 2 });
+  const beyond = refusedBy('redemptions_within_limit');
+  await expect(insert(campaign, { user: 'ann', slot: 3 })).rejects.toEqual(beyond);
+  await expect(insert(campaign, { user: 'ann', slot: 3, status: 'refunded', burned: true })).rejects.toEqual(beyond);
+  const released = await insert(campaign, { user: 'ann', slot: 3, status: 'released' });
+  await expect(set(released, "status = 'redeemed'")).rejects.toEqual(beyond);
+  const held = await insert(campaign, { user: 'ann', slot: 2 });
+  await expect(set(held, 'slot = 3')).rejects.toEqual(beyond);
+  await expect(insert(campaign, { user: 'ann', slot: 0 })).rejects.toEqual(refusedBy('redemptions_slot_check'));
+});
+
+test('takes no row that makes no sense', async () => {
+  const campaign = await createCampaign();
+  await expect(insert(campaign, { qty: 0 })).rejects.toEqual(refusedBy('redemptions_qty_check'));
+  await expect(insert(campaign, { status: 'lost' })).rejects.toEqual(refusedBy('redemptions_status_check'));
+  await expect(insert(campaign, { status: 'redeemed', burned: true })).rejects.toEqual(refusedBy('redemptions_check'));
+  await expect(insert('00000000-0000-0000-0000-000000000000')).rejects.toEqual(
+    refusedBy('redemptions_campaign_id_fkey'),
+  );
+  await expect(
+    sql.query('update campaigns set ends_at = starts_at where campaign_id = $1', [campaign]),
+  ).rejects.toEqual(refusedBy('campaigns_window'));
+});
+
+test('lets a user wait once in a campaign at a time', async () => {
+  const campaign = await createCampaign();
+  const join = (line: number, status = 'waiting') =>
+    sql.query(
+      `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, joined_at)
+       values ($1, $2, 'ann', 1, $3, gen_random_uuid(), now())`,
+      [campaign, line, status],
+    );
+  await join(1);
+  await expect(join(2)).rejects.toEqual(refusedBy('waiting_tickets_one_per_user'));
+  await join(3, 'left');
+  await sql.query("update waiting_tickets set status = 'promoted' where campaign_id = $1 and line_no = 1", [campaign]);
+  await join(4);
+  await expect(join(4, 'left')).rejects.toEqual(refusedBy('waiting_tickets_pkey'));
+});
+
+test('the audit log can only be added to', async () => {
+  await sql.query("insert into audit_log (at, actor, action) values (now(), 'olga', 'campaign.pause')");
+  for (const attempt of ["update audit_log set actor = 'nobody'", 'delete from audit_log', 'truncate audit_log']) {
+    await expect(sql.query(attempt)).rejects.toThrow('audit_log is append-only');
+  }
+  expect((await sql.query('select actor from audit_log')).rows).toEqual([{ actor: 'olga' }]);
+});
+
+test('the journal has one cursor, which cannot be doubled', async () => {
+  expect((await sql.query('select last_id from journal_cursor')).rows).toEqual([{ last_id: '0-0' }]);
+  await expect(sql.query("insert into journal_cursor (last_id) values ('1-1')")).rejects.toEqual(
+    refusedBy('journal_cursor_pkey'),
+  );
+  await expect(sql.query("insert into journal_cursor (only_row, last_id) values (false, '1-1')")).rejects.toEqual(
+    refusedBy('journal_cursor_only_row_check'),
+  );
+});
+
+/** Runs `npm run migrate` as it is built. */
+async function migrate(databaseUrl: string): Promise<{ code: number | null; output: string }> {
+  const child = spawn(process.execPath, [join(projectRoot(), 'dist/migrations/main.js')], {
+    env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, output };
+}
+
+async function createEmptyDatabase(): Promise<string> {
+  const name = `empty_${uuidv7().replaceAll('-', '_')}`;
+  await sql.query(`create database ${name}`);
+  atEnd('an empty database', async () => {
+    await sql.query(`drop database ${name} with (force)`);
+  });
+  const empty = new URL(url);
+  empty.pathname = `/${name}`;
+  return empty.href;
+}
+
+const NAMES = readdirSync(join(projectRoot(), 'migrations')).flatMap(
+  (file) => /^(\d{4}_\w+)\.ts$/.exec(file)?.[1] ?? [],
+);
+const MIGRATIONS = `applied ${NAMES.sort().join(', ')}\n`;
+
+test('migrations make the schema of an empty database, once', async () => {
+  const empty = await createEmptyDatabase();
+  expect(await migrate(empty)).toEqual({ code: 0, output: MIGRATIONS });
+  expect(await migrate(empty)).toEqual({ code: 0, output: 'the schema is up to date\n' });
+});
+
+/** Starts migrations that all have to wait where this table is made, lets them go on together and tells how they ended. */
+async function migrateTogether(count: number, table: string): Promise<{ code: number | null; output: string }[]> {
+  const empty = await createEmptyDatabase();
+  const blocker = new pg.Client(empty);
+  await blocker.connect();
+  try {
+    await blocker.query('begin');
+    await blocker.query(`create table ${table} ()`);
+    const started = Array.from({ length: count }, () => migrate(empty));
+    await until('all of them wait', async () => {
+      const database = new URL(empty).pathname.slice(1);
+      const { rows } = await sql.query(
+        "select 1 from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'",
+        [database],
+      );
+      return rows.length === count;
+    });
+    await blocker.query('rollback');
+    return await Promise.all(started);
+  } finally {
+    await blocker.end();
+  }
+}
+
+const NOTHING_TO_DO = { code: 0, output: 'the schema is up to date\n' };
+
+test('whoever migrates while another is in the middle waits for him', async () => {
+  const outcomes = await migrateTogether(2, 'campaigns');
+  expect(outcomes).toContainEqual({ code: 0, output: MIGRATIONS });
+  expect(outcomes).toContainEqual(NOTHING_TO_DO);
+});
+
+test('whoever migrates an empty database at the same moment waits too', async () => {
+  const outcomes = await migrateTogether(2, 'schema_migrations');
+  expect(outcomes).toContainEqual({ code: 0, output: MIGRATIONS });
+  expect(outcomes).toContainEqual(NOTHING_TO_DO);
+});

@@ -1,0 +1,80 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+test('changes every term and neither stock, line nor status', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.setStatus('pause');
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  const outcome = await campaign.amend({
+    startsAt: new Date(2_000),
+    endsAt: new Date(9_000_000_000_001),
+    holdSeconds: 5,
+    perUserLimit: 4,
+    maxQty: 6,
+    status: 'closed',
+    totalLimit: 77,
+    waitingRoom: { enabled: false, maxSize: 12, presenceSeconds: null },
+    latePayment: 'reacquire',
+    refundPolicy: 'burn',
+    confirmation: 'durable',
+    requireAttestation: true,
+  });
+  expect(outcome).toEqual({ kind: 'amended' });
+  expect(await campaign.inRedis()).toEqual({
+    ...before,
+    fields: {
+      ...before.fields,
+      version: '2',
+      starts_at: '2000',
+      ends_at: '9000000000001',
+      hold_ms: '5000',
+      per_user_limit: '4',
+      max_qty: '6',
+      line_enabled: '0',
+      line_max: '12',
+      late_payment: 'reacquire',
+      refund_policy: 'burn',
+      durable: '1',
+      attest: '1',
+    },
+  });
+  expect(await sale.journal.lastId()).toBe(last);
+});
+
+test('never brings back old terms, in whatever order they arrive', async () => {
+  const campaign = await sale.openCampaign({ termsVersion: 1 });
+  const [second, third] = [
+    { ...campaign.terms, termsVersion: 2, maxQty: 2 },
+    { ...campaign.terms, termsVersion: 3, maxQty: 3 },
+  ];
+  expect(await campaign.store.amend(third)).toEqual({ kind: 'amended' });
+  expect(await campaign.store.amend(second)).toEqual({ kind: 'known', version: 3 });
+  expect(await campaign.store.amend({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
+  expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
+});
+
+test('lets a promise keep the deadline it was given', async () => {
+  const campaign = await sale.openCampaign({ holdSeconds: 60 });
+  const reservation = await campaign.take('ann');
+  const before = await campaign.reservation(reservation);
+  await campaign.amend({ holdSeconds: 1 });
+  expect(await campaign.reservation(reservation)).toEqual(before);
+  expect(await campaign.confirm(reservation)).toMatchObject({ kind: 'redeemed', reacquired: false });
+});
+
+test('does not know a product without a campaign', async () => {
+  const unknown = sale.unknownCampaign();
+  expect(await unknown.amend({})).toEqual({ kind: 'not_found' });
+  expect(await unknown.stock()).toBeNull();
+  await sale.withoutEpoch(() => expect(sale.unknownCampaign().amend({})).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('amend')).toEqual([]);
+});

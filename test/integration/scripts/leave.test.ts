@@ -1,0 +1,69 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+test('lets those behind move up, once', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  for (const user of ['ann', 'bob', 'cid']) await campaign.join(user);
+  expect(await campaign.leave('bob', 'trace-1')).toEqual({ kind: 'left' });
+  expect(await campaign.positions(['ann', 'bob', 'cid'])).toEqual({
+    kind: 'positions',
+    queueSize: 2,
+    positions: [1, 0, 2],
+  });
+  expect(await campaign.lastEntries(1)).toEqual([
+    { kind: 'left', no: campaign.terms.no, atMs: expect.any(Number), user: 'bob', lineNo: 2, trace: 'trace-1' },
+  ]);
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  expect(await campaign.leave('bob')).toEqual({ kind: 'left' });
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('serves those behind when only he stood in the way', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
+  const [reservation] = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('bob', { qty: 3 });
+  await campaign.join('cid');
+  await campaign.join('dan');
+  await campaign.release(reservation);
+  expect(await campaign.stock()).toMatchObject({ free: 1, waiting: 3 });
+  await campaign.leave('bob');
+  expect(await campaign.line()).toEqual(['dan']);
+  expect(await campaign.lastEntries(2)).toMatchObject([
+    { kind: 'left', user: 'bob' },
+    { kind: 'reserved', user: 'cid', lineNo: 2 },
+  ]);
+});
+
+test('sends whoever comes back to the tail', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await campaign.join('bob');
+  await campaign.leave('ann');
+  expect(await campaign.join('ann')).toBe(2);
+  expect((await campaign.person('ann'))?.lineNo).toBe(3);
+});
+
+test('is no way out for those who do not wait', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await campaign.join('bob');
+  const before = await campaign.inRedis();
+  expect(await campaign.leave('ann')).toEqual({ kind: 'not_waiting' });
+  expect(await campaign.leave('nobody')).toEqual({ kind: 'not_waiting' });
+  expect(await campaign.inRedis()).toEqual(before);
+  await campaign.setStatus('close');
+  expect(await campaign.leave('bob')).toEqual({ kind: 'not_waiting' });
+});
+
+test('does not know a product without a campaign', async () => {
+  expect(await sale.unknownCampaign().leave('ann')).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(() => expect(sale.unknownCampaign().leave('ann')).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('leave')).toEqual([]);
+});

@@ -1,0 +1,87 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { ContractError } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+test('puts the terms and the counters of a campaign into Redis and its number into the directory', async () => {
+  const campaign = await sale.openCampaign({
+    totalLimit: 7,
+    termsVersion: 3,
+    startsAt: new Date(1_000),
+    endsAt: new Date(9_000_000_000_000),
+    holdSeconds: 30,
+    perUserLimit: 2,
+    maxQty: 4,
+    waitingRoom: { enabled: true, maxSize: 50, presenceSeconds: null },
+    latePayment: 'reacquire',
+    refundPolicy: 'burn',
+    confirmation: 'durable',
+    requireAttestation: true,
+  });
+  const { no } = campaign.terms;
+  expect((await campaign.inRedis()).fields).toEqual({
+    no: String(no),
+    version: '3',
+    status: 'open',
+    starts_at: '1000',
+    ends_at: '9000000000000',
+    hold_ms: '30000',
+    per_user_limit: '2',
+    max_qty: '4',
+    line_enabled: '1',
+    line_max: '50',
+    late_payment: 'reacquire',
+    refund_policy: 'burn',
+    durable: '1',
+    attest: '1',
+    total: '7',
+    free: '7',
+    held: '0',
+    redeemed: '0',
+    burned: '0',
+    waiting: '0',
+    last_line_no: '0',
+  });
+  expect((await campaign.store.directory()).get(no)).toBe(campaign.product);
+  expect(await sale.journal.lastId()).toBe('0-0');
+});
+
+test('never resets a campaign that is there', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, termsVersion: 4 });
+  await campaign.take('ann');
+  const before = await campaign.inRedis();
+  const again = { ...campaign.terms, totalLimit: 99, termsVersion: 5, perUserLimit: 9 };
+  expect(await campaign.store.load(again)).toEqual({ kind: 'known', version: 4 });
+  expect(await campaign.inRedis()).toEqual(before);
+});
+
+test('goes on from what Postgres knows', async () => {
+  const campaign = sale.unknownCampaign({ totalLimit: 10 });
+  const known = { held: 1, redeemed: 2, burned: 3, waiting: 0, lastLineNo: 40 };
+  expect(await campaign.store.load(campaign.terms, known)).toEqual({ kind: 'loaded' });
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: 10,
+    free: 4,
+    held: 1,
+    redeemed: 2,
+    burned: 3,
+    waiting: 0,
+  });
+  await campaign.take('ann', { qty: 3 });
+  await campaign.join('bob', { qty: 2 });
+  expect((await campaign.person('bob'))?.lineNo).toBe(41);
+});
+
+test('refuses counters that cannot be', async () => {
+  const campaign = sale.unknownCampaign({ totalLimit: 2 });
+  const impossible = { held: 2, redeemed: 1, burned: 0, waiting: 0, lastLineNo: 0 };
+  await expect(campaign.store.load(campaign.terms, impossible)).rejects.toThrow(ContractError);
+  expect(await campaign.stock()).toBeNull();
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('load_campaign')).toEqual([]);
+});

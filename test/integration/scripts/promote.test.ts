@@ -1,0 +1,123 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+/** A campaign with this many units free and these people waiting for them, as after a pause. */
+async function openWithLine(free: number, line: readonly (readonly [string, number])[], terms = {}) {
+  const campaign = await sale.openCampaign({ totalLimit: 0, ...terms });
+  for (const [user, qty] of line) await campaign.join(user, { qty });
+  await campaign.setStatus('pause');
+  await campaign.restock(free);
+  await campaign.setStatus('resume');
+  return campaign;
+}
+
+test('serves the line strictly in its order, at most as many people as it is told', async () => {
+  const line = ['ann', 'bob', 'cid', 'dan', 'eve'] as const;
+  const campaign = await openWithLine(
+    4,
+    line.map((user) => [user, 1] as const),
+  );
+  expect(await campaign.promote(3)).toEqual({ kind: 'promoted', count: 3 });
+  expect(await campaign.line()).toEqual(['dan', 'eve']);
+  expect(await campaign.promote(3)).toEqual({ kind: 'promoted', count: 1 });
+  expect(await campaign.promote(3)).toEqual({ kind: 'promoted', count: 0 });
+  expect(await campaign.line()).toEqual(['eve']);
+  const promoted = (await campaign.entries()).filter(({ kind }) => kind === 'reserved');
+  expect(promoted).toMatchObject(
+    line.slice(0, 4).map((user, i) => ({ user, lineNo: i + 1, qty: 1, slot: 1, state: 'reserved' })),
+  );
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 4, waiting: 1 });
+});
+
+test('serves the order of the line after people have left, joined again and been served', async () => {
+  const campaign = await openWithLine(0, [
+    ['ann', 1],
+    ['bob', 1],
+    ['cid', 1],
+  ]);
+  await campaign.leave('ann');
+  await campaign.join('ann');
+  await campaign.join('dan');
+  await campaign.leave('cid');
+  expect(await campaign.line()).toEqual(['bob', 'ann', 'dan']);
+  await campaign.restock(2, { limit: 0 });
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 2 });
+  expect(await campaign.line()).toEqual(['dan']);
+});
+
+test('lets nobody pass a head of the line that wants more than is free', async () => {
+  const campaign = await openWithLine(2, [
+    ['ann', 3],
+    ['bob', 1],
+    ['cid', 1],
+  ]);
+  const before = await campaign.inRedis();
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 0 });
+  expect(await campaign.inRedis()).toEqual(before);
+  await campaign.restock(2, { limit: 0 });
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 2 });
+  expect(await campaign.line()).toEqual(['cid']);
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 4 });
+});
+
+test('lets no newcomer pass the line, even when units are free', async () => {
+  const campaign = await openWithLine(2, [['ann', 3]]);
+  expect(await campaign.stock()).toMatchObject({ free: 2, waiting: 1 });
+  expect(await campaign.join('bob')).toBe(2);
+  await campaign.promote();
+  expect(await campaign.line()).toEqual(['ann', 'bob']);
+});
+
+test('redeems at once when nothing is to be paid', async () => {
+  const campaign = await openWithLine(1, [['ann', 1]], { holdSeconds: 0 });
+  await campaign.promote();
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'reserved', state: 'redeemed', dueMs: 0, lineNo: 1 }]);
+  expect(await campaign.stock()).toMatchObject({ redeemed: 1, held: 0 });
+});
+
+test('keeps the order id of whoever brought one and makes one for the others', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann', { order: 'cart-9' });
+  await campaign.join('bob');
+  await campaign.restock(2, { limit: 0 });
+  await campaign.promote();
+  const id = String((await campaign.person('bob'))?.reservation);
+  expect(await campaign.lastEntries(2)).toMatchObject([
+    { user: 'ann', order: 'cart-9' },
+    { user: 'bob', order: `ord_${id.replaceAll('-', '').slice(0, 24)}` },
+  ]);
+});
+
+test('promises nothing while the sale is paused, over or closed', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await campaign.setStatus('pause');
+  await campaign.restock(1);
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 0 });
+  await campaign.setStatus('resume');
+  await campaign.set({ ends_at: (await sale.nowMs()) - 1 });
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 0 });
+  await campaign.set({ ends_at: 0 });
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 1 });
+});
+
+test('gives somebody with several allowances the lowest that is free', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 3 });
+  const [first] = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('ann');
+  await campaign.release(first);
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'reserved', user: 'ann', slot: 1, lineNo: 1 }]);
+});
+
+test('does not know a product without a campaign', async () => {
+  expect(await sale.unknownCampaign().promote()).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(() => expect(sale.unknownCampaign().promote()).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('promote')).toEqual([]);
+});

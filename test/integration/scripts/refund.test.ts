@@ -1,0 +1,106 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+test('returns the unit to stock and the allowance to its user, once', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  const reservation = await campaign.take('ann');
+  await campaign.confirm(reservation);
+  expect(await campaign.refund(reservation, 'trace-1')).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.stock()).toMatchObject({ free: 1, redeemed: 0, burned: 0 });
+  expect(await campaign.lastEntries(1)).toEqual([
+    { kind: 'refunded', no: campaign.terms.no, atMs: expect.any(Number), reservation, burned: false, trace: 'trace-1' },
+  ]);
+  const last = await sale.journal.lastId();
+  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: true });
+  expect(await sale.journal.lastId()).toBe(last);
+  await campaign.take('ann');
+});
+
+test('gives the unit to the head of the line', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  const reservation = await campaign.take('ann');
+  await campaign.confirm(reservation);
+  await campaign.join('bob');
+  await campaign.refund(reservation);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+  expect(await campaign.lastEntries(2)).toMatchObject([
+    { kind: 'refunded', reservation },
+    { kind: 'reserved', user: 'bob' },
+  ]);
+});
+
+test('burns the unit where the campaign says so: nobody gets it and the allowance stays used', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'burn' });
+  const reservation = await campaign.take('ann');
+  await campaign.confirm(reservation);
+  await campaign.join('bob');
+  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: false });
+  expect(await campaign.stock()).toMatchObject({ free: 0, redeemed: 0, burned: 1, waiting: 1 });
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'refunded', reservation, burned: true }]);
+  expect(await campaign.checkout('ann')).toEqual({ kind: 'limit_reached' });
+  const last = await sale.journal.lastId();
+  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: false });
+  expect(await sale.journal.lastId()).toBe(last);
+});
+
+test('says what it said the first time though the policy has changed', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 2 });
+  const [returned, burned] = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.confirm(returned);
+  await campaign.confirm(burned);
+  await campaign.refund(returned);
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.refund(burned);
+  expect(await campaign.refund(returned)).toEqual({ kind: 'refunded', returned: true });
+  await campaign.amend({ refundPolicy: 'return' });
+  expect(await campaign.refund(burned)).toEqual({ kind: 'refunded', returned: false });
+});
+
+test('refunds what was taken again after its deadline', async () => {
+  const campaign = await sale.openCampaign({ latePayment: 'reacquire' });
+  const reservation = await campaign.take('ann');
+  await campaign.letDeadlinePass(reservation);
+  await campaign.confirm(reservation);
+  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.stock()).toMatchObject({ free: 10, redeemed: 0 });
+});
+
+test('refunds nothing that was never redeemed', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 4 });
+  const [reserved, released, expired, voided] = [
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+  ];
+  await campaign.release(released);
+  await campaign.letDeadlinePass(expired);
+  await campaign.expire();
+  await campaign.void(voided, 'returns');
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  for (const [reservation, state] of Object.entries({
+    [reserved]: 'reserved',
+    [released]: 'released',
+    [expired]: 'expired',
+    [voided]: 'voided',
+  })) {
+    expect(await campaign.refund(reservation)).toEqual({ kind: 'unpaid', state });
+  }
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('does not know what was never reserved, nor a product without a campaign', async () => {
+  expect(await (await sale.openCampaign()).refund(NOBODYS)).toEqual({ kind: 'not_found' });
+  expect(await sale.unknownCampaign().refund(NOBODYS)).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(() => expect(sale.unknownCampaign().refund(NOBODYS)).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('refund')).toEqual([]);
+});

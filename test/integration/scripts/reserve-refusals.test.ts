@@ -1,0 +1,130 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
+import type { CheckoutOptions, TestCampaign } from '../../harness/campaign.js';
+import { newKey } from '../../harness/campaign.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+/** Expects that a checkout is refused like this and leaves nothing behind, not even the memory of its key. */
+async function expectRefusal(
+  campaign: TestCampaign,
+  user: string,
+  options: CheckoutOptions,
+  outcome: object,
+): Promise<void> {
+  const key = newKey();
+  const before = [await campaign.inRedis(), await sale.journal.lastId()];
+  expect(await campaign.checkout(user, { key, ...options })).toEqual(outcome);
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual(before);
+  expect(await sale.redis.exists(keys.idempotency(key as never))).toBe(0);
+}
+
+test('refuses a key that belongs to another user, quantity, campaign or restock', async () => {
+  const campaign = await sale.openCampaign();
+  const other = await sale.openCampaign();
+  const key = newKey();
+  await campaign.take('ann', { key, qty: 1 });
+  const reused = { kind: 'key_reused' };
+  expect(await campaign.checkout('ann', { key, qty: 2 })).toEqual(reused);
+  expect(await campaign.checkout('ann', { key, qty: 10 })).toEqual(reused);
+  expect(await campaign.checkout('bob', { key })).toEqual(reused);
+  expect(await other.checkout('ann', { key })).toEqual(reused);
+  const operatorsKey = newKey();
+  await campaign.restock(1, { key: operatorsKey });
+  expect(await campaign.checkout('ann', { key: operatorsKey })).toEqual(reused);
+});
+
+test('does not know a product without a campaign, nor a draft', async () => {
+  await expectRefusal(sale.unknownCampaign(), 'ann', {}, { kind: 'not_found' });
+  await expectRefusal(await sale.openCampaign({ status: 'draft' }), 'ann', {}, { kind: 'not_found' });
+});
+
+test('says that Redis is being rebuilt rather than that a campaign is unknown while there is no epoch', async () => {
+  await sale.withoutEpoch(async () => {
+    await expect(sale.unknownCampaign().checkout('ann')).rejects.toThrow(EngineUnavailable);
+  });
+});
+
+test('refuses before, during and after: not started, paused, closed, over its end', async () => {
+  const startsAt = new Date(Date.now() + 3_600_000);
+  const scheduled = await sale.openCampaign({ status: 'scheduled', startsAt });
+  const outcome = await scheduled.checkout('ann');
+  expect(outcome).toEqual({ kind: 'not_started', startsAtMs: startsAt.getTime(), nowMs: expect.any(Number) });
+  await expectRefusal(await sale.openCampaign({ status: 'paused' }), 'ann', {}, { kind: 'paused' });
+  await expectRefusal(await sale.openCampaign({ status: 'closed' }), 'ann', {}, { kind: 'ended' });
+  await expectRefusal(await sale.openCampaign({ endsAt: new Date(Date.now() - 1_000) }), 'ann', {}, { kind: 'ended' });
+});
+
+test('refuses more than the campaign allows: quantity, allowances, an empty stock without a line, a full line', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, maxQty: 2 });
+  await expectRefusal(campaign, 'ann', { qty: 3 }, { kind: 'qty_above_max', maxQty: 2 });
+  await campaign.confirm(await campaign.take('ann'));
+  await expectRefusal(campaign, 'ann', {}, { kind: 'limit_reached' });
+  await campaign.take('bob');
+  await expectRefusal(campaign, 'bob', {}, { kind: 'limit_reached' });
+
+  const withoutLine = await sale.openCampaign({
+    totalLimit: 2,
+    waitingRoom: { enabled: false, maxSize: 9, presenceSeconds: null },
+  });
+  await withoutLine.take('ann');
+  await expectRefusal(withoutLine, 'bob', { qty: 2 }, { kind: 'sold_out' });
+  await withoutLine.take('cid');
+  await expectRefusal(withoutLine, 'dan', {}, { kind: 'sold_out' });
+
+  const shortLine = await sale.openCampaign({
+    totalLimit: 0,
+    waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null },
+  });
+  await shortLine.join('ann');
+  await expectRefusal(shortLine, 'bob', {}, { kind: 'line_full' });
+  expect((await shortLine.checkout('ann')).kind).toBe('waiting');
+});
+
+test('promises nothing more once the journal has reached its limit, but still answers for what was promised', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  const key = newKey();
+  const reservation = await campaign.take('ann', { key });
+  await campaign.join('bob');
+  const { entries } = await sale.journal.backlog();
+  const full = campaign.through(sale.storeWith({ journalLimitEntries: entries }));
+  await expectRefusal(full, 'cid', {}, { kind: 'journal_full' });
+  expect((await full.checkout('ann', { key })).kind).toBe('replayed');
+  expect((await full.checkout('bob')).kind).toBe('waiting');
+  expect((await full.confirm(reservation)).kind).toBe('redeemed');
+  const roomForOne = campaign.through(sale.storeWith({ journalLimitEntries: entries + 2 }));
+  expect((await roomForOne.checkout('cid')).kind).toBe('queued');
+  await expectRefusal(roomForOne, 'dan', {}, { kind: 'journal_full' });
+});
+
+test('refuses a checkout without a token only where the campaign wants one', async () => {
+  const campaign = await sale.openCampaign({ requireAttestation: true });
+  const nowSeconds = Math.floor((await sale.nowMs()) / 1000);
+  await expectRefusal(campaign, 'ann', {}, { kind: 'attestation_missing' });
+  await expectRefusal(campaign, 'ann', { tokenExpiresAt: nowSeconds - 3_600 }, { kind: 'attestation_expired' });
+  await expectRefusal(campaign, 'ann', { tokenExpiresAt: nowSeconds + 3_600 }, { kind: 'attestation_future' });
+  const key = newKey();
+  await campaign.take('ann', { key, tokenExpiresAt: nowSeconds + 30 });
+  expect((await campaign.checkout('ann', { key, tokenExpiresAt: nowSeconds - 3_600 })).kind).toBe('replayed');
+});
+
+test('limits a device, and only that device', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 100 });
+  const strict = campaign.through(sale.storeWith({ deviceQuota: 2, deviceWindowMs: 600_000 }));
+  const key = newKey();
+  await strict.take('ann', { device: 'one', key });
+  await strict.take('bob', { device: 'one' });
+  const refused = await strict.checkout('cid', { device: 'one' });
+  expect(refused).toEqual({ kind: 'rate_limited', retryMs: expect.any(Number) });
+  expect(refused.kind === 'rate_limited' && refused.retryMs > 590_000 && refused.retryMs <= 600_000).toBe(true);
+  expect((await strict.checkout('ann', { device: 'one', key })).kind).toBe('replayed');
+  await strict.take('cid', { device: 'two' });
+  await strict.take('dan', { device: null });
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('reserve')).toEqual([]);
+});

@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { TestCampaign } from '../../harness/campaign.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const statusOf = async (campaign: TestCampaign, user: string) => {
+  const outcome = await campaign.standing(user);
+  return outcome.kind === 'standing' ? outcome.status : outcome.kind;
+};
+
+test('knows who never came, who waits and where, and who left', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await campaign.join('bob');
+  await campaign.join('cid');
+  await campaign.leave('ann');
+  const holdsNothing = { kind: 'standing', queueSize: 2, reservationId: '', orderId: '', dueMs: 0 };
+  expect(await campaign.standing('nobody')).toEqual({ ...holdsNothing, status: 'not_queued', position: 0 });
+  expect(await campaign.standing('ann')).toEqual({ ...holdsNothing, status: 'left', position: 0 });
+  expect(await campaign.standing('bob')).toEqual({ ...holdsNothing, status: 'queued', position: 1 });
+  expect(await campaign.standing('cid')).toEqual({ ...holdsNothing, status: 'queued', position: 2 });
+});
+
+test('tells a holder his reservation, and whether it came from the line', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
+  const reservation = await campaign.take('ann', { order: 'cart-1' });
+  const held = await campaign.reservation(reservation);
+  expect(await campaign.standing('ann')).toEqual({
+    kind: 'standing',
+    status: 'completed',
+    position: 0,
+    queueSize: 0,
+    reservationId: reservation,
+    orderId: 'cart-1',
+    dueMs: held?.dueMs,
+  });
+  const second = await campaign.take('cid');
+  await campaign.join('bob');
+  await campaign.release(second);
+  expect(await campaign.standing('bob')).toMatchObject({
+    status: 'promoted',
+    reservationId: (await campaign.person('bob'))?.reservation,
+  });
+});
+
+test('follows a reservation to its end', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 9, latePayment: 'reacquire' });
+  expect(await statusOf(campaign, 'ann')).toBe('not_queued');
+  const released = await campaign.take('ann');
+  await campaign.release(released);
+  expect(await statusOf(campaign, 'ann')).toBe('released');
+  await campaign.confirm(released);
+  expect(await statusOf(campaign, 'ann')).toBe('redeemed');
+  const overdue = await campaign.take('ann');
+  await campaign.letDeadlinePass(overdue);
+  expect(await statusOf(campaign, 'ann')).toBe('expired');
+  await campaign.expire();
+  expect(await statusOf(campaign, 'ann')).toBe('expired');
+  const refunded = await campaign.take('ann');
+  await campaign.confirm(refunded);
+  expect(await statusOf(campaign, 'ann')).toBe('redeemed');
+  await campaign.refund(refunded);
+  expect(await statusOf(campaign, 'ann')).toBe('released');
+  const burned = await campaign.take('ann');
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.confirm(burned);
+  await campaign.refund(burned);
+  expect(await statusOf(campaign, 'ann')).toBe('released');
+  await campaign.void(await campaign.take('ann'), 'returns');
+  expect(await statusOf(campaign, 'ann')).toBe('released');
+});
+
+test('says closed to those whose line is gone or whose sale is over', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await campaign.set({ ends_at: (await sale.nowMs()) - 1 });
+  expect(await statusOf(campaign, 'ann')).toBe('closed');
+  await campaign.set({ ends_at: 0 });
+  await campaign.setStatus('pause');
+  expect(await statusOf(campaign, 'ann')).toBe('queued');
+  await campaign.setStatus('close');
+  expect(await statusOf(campaign, 'ann')).toBe('closed');
+});
+
+test('writes nothing', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.letDeadlinePass(await campaign.take('ann'));
+  await campaign.join('bob');
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  for (const user of ['ann', 'bob', 'nobody']) await campaign.standing(user);
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('does not know a product without a campaign, nor a draft', async () => {
+  expect(await sale.unknownCampaign().standing('ann')).toEqual({ kind: 'not_found' });
+  expect(await (await sale.openCampaign({ status: 'draft' })).standing('ann')).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(() => expect(sale.unknownCampaign().standing('ann')).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('standing')).toEqual([]);
+});

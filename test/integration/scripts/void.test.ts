@@ -1,0 +1,124 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+test('a unit that is real goes to the head of the line, once', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2 });
+  const reservation = await campaign.take('ann', { qty: 2 });
+  await campaign.join('bob');
+  expect(await campaign.void(reservation, 'returns', 'redemptions_one_per_allowance')).toEqual({ kind: 'voided' });
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: 2,
+    free: 1,
+    held: 1,
+    redeemed: 0,
+    burned: 0,
+    waiting: 0,
+  });
+  expect(await campaign.lastEntries(2)).toMatchObject([
+    { kind: 'voided', no: campaign.terms.no, reservation, reason: 'redemptions_one_per_allowance', trace: '' },
+    { kind: 'reserved', user: 'bob', lineNo: 1 },
+  ]);
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  expect(await campaign.void(reservation, 'returns')).toEqual({ kind: 'voided' });
+  expect(await campaign.void(reservation, 'never_existed')).toEqual({ kind: 'voided' });
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('a unit that never existed leaves the total and nobody gets it', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3 });
+  const reservation = await campaign.take('ann', { qty: 2 });
+  await campaign.join('bob', { qty: 2 });
+  expect(await campaign.void(reservation, 'never_existed', 'campaigns_cap')).toEqual({ kind: 'voided' });
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: 1,
+    free: 1,
+    held: 0,
+    redeemed: 0,
+    burned: 0,
+    waiting: 1,
+  });
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'voided', reservation, reason: 'campaigns_cap' }]);
+});
+
+test('voids what is redeemed or was taken again, both ways', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 4, perUserLimit: 2, latePayment: 'reacquire' });
+  const [redeemed, reacquired] = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.confirm(redeemed);
+  await campaign.release(reacquired);
+  await campaign.confirm(reacquired);
+  await campaign.void(redeemed, 'returns');
+  expect(await campaign.stock()).toMatchObject({ total: 4, free: 3, redeemed: 1 });
+  await campaign.void(reacquired, 'never_existed');
+  expect(await campaign.stock()).toMatchObject({ total: 3, free: 3, redeemed: 0 });
+  expect((await campaign.person('ann'))?.slots).toEqual([]);
+});
+
+test('an unlimited stock has no total to take a unit out of', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: null });
+  await campaign.void(await campaign.take('ann'), 'never_existed');
+  expect(await campaign.stock()).toEqual({
+    status: 'open',
+    total: null,
+    free: null,
+    held: 0,
+    redeemed: 0,
+    burned: 0,
+    waiting: 0,
+  });
+});
+
+test('tells the shopper that his reservation is gone and his allowance is free', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.void(await campaign.take('ann'), 'returns');
+  expect(await campaign.standing('ann')).toMatchObject({ status: 'released' });
+  await campaign.take('ann');
+});
+
+test('takes nothing from what holds no unit any more', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 4 });
+  const [released, expired, refunded, burned] = [
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+    await campaign.take('ann'),
+  ];
+  await campaign.release(released);
+  await campaign.letDeadlinePass(expired);
+  await campaign.expire();
+  await campaign.confirm(refunded);
+  await campaign.refund(refunded);
+  await campaign.amend({ refundPolicy: 'burn' });
+  await campaign.confirm(burned);
+  await campaign.refund(burned);
+  const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
+  for (const [reservation, state] of Object.entries({
+    [released]: 'released',
+    [expired]: 'expired',
+    [refunded]: 'refunded',
+    [burned]: 'burned',
+  })) {
+    expect(await campaign.void(reservation, 'returns')).toEqual({ kind: 'not_active', state });
+    expect(await campaign.void(reservation, 'never_existed')).toEqual({ kind: 'not_active', state });
+  }
+  expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+test('does not know what was never reserved, nor a product without a campaign', async () => {
+  expect(await (await sale.openCampaign()).void(NOBODYS, 'returns')).toEqual({ kind: 'not_found' });
+  expect(await sale.unknownCampaign().void(NOBODYS, 'returns')).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(() =>
+    expect(sale.unknownCampaign().void(NOBODYS, 'returns')).rejects.toThrow(EngineUnavailable),
+  );
+});
+
+test('every reply of the script has come in this file', () => {
+  expect(sale.unmetReplies('void')).toEqual([]);
+});

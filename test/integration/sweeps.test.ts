@@ -1,0 +1,89 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { Metrics } from '../../shared/observability/metrics.js';
+import { keys } from '../../shared/redis/keys.js';
+import { expireOverdue } from '../../worker/expire/expire.js';
+import { promoteWaiting } from '../../worker/promote/promote.js';
+import { recordingLog } from '../harness/recording-log.js';
+import { startSale } from '../harness/sale.js';
+
+/** What the worker does with the scripts `expire` and `promote`, called as its processors are. */
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const countOf = async (counter: Metrics['expired']) => (await counter.get()).values[0]?.value ?? 0;
+
+test('ends everything overdue in every campaign, a bounded number in each call', async () => {
+  const [first, second, closed] = [
+    await sale.openCampaign({ perUserLimit: 9 }),
+    await sale.openCampaign({ perUserLimit: 9 }),
+    await sale.openCampaign({ perUserLimit: 9 }),
+  ];
+  for (const [campaign, count] of [
+    [first, 7],
+    [second, 4],
+    [closed, 3],
+  ] as const) {
+    for (let i = 0; i < count; i += 1) await campaign.letDeadlinePass(await campaign.take('ann'));
+  }
+  await closed.setStatus('close');
+  const inTime = await first.take('bob');
+  const [metrics, log] = [new Metrics(false), recordingLog()];
+  await expireOverdue(sale.store, metrics, log, { sweepBatch: 2 });
+  expect(await first.stock()).toMatchObject({ free: 9, held: 1 });
+  expect(await first.reservation(inTime)).toMatchObject({ state: 'reserved' });
+  expect(await second.stock()).toMatchObject({ free: 10, held: 0 });
+  expect(await closed.stock()).toMatchObject({ free: 10, held: 0 });
+  expect(await countOf(metrics.expired)).toBe(14);
+  const calls = log.lines.filter(({ fields }) => fields.campaign === first.product).map(({ fields }) => fields.expired);
+  expect(calls).toEqual([2, 2, 2, 1]);
+});
+
+test('hands on what it ends, and also what was free while nobody could have it', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 9 });
+  const held = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.take('ann', { qty: 3 });
+  for (const user of ['bob', 'cid', 'dan', 'eve', 'fay', 'gus', 'hal']) await campaign.join(user);
+  await campaign.setStatus('pause');
+  await campaign.restock(4);
+  await campaign.setStatus('resume');
+  for (const id of held) await campaign.letDeadlinePass(id);
+  const metrics = new Metrics(false);
+  await expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 1 });
+  expect(await campaign.line()).toEqual(['hal']);
+  expect([await countOf(metrics.expired), await countOf(metrics.promoted)]).toEqual([2, 6]);
+});
+
+test('is not held up by a campaign that has vanished', async () => {
+  const [vanished, campaign] = [sale.unknownCampaign(), await sale.openCampaign()];
+  await sale.redis.hset(keys.directory, String(vanished.terms.no), vanished.product);
+  await campaign.letDeadlinePass(await campaign.take('ann'));
+  await expireOverdue(sale.store, new Metrics(false), recordingLog(), { sweepBatch: 10 });
+  expect(await campaign.stock()).toMatchObject({ free: 10, held: 0 });
+});
+
+test('two sweeps at once end each promise once', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 50, perUserLimit: 50 });
+  for (let i = 0; i < 50; i += 1) await campaign.letDeadlinePass(await campaign.take('ann'));
+  const metrics = new Metrics(false);
+  const sweep = () => expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 3 });
+  await Promise.all([sweep(), sweep(), sweep()]);
+  expect(await countOf(metrics.expired)).toBe(50);
+  expect((await campaign.entries()).filter(({ kind }) => kind === 'expired').length).toBe(50);
+});
+
+test('promotes until there are no more units or no more people, a batch at a time', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  const users = Array.from({ length: 9 }, (_, i) => `user-${i}`);
+  for (const user of users) await campaign.join(user);
+  await campaign.restock(7, { limit: 0 });
+  const [metrics, log] = [new Metrics(false), recordingLog()];
+  await promoteWaiting(sale.store, metrics, log, campaign.product, { promoteBatch: 3 });
+  expect(await campaign.line()).toEqual(users.slice(7));
+  expect(log.lines.map(({ fields }) => fields.promoted)).toEqual([3, 3, 1]);
+  expect(await countOf(metrics.promoted)).toBe(7);
+  await campaign.restock(7, { limit: 0 });
+  await promoteWaiting(sale.store, metrics, log, campaign.product, { promoteBatch: 3 });
+  expect(await campaign.stock()).toMatchObject({ free: 5, held: 9, waiting: 0 });
+  await promoteWaiting(sale.store, metrics, log, sale.unknownCampaign().product, { promoteBatch: 3 });
+  expect(await countOf(metrics.promoted)).toBe(9);
+});

@@ -1,0 +1,267 @@
+import { expect } from '@jest/globals';
+import fc from 'fast-check';
+import { type CampaignNo, type IdempotencyKey, newReservationPrefix, type UserId } from '../../shared/domain/ids.js';
+import { decodeRememberedAnswer } from '../../shared/redis/remembered-answer.js';
+import type { SaleModel } from './model.js';
+import type { Action, Promised, Terms } from './model-types.js';
+import { DEVICES, type Real, USERS } from './real.js';
+
+type Step = fc.AsyncCommand<SaleModel, Real>;
+
+/** One thing that may happen at any time. */
+function step(name: string, run: (model: SaleModel, real: Real) => Promise<void>): Step {
+  return {
+    check: () => true,
+    async run(model, real) {
+      await run(model, real);
+      await real.expectLike(model);
+    },
+    toString: () => name,
+  };
+}
+
+/** One thing that may happen to a reservation, whichever is the nth at that time; 0 = one that nobody made. */
+function stepWith(
+  name: string,
+  n: number,
+  run: (id: string, model: SaleModel, real: Real, one?: Promised) => Promise<void>,
+): Step {
+  return step(`${name} #${n}`, async (model, real) => {
+    const one = n === 0 ? undefined : model.promised[(n - 1) % Math.max(1, model.promised.length)];
+    await run(one?.id ?? '01890a5d-ac96-774b-bcce-b302099a8057', model, real, one);
+  });
+}
+
+const user = fc.constantFrom(...USERS);
+const qty = fc.integer({ min: 1, max: 3 });
+const nth = fc.nat(30);
+const key = fc.integer({ min: 1, max: 15 }).map((n) => `shared-key-${n}`);
+const limit = fc.integer({ min: 1, max: 3 });
+
+type CheckoutStep = {
+  who: string;
+  qty: number;
+  key: string | null;
+  device: string | null;
+  order: string;
+  times: 1 | 2;
+};
+
+/** Checks out; a second time at once, as somebody does whose answer was lost, with the same key. */
+const checkout = fc
+  .record<CheckoutStep>({
+    who: user,
+    qty: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: qty }),
+    key: fc.oneof({ weight: 2, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: key }),
+    device: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(null) },
+      { weight: 1, arbitrary: fc.constantFrom(...DEVICES) },
+    ),
+    order: fc.constantFrom('', 'cart-1'),
+    times: fc.constantFrom(1, 1, 1, 2),
+  })
+  .map((given) =>
+    step(`checkout(${JSON.stringify(given)})`, async (model, real) => {
+      const uniqueKey = `${real.campaign.product}-${given.key ?? newReservationPrefix()}`;
+      const calls = Array.from({ length: given.times }, () => newReservationPrefix());
+      const earliest = await real.store.sale.nowMs();
+      const outcomes = await Promise.all(
+        calls.map((reservationPrefix) =>
+          real.campaign.store.reserve({
+            product: real.campaign.product,
+            user: given.who as UserId,
+            qty: given.qty,
+            reservationPrefix,
+            order: (given.order || null) as never,
+            token: null,
+            key: uniqueKey as IdempotencyKey,
+            ticketKey: 't1',
+            device: given.device === null ? null : real.device(given.device),
+            trace: '',
+          }),
+        ),
+      );
+      const latest = await real.store.sale.nowMs();
+      for (const [i, prefix] of calls.entries()) {
+        const id = prefix + hex(real.campaign.terms.no);
+        const expected = model.checkout({
+          user: given.who,
+          qty: given.qty,
+          key: uniqueKey,
+          device: given.device,
+          order: given.order,
+          id,
+        });
+        expectAnswer(outcomes[i], expected, { earliest, latest, holdMs: model.terms.holdSeconds * 1000 });
+      }
+    }),
+  );
+
+function expectAnswer(
+  actual: Awaited<ReturnType<Real['campaign']['checkout']>> | undefined,
+  expected: { kind: string } & Record<string, unknown>,
+  { earliest, latest, holdMs }: { earliest: number; latest: number; holdMs: number },
+): void {
+  if (expected.kind === 'replayed') {
+    expect(actual?.kind).toBe('replayed');
+    const answer = decodeRememberedAnswer(actual?.kind === 'replayed' ? actual.answer : '');
+    const { kind, ...first } = expected.answer as { kind: string };
+    expect(answer).toMatchObject({ ...first, kind: kind === 'reserved' ? 'completed' : 'queued' });
+    return;
+  }
+  expect(actual).toMatchObject(expected);
+  if (actual?.kind !== 'reserved') return;
+  const madeAt = actual.dueMs - holdMs;
+  expect(holdMs === 0 ? actual.dueMs === 0 : madeAt >= earliest && madeAt <= latest).toBe(true);
+}
+
+const confirm = fc.tuple(nth, fc.constantFrom('', 'pay-1')).map(([n, payment]) =>
+  stepWith(`confirm(${payment})`, n, async (id, model, real) => {
+    expect(await real.campaign.confirm(id, payment)).toEqual(model.confirm(id, payment));
+  }),
+);
+const release = fc
+  .tuple(
+    nth,
+    fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: user }),
+    fc.constantFrom('', 'no money'),
+  )
+  .map(([n, holder, reason]) =>
+    stepWith(`release(${holder}, ${reason})`, n, async (id, model, real) => {
+      expect(await real.campaign.release(id, holder, reason)).toEqual(model.release(id, holder, reason));
+    }),
+  );
+const refund = nth.map((n) =>
+  stepWith('refund', n, async (id, model, real) => {
+    expect(await real.campaign.refund(id)).toEqual(model.refund(id));
+  }),
+);
+const voided = fc.tuple(nth, fc.constantFrom('returns' as const, 'never_existed' as const)).map(([n, unit]) =>
+  stepWith(`void(${unit})`, n, async (id, model, real) => {
+    const expected = model.void(id, unit, 'a_constraint');
+    const state = 'state' in expected ? { state: expected.state } : {};
+    expect(await real.campaign.void(id, unit, 'a_constraint')).toEqual({ ...expected, ...state });
+  }),
+);
+/** Three calls at the same time, sent in one go; with the scripts known they are carried out in their order. */
+const confirmAndRelease = nth.map((n) =>
+  stepWith('confirm and release at once', n, async (id, model, real) => {
+    await real.campaign.store.scripts.load(['confirm', 'release']);
+    const outcomes = await Promise.all([
+      real.campaign.confirm(id),
+      real.campaign.release(id),
+      real.campaign.confirm(id),
+    ]);
+    expect(outcomes).toEqual([model.confirm(id, ''), model.release(id, null, ''), model.confirm(id, '')]);
+  }),
+);
+
+let passed = 0;
+const deadlinePasses = nth.map((n) =>
+  stepWith('the deadline passes', n, async (id, _model, real, one) => {
+    if (one?.state !== 'reserved' || one.overdue !== null) return;
+    passed += 1;
+    one.overdue = passed;
+    await real.passDeadline(id, passed);
+  }),
+);
+const expire = limit.map((n) =>
+  step(`expire(${n})`, async (model, real) => expect(await real.campaign.expire(n)).toEqual(model.expire(n))),
+);
+const promote = limit.map((n) =>
+  step(`promote(${n})`, async (model, real) => expect(await real.campaign.promote(n)).toEqual(model.promote(n))),
+);
+const leave = user.map((who) =>
+  step(`leave(${who})`, async (model, real) => expect(await real.campaign.leave(who)).toEqual(model.leave(who))),
+);
+const restock = fc.tuple(fc.constantFrom(-2, -1, 1, 2, 3), limit, fc.option(key)).map(([delta, people, name]) =>
+  step(`restock(${delta}, ${people}, ${name})`, async (model, real) => {
+    const uniqueKey = name && `${real.campaign.product}-${name}`;
+    const outcome = await real.campaign.restock(delta, { limit: people, ...(uniqueKey ? { key: uniqueKey } : {}) });
+    expect(outcome).toMatchObject(model.restock(delta, people, uniqueKey));
+  }),
+);
+const act = (...actions: Action[]) =>
+  fc
+    .constantFrom(...actions)
+    .map((action) =>
+      step(action, async (model, real) =>
+        expect(await real.campaign.setStatus(action)).toMatchObject(model.setStatus(action)),
+      ),
+    );
+const theEndComes = fc.constantFrom(true, true, false, false, false, false, false).map((over) =>
+  step(over ? 'the end of the sale comes' : 'the end of the sale is far', async (model, real) => {
+    model.over = over;
+    await real.campaign.set({ ends_at: over ? 1 : 0 });
+  }),
+);
+const amend = fc
+  .record<Partial<Terms>>(
+    {
+      maxQty: qty,
+      holdSeconds: fc.constantFrom(0, 600),
+      lineEnabled: fc.boolean(),
+      lineMax: fc.integer({ min: 1, max: 5 }),
+      latePayment: fc.constantFrom('refuse', 'reacquire'),
+      refundPolicy: fc.constantFrom('return', 'burn'),
+      perUserLimit: fc.integer({ min: 1, max: 3 }),
+    },
+    { requiredKeys: [] },
+  )
+  .map((terms) =>
+    step(`amend(${JSON.stringify(terms)})`, async (model, real) => {
+      // It may only be raised, as the API sees to.
+      const perUserLimit = Math.max(model.terms.perUserLimit, terms.perUserLimit ?? 0);
+      await real.amend({ ...terms, perUserLimit });
+      Object.assign(model.terms, terms, { perUserLimit });
+      // An amendment carries all terms, the end of the sale too.
+      model.over = false;
+    }),
+  );
+const timePasses = fc.tuple(fc.constantFrom(...DEVICES), limit).map(([device, count]) =>
+  step(`${count} checkouts of ${device} leave the window`, async (model, real) => {
+    await real.forgetOldest(device, count);
+    model.admitted.set(device, Math.max(0, (model.admitted.get(device) ?? 0) - count));
+  }),
+);
+const persist = fc
+  .constantFrom(1, 2, 5, 500)
+  .map((batchEntries) =>
+    step(`persist in batches of ${batchEntries}`, (model, real) =>
+      real.persist(model, real.store.persistWith({ batchEntries })),
+    ),
+  );
+const redisForgetsScripts = fc.constant(
+  step('Redis forgets its scripts', async (_model, real) => {
+    await real.store.sale.redis.script('FLUSH');
+  }),
+);
+
+const redisIsLost = fc.constant(
+  step('Redis loses the campaign and is filled again', (model, real) => real.loseAndRestore(model)),
+);
+
+const hex = (no: CampaignNo) => no.toString(16).padStart(8, '0');
+
+/** What may happen, and how often. */
+export const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 30, arbitrary: checkout },
+  { weight: 7, arbitrary: confirm },
+  { weight: 9, arbitrary: release },
+  { weight: 5, arbitrary: refund },
+  { weight: 2, arbitrary: voided },
+  { weight: 3, arbitrary: confirmAndRelease },
+  { weight: 8, arbitrary: deadlinePasses },
+  { weight: 5, arbitrary: expire },
+  { weight: 3, arbitrary: promote },
+  { weight: 4, arbitrary: leave },
+  { weight: 5, arbitrary: restock },
+  { weight: 3, arbitrary: act('pause', 'resume', 'resume', 'resume') },
+  { weight: 1, arbitrary: act('open', 'start', 'finish', 'publish') },
+  { weight: 1, arbitrary: fc.oneof({ weight: 1, arbitrary: act('close') }, { weight: 6, arbitrary: theEndComes }) },
+  { weight: 2, arbitrary: amend },
+  { weight: 1, arbitrary: timePasses },
+  { weight: 4, arbitrary: persist },
+  { weight: 1, arbitrary: redisForgetsScripts },
+  { weight: 1, arbitrary: redisIsLost },
+);

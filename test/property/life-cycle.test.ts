@@ -1,0 +1,58 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale } from '../harness/sale.js';
+import { anyStep } from './commands.js';
+import { SaleModel } from './model.js';
+import type { Status, Terms } from './model-types.js';
+import { campaignTerms, Real } from './real.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+
+const RUNS = 150;
+const TIME_LIMIT_MS = 40_000;
+const DEVICE_QUOTA = 4;
+
+type Opening = { total: number; status: Status; terms: Terms };
+
+const opening = fc.record<Opening>({
+  total: fc.integer({ min: 0, max: 4 }),
+  status: fc.oneof(
+    { weight: 14, arbitrary: fc.constant('open' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('scheduled', 'draft') },
+  ),
+  terms: fc.record<Terms>({
+    perUserLimit: fc.integer({ min: 1, max: 3 }),
+    maxQty: fc.integer({ min: 1, max: 3 }),
+    holdSeconds: fc.constantFrom(600, 600, 600, 0),
+    lineEnabled: fc.oneof({ weight: 7, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
+    lineMax: fc.integer({ min: 1, max: 5 }),
+    latePayment: fc.constantFrom('refuse', 'reacquire'),
+    refundPolicy: fc.constantFrom('return', 'burn'),
+  }),
+});
+
+/** Opens a campaign on both sides. */
+async function open({ total, status, terms }: Opening): Promise<{ model: SaleModel; real: Real }> {
+  const room = { waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null } };
+  const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status });
+  const campaign = stored.through(sale.storeWith({ deviceQuota: DEVICE_QUOTA, deviceWindowMs: 86_400_000 }));
+  return { model: new SaleModel(total, status, { ...terms }, DEVICE_QUOTA), real: new Real(store, campaign) };
+}
+
+test('whatever happens in whatever order, the sale does what the model does and Postgres ends with the same rows', async () => {
+  let [runs, steps] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(opening, fc.commands([anyStep], { maxCommands: 100, size: 'max' }), async (given, commands) => {
+      const { model, real } = await open(given);
+      await fc.asyncModelRun(() => ({ model, real }), commands);
+      await real.expectEnd(model);
+      runs += 1;
+      steps += [...commands].length;
+    }),
+    { numRuns: RUNS, interruptAfterTimeLimit: TIME_LIMIT_MS, endOnFailure: false },
+  );
+  process.stdout.write(`${runs} runs, ${steps} steps\n`);
+  expect(runs).toBeGreaterThan(20);
+}, 300_000);

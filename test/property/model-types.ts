@@ -1,0 +1,63 @@
+/** What the model of the sale (model.ts) speaks of, and how its status changes. */
+export type Terms = {
+  perUserLimit: number;
+  maxQty: number;
+  holdSeconds: number;
+  lineEnabled: boolean;
+  lineMax: number;
+  latePayment: 'refuse' | 'reacquire';
+  refundPolicy: 'return' | 'burn';
+};
+export type State = 'reserved' | 'redeemed' | 'released' | 'expired' | 'refunded' | 'burned' | 'voided';
+export type Promised = {
+  id: string;
+  user: string;
+  qty: number;
+  slot: number;
+  state: State;
+  lineNo: number;
+  order: string;
+  /** The clock has passed its deadline. The smaller, the earlier. */
+  overdue: number | null;
+  reacquired: boolean;
+  payment: string | null;
+  reason: string | null;
+  made: number;
+};
+export type Ticket = {
+  lineNo: number;
+  user: string;
+  qty: number;
+  id: string;
+  order: string;
+  status: 'waiting' | 'promoted' | 'left' | 'closed';
+  made: number;
+};
+export type Status = 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';
+export type Action = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
+export type Checkout = { user: string; qty: number; key: string; device: string | null; order: string; id: string };
+
+/**
+ * The status after an action: the same when nothing changes, null when the action is not possible from there. The start of
+ * this sale is always past.
+ * @param over whether its end has come
+ */
+export function statusAfter(action: Action, status: Status, over: boolean): Status | null {
+  const begun = status === 'open' || status === 'scheduled';
+  switch (action) {
+    case 'open':
+      return status === 'paused' || status === 'closed' ? null : 'open';
+    case 'publish':
+      return status === 'draft' ? 'open' : status;
+    case 'pause':
+      return begun || status === 'paused' ? 'paused' : null;
+    case 'resume':
+      return begun ? status : status === 'paused' ? 'open' : null;
+    case 'close':
+      return 'closed';
+    case 'start':
+      return status === 'scheduled' ? 'open' : status;
+    case 'finish':
+      return over && status !== 'draft' ? 'closed' : status;
+  }
+}

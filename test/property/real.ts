@@ -1,0 +1,269 @@
+import { expect } from '@jest/globals';
+import type { JournalEntry } from '../../shared/contracts/journal.js';
+import type { CampaignTerms } from '../../shared/domain/campaign.js';
+import type { DeviceId, IdempotencyKey } from '../../shared/domain/ids.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { Persist } from '../../worker/persist/persist.js';
+import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
+import { inconsistencies } from '../harness/audit.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import type { Persistence } from '../harness/persistence.js';
+import { TEST_LIMITS } from '../harness/sale.js';
+import type { SaleModel } from './model.js';
+import type { Terms } from './model-types.js';
+
+export const USERS = ['ann', 'bob', 'cid', 'dan', 'eve'];
+export const DEVICES = ['phone', 'pad'];
+
+/** The sale itself, and what it has journaled since it was opened. */
+export class Real {
+  readonly history: JournalEntry[] = [];
+  #seen = '0-0';
+
+  constructor(
+    readonly store: Persistence,
+    readonly campaign: TestCampaign,
+  ) {}
+
+  /** Devices are shared by all campaigns, those of this run are its own. */
+  device(name: string): DeviceId {
+    return `${name}-of-${this.campaign.product}` as DeviceId;
+  }
+
+  /** An operator's change: first in Postgres, then in Redis. */
+  async amend(terms: Partial<Terms>): Promise<void> {
+    const { campaigns, database, sale } = this.store;
+    const current = await campaigns.find(this.campaign.product);
+    if (!current) throw new Error('the campaign is gone');
+    const changed = await campaigns.amend(
+      current,
+      { ...current, ...campaignTerms(terms, current) },
+      current.rules,
+      database,
+    );
+    if (!changed) throw new Error('somebody else has changed the campaign');
+    expect(await sale.store.amend(changed)).toEqual({ kind: 'amended' });
+  }
+
+  async persist(model: SaleModel, persist?: Persist): Promise<void> {
+    await this.#remember();
+    await this.store.persist(persist);
+    await this.#expectRows(model);
+  }
+
+  /** After each step: Redis is consistent in itself and says what the model says, to each shopper too. */
+  async expectLike(model: SaleModel): Promise<void> {
+    const [state, positions, ...standings] = await Promise.all([
+      this.campaign.inRedis(),
+      this.campaign.positions(USERS),
+      ...USERS.map((user) => this.campaign.standing(user)),
+    ]);
+    expect(inconsistencies(this.campaign.product, state)).toEqual([]);
+    const { fields, reservations, line } = state;
+    expect({
+      status: fields.status,
+      total: Number(fields.total),
+      free: Number(fields.free),
+      held: Number(fields.held),
+      redeemed: Number(fields.redeemed),
+      burned: Number(fields.burned),
+    }).toEqual({
+      status: model.status,
+      total: model.total,
+      free: model.free,
+      held: model.units('reserved'),
+      redeemed: model.units('redeemed'),
+      burned: model.units('burned'),
+    });
+    expect(line).toEqual(model.line.map(({ user, lineNo }) => ({ user, lineNo })));
+    const records = [...reservations].map(([id, { state, user, qty, slot, lineNo, order }]) => ({
+      id,
+      state,
+      user,
+      qty,
+      slot,
+      lineNo,
+      order,
+    }));
+    expect(records.sort(byId)).toEqual(
+      model.promised
+        .map(({ id, state, user, qty, slot, lineNo, order, reacquired }) => ({
+          id,
+          state: state === 'redeemed' && reacquired ? 'reacquired' : state,
+          user,
+          qty,
+          slot,
+          lineNo,
+          order,
+        }))
+        .sort(byId),
+    );
+    expect(positions).toEqual({
+      kind: 'positions',
+      queueSize: model.line.length,
+      positions: USERS.map((user) => model.position(user)),
+    });
+    for (const [i, user] of USERS.entries()) expect([user, standings[i]]).toMatchObject([user, model.standing(user)]);
+    for (const user of USERS) expect(model.slotsOf(user).length).toBeLessThanOrEqual(model.terms.perUserLimit);
+  }
+
+  /** The end of a run: all of it in Postgres, nothing left in the journal, and a history in which no promise was broken. */
+  async expectEnd(model: SaleModel): Promise<void> {
+    await this.persist(model);
+    const { entries } = await this.store.sale.journal.backlog();
+    expect(entries).toBe(0);
+    expect(await this.store.rejects()).toEqual([]);
+    expectHonestHistory(this.history);
+  }
+
+  async #remember(): Promise<void> {
+    const entries = (await this.campaign.entries()).filter(({ journalId }) => later(journalId, this.#seen));
+    this.history.push(...entries);
+    this.#seen = this.history.at(-1)?.journalId ?? this.#seen;
+  }
+
+  async #expectRows(model: SaleModel): Promise<void> {
+    const rows = (await this.store.redemptions(this.campaign)).map((row) => ({
+      id: row.redemption_id,
+      user: row.user_id,
+      qty: row.qty,
+      slot: row.slot,
+      status: row.status,
+      burned: row.burned,
+      reacquired: row.reacquired,
+      lineNo: Number(row.line_no ?? 0),
+      order: row.order_id,
+      payment: row.payment_ref,
+      reason: row.reason,
+    }));
+    expect(rows.sort(byId)).toEqual(
+      model.promised
+        .map(({ id, user, qty, slot, state, reacquired, lineNo, order, payment, reason }) => ({
+          id,
+          user,
+          qty,
+          slot,
+          status: state === 'burned' ? 'refunded' : state,
+          burned: state === 'burned',
+          reacquired,
+          lineNo,
+          order,
+          payment,
+          reason,
+        }))
+        .sort(byId),
+    );
+    expect(await this.store.tickets(this.campaign)).toEqual(
+      model.tickets.map(({ lineNo, user, qty, id, order, status }) => ({
+        line_no: lineNo,
+        user_id: user,
+        qty,
+        status,
+        reservation_id: id,
+        order_id: order || null,
+      })),
+    );
+    expect(await this.store.campaignRow(this.campaign)).toEqual({
+      status: model.status,
+      total_limit: model.totalInPostgres,
+      taken: model.taken,
+    });
+  }
+
+  /** Redis loses the campaign with everything that belongs to it, and a worker fills it again from Postgres. */
+  async loseAndRestore(model: SaleModel): Promise<void> {
+    const { sale, sql, database, campaigns, log } = this.store;
+    const { product } = this.campaign;
+    await this.persist(model);
+    // Deadlines were moved in Redis only; Postgres has to know of it.
+    const { deadlines } = await this.campaign.inRedis();
+    for (const [id, dueMs] of deadlines)
+      await sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [id, dueMs]);
+    const lost = [keys.campaign, keys.people, keys.reservations, keys.deadlines, keys.line].map((key) => key(product));
+    await sale.redis.del(...lost, ...[...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey)));
+    const stored = await campaigns.find(product);
+    if (!stored) throw new Error('the campaign is gone');
+    await restoreCampaign(
+      { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs },
+      stored,
+      await sale.nowMs(),
+    );
+    model.forgetWhatIsNotJournaled();
+  }
+
+  /** The clock goes past a reservation's deadline. */
+  async passDeadline(id: string, rank: number): Promise<void> {
+    await this.campaign.setDeadline(id, rank);
+  }
+
+  /** So much time goes by that the oldest checkouts of a device leave the window. */
+  async forgetOldest(device: string, count: number): Promise<void> {
+    const { redis } = this.store.sale;
+    const key = keys.device(this.device(device));
+    const times = await redis.lrange(key, 0, -1);
+    const inWindow = times.filter((time) => time !== '0').length;
+    for (let i = inWindow - 1; i >= Math.max(0, inWindow - count); i -= 1) await redis.lset(key, i, '0');
+  }
+}
+
+export function campaignTerms(
+  terms: Partial<Terms>,
+  current: Pick<CampaignTerms, 'waitingRoom'>,
+): Partial<CampaignTerms> {
+  const { lineEnabled = current.waitingRoom.enabled, lineMax = current.waitingRoom.maxSize, ...rest } = terms;
+  return { ...rest, waitingRoom: { enabled: lineEnabled, maxSize: lineMax, presenceSeconds: null } };
+}
+
+const byId = (a: { id: unknown }, b: { id: unknown }) => (String(a.id) < String(b.id) ? -1 : 1);
+const later = (a: string, b: string) => {
+  const [aMs = 0, aSeq = 0, bMs = 0, bSeq = 0] = `${a}-${b}`.split('-').map(Number);
+  return aMs > bMs || (aMs === bMs && aSeq > bSeq);
+};
+
+/** P = redeemed at once, R = reserved, D = redeemed, A = redeemed after it had ended, L, X, V, F = released, expired, voided, refunded. */
+const LIFE = /^(P[FV]?|R(V|D[FV]?|[LX](A[FV]?)?)?)$/;
+const LETTERS = { released: 'L', expired: 'X', voided: 'V', refunded: 'F' } as const;
+
+/**
+ * Reads the journal as a stranger would: each promise is made once and ends once, the line is served in its order, and nobody who
+ * came later got a unit while somebody waited.
+ */
+export function expectHonestHistory(history: readonly JournalEntry[]): void {
+  const lives = new Map<string, string>();
+  const line: { user: string; lineNo: number }[] = [];
+  let lastServed = 0;
+  for (const entry of history) {
+    switch (entry.kind) {
+      case 'queued':
+        line.push(entry);
+        break;
+      case 'left':
+        line.splice(
+          line.findIndex(({ user }) => user === entry.user),
+          1,
+        );
+        break;
+      case 'status':
+        if (entry.status === 'closed') line.splice(0);
+        break;
+      case 'reserved':
+        lives.set(entry.reservation, (lives.get(entry.reservation) ?? '') + (entry.state === 'redeemed' ? 'P' : 'R'));
+        if (entry.lineNo === 0) {
+          expect(line).toEqual([]);
+        } else {
+          expect(line.shift()).toMatchObject({ user: entry.user, lineNo: entry.lineNo });
+          expect(entry.lineNo).toBeGreaterThan(lastServed);
+          lastServed = entry.lineNo;
+        }
+        break;
+      case 'redeemed':
+        lives.set(entry.reservation, lives.get(entry.reservation) + (entry.reacquired ? 'A' : 'D'));
+        break;
+      case 'restocked':
+        break;
+      default:
+        lives.set(entry.reservation, lives.get(entry.reservation) + LETTERS[entry.kind]);
+    }
+  }
+  for (const life of lives.values()) expect(life).toMatch(LIFE);
+}
