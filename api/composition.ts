@@ -14,6 +14,7 @@ import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
+import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -32,6 +33,8 @@ import { campaignRoutes } from './admin/campaigns.route.js';
 import { reconcileRoute } from './admin/reconcile.route.js';
 import { redemptionsRoute } from './admin/redemptions.route.js';
 import { statsRoute } from './admin/stats.route.js';
+import { Webhooks } from './admin/webhooks.js';
+import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
 import { tokenRoute } from './checkout/token.route.js';
@@ -234,6 +237,14 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+    ...webhookRoutes({
+      webhooks: new Webhooks(parts.database, new WebhookEndpoints(parts.database), {
+        allowPrivate: config.webhookAllowPrivate,
+        maxEndpoints: LIMITS.webhookEndpoints,
+      }),
+      apiKeys: parts.apiKeys,
+      log,
+    }),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
 }

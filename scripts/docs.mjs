@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ENVIRONMENT, SECRET_NAMES } from '../dist/shared/config/config.js';
+import { EVENTS } from '../dist/shared/contracts/events.js';
 import { ERRORS } from '../dist/shared/errors/catalogue.js';
 import { KEY_DOCS, keys } from '../dist/shared/redis/keys.js';
 
@@ -17,6 +18,7 @@ const START_ENVIRONMENT = [
 
 const documents = {
   'docs/errors.md': errorsDocument(),
+  'docs/events.md': eventsDocument(),
   'docs/redis-keys.md': keysDocument(),
   'docs/configuration.md': configurationDocument(),
   '.env.example': envExample(),
@@ -47,6 +49,40 @@ validation errors add \`errors: [{"pointer", "detail"}]\`. The table is \`shared
 
 | code | status | title | what to do |
 | --- | --- | --- | --- |
+${rows.join('\n')}
+`;
+}
+
+function eventsDocument() {
+  const rows = Object.entries(EVENTS).map(([type, { meaning, data }]) => {
+    const fields = Object.entries(data.shape).map(([name, schema]) => {
+      const note = [schema.safeParse(null).success ? 'or null' : '', schema.description ?? '']
+        .filter(Boolean)
+        .join(', ');
+      return `\`${name}\`${note ? ` (${note})` : ''}`;
+    });
+    return `| \`${type}\` | ${meaning} | ${fields.join(', ')} |`;
+  });
+  return `# Events
+
+${NOTE}
+
+CloudEvents 1.0 in JSON: \`specversion\`, \`id\`, \`source\` (\`EVENT_SOURCE\`), \`type\`, \`subject\` (the reservation, of campaign
+events the product), \`time\`, \`datacontenttype\`, \`data\`, and \`traceparent\` when the request had one. Written by the transaction
+that caused them; told in order, at least once: the same event always has the same \`id\`, so remember ids or reservations. The
+table is \`shared/contracts/events.ts\`.
+
+**Redis stream** \`${keys.events}\`: fields \`id\`, \`type\`, \`subject\`, \`event\` (the CloudEvent). Read it with a consumer group that starts
+at \`0\`; a Redis that lost its data gets its events again. See \`examples/\`.
+
+**Webhooks** (\`POST /admin/webhooks\`): the CloudEvent as the body of a POST, signed by [Standard Webhooks](https://www.standardwebhooks.com)
+(\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`, one signature a secret). Any 2xx within five seconds is an acceptance, 410
+disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an hour, for a day; then the endpoint is disabled.
+Redirects are not followed. The next event goes when the one before it was accepted. \`POST /admin/webhooks/:id/replay\` tells events of
+the last seven days again, by \`event_id\` or \`from\` and \`to\`.
+
+| type | meaning | data |
+| --- | --- | --- |
 ${rows.join('\n')}
 `;
 }

@@ -11,12 +11,15 @@ import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
+import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
+import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
+import { EventStream } from '../shared/redis/event-stream.js';
 import { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
@@ -120,6 +123,13 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     settleMs: LIMITS.reconcileSettleMs,
     refill: (campaign: StoredCampaign, reason: string) => rebuild.refill(campaign, reason),
   };
+  const eventParts = {
+    outbox: new Outbox(database),
+    endpoints: new WebhookEndpoints(database),
+    metrics,
+    source: config.eventSource,
+    limits: LIMITS,
+  };
   const processors = createProcessors({
     persist,
     sale,
@@ -136,6 +146,12 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       const result = campaign && (await reconcileCampaign(reconcileParts, campaign, { refill: true }));
       if (answerTo) await answers.put(answerTo, result);
     },
+    publish: {
+      ...eventParts,
+      stream: new EventStream(commands, LIMITS.eventStreamLength),
+      wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
+    },
+    deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
     metrics,
     log,
     limits: LIMITS,
@@ -148,7 +164,11 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     },
     error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
   };
-  commits.onCommit((upTo) => relay.persisted(upTo));
+  commits.onCommit((upTo) => {
+    relay.persisted(upTo);
+    // The interval finds what this misses.
+    queues.add('publish', `upTo-${upTo}`, { upTo }).catch(() => {});
+  });
   await commits.start();
   clock.start();
   await fillBeforeServing(rebuild, commits, cursor, log);
@@ -161,6 +181,8 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('expire', LIMITS.sweepEveryMs, {});
     await queues.every('schedule', LIMITS.scheduleEveryMs, {});
     await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
+    await queues.every('publish', LIMITS.publishEveryMs, {});
+    await queues.every('prune', LIMITS.pruneEveryMs, {});
   };
   await keepIntervals();
   const intervals = setInterval(() => {

@@ -9,6 +9,8 @@ import type { SaleStore } from '../shared/redis/sale-store.js';
 import { expireOverdue } from './expire/expire.js';
 import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
+import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
+import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
 import { keepSchedule } from './schedule/schedule.js';
 
 export type ProcessorParts = {
@@ -18,9 +20,11 @@ export type ProcessorParts = {
   clock: RedisClock;
   preheat: (campaign: StoredCampaign) => Promise<void>;
   reconcile: Processor<'reconcile'>;
+  publish: PublishParts;
+  deliver: DeliverParts;
   metrics: Metrics;
   log: Log;
-  limits: { sweepBatch: number; promoteBatch: number; preheatMs: number };
+  limits: { sweepBatch: number; promoteBatch: number; preheatMs: number } & Parameters<typeof pruneOutbox>[2];
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
@@ -31,6 +35,8 @@ export function createProcessors({
   clock,
   preheat,
   reconcile,
+  publish,
+  deliver,
   metrics,
   log,
   limits,
@@ -45,5 +51,10 @@ export function createProcessors({
     },
     schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat) },
     reconcile: { concurrency: 1, run: reconcile },
+    // One at a time: the stream takes events in their order.
+    publish: { concurrency: 1, run: () => publishOutbox(publish) },
+    // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
+    deliver: { concurrency: 8, run: ({ endpointId }) => deliverTo(endpointId, deliver) },
+    prune: { concurrency: 1, run: () => pruneOutbox(publish.outbox, publish.stream, limits) },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

@@ -45,6 +45,8 @@ test('reads what is given and has a default for the rest', () => {
     journalLimitEntries: 2_000_000,
     tokensPerMinutePerAddress: 120_000,
     pollsPer10sPerCaller: 300,
+    eventSource: '/doorbuster',
+    webhookAllowPrivate: false,
     logLevel: 'info',
     shopperJwt: { kind: 'none' },
   });

@@ -25,6 +25,9 @@ export type Config = {
   tokensPerMinutePerAddress: number;
   pollsPer10sPerCaller: number;
   logLevel: string;
+  /** `source` of events. */
+  eventSource: string;
+  webhookAllowPrivate: boolean;
   shopperJwt: { kind: 'none' } | { kind: 'jwks'; url: URL } | { kind: 'secret'; secret: Uint8Array };
 };
 
@@ -121,6 +124,15 @@ export const ENVIRONMENT = {
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('least level that is logged'),
+  EVENT_SOURCE: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,256}$/, 'must be a URI reference')
+    .default('/doorbuster')
+    .describe('`source` of the events; a URI reference that tells this installation from others'),
+  WEBHOOK_ALLOW_PRIVATE: z
+    .enum(['0', '1'])
+    .default('0')
+    .describe('`1` = webhooks may go to private addresses; only where operators are trusted with the whole network'),
   SHOPPER_JWT_JWKS: url(['https:', 'http:'])
     .optional()
     .describe('URL of a JWK set; shoppers must then send a bearer JWT whose `sub` is their `user_id`'),
@@ -191,6 +203,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,
     pollsPer10sPerCaller: e.POLLS_PER_10_SECONDS,
     logLevel: e.LOG_LEVEL,
+    eventSource: e.EVENT_SOURCE,
+    webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
     shopperJwt: e.SHOPPER_JWT_JWKS
       ? { kind: 'jwks', url: new URL(e.SHOPPER_JWT_JWKS) }
       : e.SHOPPER_JWT_SECRET

@@ -51,6 +51,31 @@ export const LIMITS = {
   reconcileSettleMs: 5_000,
   /** How long an operator's request waits for the result; it goes on without him. */
   reconcileAnswerMs: 10_000,
+  /** Events in one Redis transaction: about 1 ms of Redis. */
+  publishBatch: 200,
+  /** Looked at without news of a commit; retries of webhooks are found then. */
+  publishEveryMs: 1_000,
+  /** Events the stream keeps for readers that were away, about 80 MB; older ones are in the outbox. */
+  eventStreamLength: 100_000,
+  /** Replays reach back so far; a reader that was away longer needs the redemptions, not their events. */
+  outboxKeepMs: 7 * 86_400_000,
+  pruneEveryMs: 60_000,
+  /** Rows removed by one statement (about 50 ms) and statements in one run: 1.2 million an hour, more than a sale has. */
+  pruneBatch: 5_000,
+  pruneBatches: 4,
+  /** A receiver that works before it answers should answer first. */
+  webhookTimeoutMs: 5_000,
+  /** Nobody reads the answer's body; more than this ends the connection. */
+  webhookAnswerBytes: 64 * 1024,
+  /** 1 s, 2 s, 4 s … an hour; after a day of failures a person is told. */
+  webhookRetry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000, giveUpMs: 86_400_000 },
+  /** Longer than a delivery with its time limit; a worker that died holds an endpoint up for so long. */
+  webhookLeaseMs: 15_000,
+  /** Then a run ends and the next interval goes on: a worker that stops waits for it. */
+  webhookRunMs: 5_000,
+  webhookBatch: 100,
+  /** Each is looked at every second. */
+  webhookEndpoints: 100,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

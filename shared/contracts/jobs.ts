@@ -10,6 +10,12 @@ export type Jobs = {
   reconcile: { productId?: string; answerTo?: string };
   /** Start, finish and preheat campaigns by their times. */
   schedule: Record<string, never>;
+  /** Carry the outbox to the stream and wake the webhooks; one job a commit (`upTo`), and an interval. */
+  publish: { upTo?: string };
+  /** Tell one webhook endpoint what it has not heard. */
+  deliver: { endpointId: string };
+  /** Forget events that everybody has heard long ago. */
+  prune: Record<string, never>;
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
@@ -18,4 +24,7 @@ export const QUEUE_NAMES = [
   'promote',
   'schedule',
   'reconcile',
+  'publish',
+  'deliver',
+  'prune',
 ] as const satisfies readonly QueueName[];

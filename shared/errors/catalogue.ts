@@ -36,6 +36,12 @@ export const ERRORS = {
   },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
+  webhook_not_found: { status: 404, title: 'There is no such webhook endpoint', remedy: 'List the endpoints.' },
+  event_not_found: {
+    status: 404,
+    title: 'There is no such event',
+    remedy: 'Events are kept for seven days, and an endpoint hears again only what it has heard and wants.',
+  },
   not_found: { status: 404, title: 'There is nothing at this path', remedy: 'See /docs for the paths.' },
   method_not_allowed: {
     status: 405,
@@ -72,6 +78,8 @@ export const ERRORS = {
     title: 'The campaign is not in a state that allows this',
     remedy: 'Read the campaign first.',
   },
+  webhook_disabled: { status: 409, title: 'The webhook endpoint is disabled', remedy: 'Enable it first.' },
+  webhook_limit: { status: 409, title: 'There are too many webhook endpoints', remedy: 'Remove one that is not used.' },
   stock_insufficient: {
     status: 409,
     title: 'Fewer units are free than were to be taken away',

@@ -43,6 +43,17 @@ export class Metrics {
     'queue',
   ]);
 
+  readonly eventsPublished = this.#counter('events_published_total', 'Events appended to the stream');
+  readonly webhookDeliveries = this.#counter('webhook_deliveries_total', 'Webhook deliveries by outcome', ['outcome']);
+  readonly outboxLag = new Gauge({
+    name: `${PREFIX}outbox_lag_seconds`,
+    help: 'Age of the oldest event that a destination has not heard; 0 = it has heard all',
+    labelNames: ['destination'],
+    // Whichever worker looked last; a sum over workers would mean nothing.
+    aggregator: 'max',
+    registers: [this.registry],
+  });
+
   constructor(defaults = true) {
     if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });
   }

@@ -3,7 +3,8 @@ import type { Queryable } from './pool.js';
 export type AuditEntry = {
   actor: string;
   action: string;
-  campaignId: string;
+  /** null = about no campaign */
+  campaignId: string | null;
   before: Record<string, unknown> | null;
   after: Record<string, unknown> | null;
   requestId: string;

@@ -1,4 +1,6 @@
 import type { Acknowledged } from '../contracts/acknowledged.js';
+import { eventsOfPromise } from './events-of-entries.js';
+import { insertEvents } from './outbox.js';
 import { type Database, isRefusal, type Queryable } from './pool.js';
 
 /** Table `salvaged_promises`: written by API processes when Redis lost its data, used up by the worker that fills it again. */
@@ -39,7 +41,9 @@ export class Salvage {
       try {
         await this.database.transaction(async (client) => {
           await client.query('delete from salvaged_promises where salvage_id = $1', [salvage_id]);
-          applied += await applyOne(client, promise);
+          const changed = await applyOne(client, promise);
+          applied += changed;
+          if (changed > 0) await this.#tell(client, promise);
         });
       } catch (error) {
         if (!isRefusal(error)) throw error;
@@ -48,6 +52,12 @@ export class Salvage {
       }
     }
     return { applied, refused };
+  }
+
+  /** In the order of the outbox, which is kept by the lock on the cursor. */
+  async #tell(client: Queryable, promise: Acknowledged): Promise<void> {
+    await client.query('select 1 from journal_cursor for update');
+    await insertEvents(client, eventsOfPromise(promise));
   }
 }
 

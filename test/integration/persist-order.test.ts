@@ -91,3 +91,27 @@ test('late payments take the units and the allowances that other reservations of
   await store.persist();
   expect(await statuses(campaign)).toEqual(users.flatMap((user) => [`${user} redeemed`, `${user} released`]).sort());
 });
+
+test('a late payment that takes another allowance says so in its row', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 2, latePayment: 'reacquire' });
+  const late = await campaign.take('ann');
+  await campaign.release(late);
+  await campaign.take('ann');
+  await store.persist();
+  await campaign.confirm(late);
+  await store.persist();
+  expect(await store.redemption(late)).toMatchObject({ status: 'redeemed', reacquired: true, slot: 2 });
+});
+
+test('somebody who leaves the line and joins it again keeps one place', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  await store.persist();
+  await campaign.leave('ann');
+  await campaign.join('ann');
+  await store.persist();
+  expect((await store.tickets(campaign)).map(({ line_no, status }) => [line_no, status])).toEqual([
+    [1, 'left'],
+    [2, 'waiting'],
+  ]);
+});

@@ -104,6 +104,7 @@ test('voids a late payment that took a unit which Postgres has given to somebody
   await store.insertByHand(campaign, { user: 'somebody' });
   expect(await campaign.confirm(id)).toMatchObject({ kind: 'redeemed', reacquired: true });
   await store.persist();
+  expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
   await store.persist();
   expect(await store.isCaughtUp()).toBe(true);
   expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);

@@ -50,14 +50,16 @@ async function amendInPostgres(campaign: TestCampaign, change: string): Promise<
 
 test('puts into Redis what Postgres has and Redis has not: open ones, drafts, paused ones, those that open soon', async () => {
   const open = await store.storeCampaign();
-  const draft = await store.storeCampaign({ status: 'draft' });
+  const early = await store.storeCampaign({ startsAt: inAnHour() });
+  const draft = await store.storeCampaign({ status: 'draft', startsAt: inAnHour() });
   const paused = await store.storeCampaign({ status: 'paused' });
   const soon = await store.storeCampaign({ status: 'scheduled', startsAt: new Date(Date.now() + PREHEAT_MS / 2) });
   const later = await store.storeCampaign({ status: 'scheduled', startsAt: inAnHour() });
   const closed = await store.storeCampaign({ status: 'closed' });
   await keep();
-  const all = [open, draft, paused, soon, later, closed];
+  const all = [open, early, draft, paused, soon, later, closed];
   expect(await Promise.all(all.map(statusOf))).toEqual([
+    'open',
     'open',
     'draft',
     'paused',

@@ -3,8 +3,10 @@ import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
+import { eventsOf } from '../../shared/postgres/events-of-entries.js';
 import { UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { insertEvents } from '../../shared/postgres/outbox.js';
 import { type Database, isRefusal } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, type Journal } from '../../shared/redis/journal.js';
 import type { RefusedEntries } from './refused-entries.js';
@@ -57,7 +59,9 @@ export class Persist {
         const last = read.at(-1);
         // Nothing there although the job says so: the journal was trimmed or lost, which is not this job's to mend.
         if (!last) return cursor;
-        await writeBatch(client, foldBatch(read.map(decodeEntry)));
+        const entries = read.map(decodeEntry);
+        await writeBatch(client, foldBatch(entries));
+        await insertEvents(client, eventsOf(entries));
         await this.cursor.move(client, last.journalId);
         return last.journalId;
       });

@@ -3,7 +3,9 @@ import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { ProductId, ReservationId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { voidedEvent } from '../../shared/postgres/events-of-entries.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { insertEvents } from '../../shared/postgres/outbox.js';
 import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
@@ -52,6 +54,7 @@ export class RefusedEntries {
     const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
     if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);
     else await this.redemptions.voidExisting(client, entry.reservation, constraint);
+    await insertEvents(client, [voidedEvent(entry.no, entry.reservation, constraint)]);
     this.metrics.voided.inc({ constraint });
     this.log.error(
       { campaign: product, reservation: entry.reservation, constraint, redis: outcome.kind },

@@ -96,6 +96,16 @@ test('a promise that needed no payment is journaled as one', async () => {
   expect(await store.redemption(id)).toMatchObject({ status: 'redeemed', pay_before: null });
 });
 
+test('a promise that needed no payment and was refunded is journaled as two', async () => {
+  const campaign = await store.openCampaign({ holdSeconds: 0 });
+  const id = await campaign.take('ann');
+  await campaign.refund(id);
+  await loseJournal();
+  expect(await rejournal(campaign, id, 'missing')).toEqual({ kind: 'rejournaled', entries: 2 });
+  await store.persist();
+  expect(await store.redemption(id)).toMatchObject({ status: 'refunded', redeemed_at: expect.any(Date) });
+});
+
 test('what Postgres refused stays refused', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { EVENT_TYPES } from '../../shared/contracts/events.js';
+import { isWebhookSecret } from '../../shared/webhooks/secrets.js';
+import { isoTime } from '../http/fields.js';
+
+const MAX_SECRETS = 4;
+
+const secrets = z
+  .array(z.string().refine(isWebhookSecret, 'must be whsec_ and 24 to 64 bytes in base64'))
+  .min(1)
+  .max(MAX_SECRETS)
+  .describe('all of them sign; while a secret is changed, the new one and the old one');
+const types = z.array(z.enum(EVENT_TYPES)).min(1).nullable().describe('null = all');
+const url = z.string().max(2_048).describe('https:// or http://, not a private address');
+
+export const webhookBody = z.object({
+  url,
+  types: types.default(null),
+  secrets: secrets.optional().describe('made when left out, and shown in this answer only'),
+});
+export type WebhookBody = z.infer<typeof webhookBody>;
+
+export const webhookChangeBody = z
+  .object({ url, types, secrets, enabled: z.boolean().describe('true tries again at once, where it stopped') })
+  .partial();
+export type WebhookChangeBody = z.infer<typeof webhookChangeBody>;
+
+export const replayBody = z.union([
+  z.strictObject({ event_id: z.uuid() }),
+  z
+    .strictObject({ from: isoTime, to: isoTime.describe('not included') })
+    .refine(({ from, to }) => Date.parse(from) < Date.parse(to), { path: ['to'], message: 'must be later than from' }),
+]);
+export type ReplayBody = z.infer<typeof replayBody>;
+
+export const webhookData = z.object({
+  id: z.uuid(),
+  url: z.string(),
+  types,
+  secrets: z.array(z.string()).optional().describe('only where it was created'),
+  secret_count: z.int(),
+  enabled: z.boolean(),
+  disabled_reason: z.string().nullable(),
+  created_at: z.iso.datetime(),
+  deliveries: z.object({
+    backlog: z.int().describe('events it has not heard yet'),
+    replays: z.int().describe('stretches that wait to be told again'),
+    last_delivered_at: z.iso.datetime().nullable(),
+    failed_attempts: z.int().describe('of the event it is at'),
+    failing_since: z.iso.datetime().nullable(),
+    next_attempt_at: z.iso.datetime().nullable(),
+    last_error: z.string().nullable(),
+  }),
+});
+
+export const replayData = z.object({ events: z.int().describe('that will be told again') });

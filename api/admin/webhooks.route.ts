@@ -1,0 +1,159 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import type { Log } from '../../shared/observability/log.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import { readJson } from '../http/json-body.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { replayBody, replayData, webhookBody, webhookChangeBody, webhookData } from './webhook.contract.js';
+import type { EndpointState, Operator, Webhooks } from './webhooks.js';
+
+const id = z.object({ id: z.uuid() });
+const READ_ERRORS = ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'] as const;
+const ONE_ERRORS = [...READ_ERRORS, 'webhook_not_found'] as const;
+const BODY_ERRORS = ['invalid_json', 'unsupported_media_type', 'body_too_large'] as const;
+
+type Common = Pick<RouteContract, 'tag' | 'caller'>;
+const admin: Common = { tag: 'admin', caller: 'admin' };
+
+export type WebhookRouteParts = { webhooks: Webhooks; apiKeys: ApiKeys; log: Log };
+
+/** /admin/webhooks: create, list, read, change, remove, replay. */
+export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Route[] {
+  const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
+  const idOf = (req: Request): string => validate(id, req.params).id;
+  const record = (operator: Operator, endpoint: string, action: string) =>
+    log.info({ request_id: operator.requestId, operator: operator.name, endpoint }, action);
+
+  return [
+    {
+      contract: {
+        ...admin,
+        method: 'post',
+        path: '/admin/webhooks',
+        summary: 'Send events to a URL, signed by Standard Webhooks',
+        description: 'It hears what happens from now on, in order, each event once at least. See docs/events.md.',
+        body: webhookBody,
+        answers: { 201: { description: 'Created, with its secrets, which are not shown again.', data: webhookData } },
+        errors: [...READ_ERRORS, ...BODY_ERRORS, 'webhook_limit'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const endpoint = await webhooks.create(validate(webhookBody, await readJson(req)), operator);
+        record(operator, endpoint.id, 'webhook.create');
+        const data = { ...view(endpoint), secrets: endpoint.secrets };
+        sendData(req, res, 201, data, ['Location', `/admin/webhooks/${endpoint.id}`]);
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'get',
+        path: '/admin/webhooks',
+        summary: 'List webhook endpoints and how far they are',
+        answers: { 200: { description: 'All of them, oldest first.', data: z.array(webhookData) } },
+        errors: READ_ERRORS,
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        sendData(req, res, 200, (await webhooks.list()).map(view));
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'get',
+        path: '/admin/webhooks/:id',
+        summary: 'Read a webhook endpoint and how far it is',
+        params: id,
+        answers: { 200: { description: 'The endpoint.', data: webhookData } },
+        errors: ONE_ERRORS,
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        sendData(req, res, 200, view(await webhooks.read(idOf(req))));
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'patch',
+        path: '/admin/webhooks/:id',
+        summary: 'Change a webhook endpoint',
+        description:
+          'Any change makes it be tried again at once. To change a secret: send both, later only the new one.',
+        params: id,
+        body: webhookChangeBody,
+        answers: { 200: { description: 'The endpoint as it is now.', data: webhookData } },
+        errors: [...ONE_ERRORS, ...BODY_ERRORS],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const body = validate(webhookChangeBody, await readJson(req));
+        const endpoint = await webhooks.change(idOf(req), body, operator);
+        record(operator, endpoint.id, 'webhook.change');
+        sendData(req, res, 200, view(endpoint));
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'delete',
+        path: '/admin/webhooks/:id',
+        summary: 'Remove a webhook endpoint',
+        params: id,
+        answers: { 200: { description: 'It hears nothing more.', data: z.object({ id: z.uuid() }) } },
+        errors: ONE_ERRORS,
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const endpoint = idOf(req);
+        await webhooks.remove(endpoint, operator);
+        record(operator, endpoint, 'webhook.remove');
+        sendData(req, res, 200, { id: endpoint });
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'post',
+        path: '/admin/webhooks/:id/replay',
+        summary: 'Tell events again: one by its id, or those of a stretch of time',
+        description: 'They go before what is new. What the endpoint has not heard yet comes in its turn.',
+        params: id,
+        body: replayBody,
+        answers: { 202: { description: 'They will be told again.', data: replayData } },
+        errors: [...ONE_ERRORS, ...BODY_ERRORS, 'event_not_found', 'webhook_disabled'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const endpoint = idOf(req);
+        const events = await webhooks.replay(endpoint, validate(replayBody, await readJson(req)), operator);
+        record(operator, endpoint, 'webhook.replay');
+        sendData(req, res, 202, { events });
+      },
+    },
+  ];
+}
+
+function view(endpoint: EndpointState): z.input<typeof webhookData> {
+  return {
+    id: endpoint.id,
+    url: endpoint.url,
+    types: endpoint.types,
+    secret_count: endpoint.secrets.length,
+    enabled: endpoint.enabled,
+    disabled_reason: endpoint.disabledReason,
+    created_at: endpoint.createdAt.toISOString(),
+    deliveries: {
+      backlog: endpoint.backlog.events,
+      replays: endpoint.backlog.replays,
+      last_delivered_at: endpoint.lastDeliveredAt?.toISOString() ?? null,
+      failed_attempts: endpoint.attempts,
+      failing_since: endpoint.failingSince?.toISOString() ?? null,
+      next_attempt_at: endpoint.nextAttemptAt?.toISOString() ?? null,
+      last_error: endpoint.lastError,
+    },
+  };
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod';
+
+const discount = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('percent'), percent: z.number() }),
+  z.object({ kind: z.literal('amount'), amount: z.int(), currency: z.string() }),
+  z.object({ kind: z.literal('free_shipping') }),
+]);
+const time = z.iso.datetime();
+
+const campaign = { campaign_id: z.uuid(), product_id: z.string() };
+/** Everything a reader needs to act on one event alone. */
+const redemption = {
+  ...campaign,
+  reservation_id: z.uuid(),
+  user_id: z.string(),
+  order_id: z.string(),
+  qty: z.int(),
+  discount: discount.nullable().describe('of the campaign when it happened'),
+  device_fp: z.string().nullable(),
+};
+const reason = z.string().nullable();
+const payBefore = time.nullable().describe('null = nothing to pay');
+const status = z.string();
+
+/**
+ * Every event: type → its meaning and its `data`. docs/events.md is made from this table (`npm run docs`). A change that
+ * would surprise a reader takes a new version in the type.
+ */
+export const EVENTS = {
+  'dev.doorbuster.redemption.reserved.v1': {
+    meaning: 'A unit is held until it is paid.',
+    data: z.object({ ...redemption, pay_before: payBefore }),
+  },
+  'dev.doorbuster.redemption.redeemed.v1': {
+    meaning: 'The unit is his. Without a `reserved` before it when the campaign has nothing to pay.',
+    data: z.object({
+      ...redemption,
+      payment_ref: z.string().nullable(),
+      reacquired: z
+        .boolean()
+        .describe('paid too late and given a unit all the same; `released` or `expired` came before'),
+    }),
+  },
+  'dev.doorbuster.redemption.released.v1': {
+    meaning: 'The unit was given back unpaid.',
+    data: z.object({ ...redemption, reason }),
+  },
+  'dev.doorbuster.redemption.expired.v1': {
+    meaning: 'Nobody paid in time.',
+    data: z.object({ ...redemption, reason }),
+  },
+  'dev.doorbuster.redemption.refunded.v1': {
+    meaning: 'The money went back.',
+    data: z.object({ ...redemption, burned: z.boolean().describe('the unit goes to nobody') }),
+  },
+  'dev.doorbuster.redemption.voided.v1': {
+    meaning: 'Postgres refused the reservation; a payment must be refunded. Nothing follows for it.',
+    data: z.object({ ...redemption, reason }),
+  },
+  'dev.doorbuster.waiting.promoted.v1': {
+    meaning: 'Somebody in the line got a unit; `reserved` or `redeemed` follows.',
+    data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),
+  },
+  'dev.doorbuster.campaign.scheduled.v1': {
+    meaning: 'A draft was published and opens at its time.',
+    data: z.object({ ...campaign, before: status, status }),
+  },
+  'dev.doorbuster.campaign.opened.v1': {
+    meaning: 'The sale began.',
+    data: z.object({ ...campaign, before: status, status }),
+  },
+  'dev.doorbuster.campaign.paused.v1': {
+    meaning: 'Newcomers are refused; holds and places stay.',
+    data: z.object({ ...campaign, before: status, status }),
+  },
+  'dev.doorbuster.campaign.resumed.v1': {
+    meaning: 'The pause is over.',
+    data: z.object({ ...campaign, before: status, status }),
+  },
+  'dev.doorbuster.campaign.closed.v1': {
+    meaning: 'The sale is over for good; the line has ended.',
+    data: z.object({ ...campaign, before: status, status }),
+  },
+  'dev.doorbuster.campaign.restocked.v1': {
+    meaning: 'Units were added or taken away.',
+    data: z.object({ ...campaign, delta: z.int(), total_limit: z.int() }),
+  },
+} as const satisfies Record<string, { meaning: string; data: z.ZodObject }>;
+
+export type EventType = keyof typeof EVENTS;
+export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
+
+/** An event as it lies in the outbox. */
+export type OutboxEvent = {
+  seq: number;
+  id: string;
+  type: EventType;
+  subject: string;
+  occurredAt: Date;
+  trace: string | null;
+  data: Record<string, unknown>;
+};
+
+/** CloudEvents 1.0. @returns the event in structured mode, as it goes to the stream and into the body of a webhook */
+export function cloudEvent(event: OutboxEvent, source: string): string {
+  return JSON.stringify({
+    specversion: '1.0',
+    id: event.id,
+    source,
+    type: event.type,
+    subject: event.subject,
+    time: event.occurredAt.toISOString(),
+    datacontenttype: 'application/json',
+    ...(event.trace ? { traceparent: event.trace } : {}),
+    data: event.data,
+  });
+}

@@ -1,0 +1,124 @@
+import type { Acknowledged } from '../contracts/acknowledged.js';
+import type { EventType } from '../contracts/events.js';
+import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import { parseReservationId } from '../domain/ids.js';
+
+/** An event before Postgres adds what the redemption and its campaign say. */
+export type NewEvent = {
+  type: EventType;
+  no: number;
+  /** null = about the campaign */
+  reservation: string | null;
+  /** What makes it one event: the reservation, which meets every type once at most, else the journal entry. */
+  once: string;
+  /** null = now */
+  atMs: number | null;
+  trace: string;
+  data: Record<string, unknown>;
+};
+
+/** What a batch of journal entries tells others, in its order. Joining and leaving the line is nobody's business. */
+export function eventsOf(entries: readonly JournalEntry[]): NewEvent[] {
+  return entries.flatMap(eventsOfEntry);
+}
+
+/** Postgres refused it by itself (worker/persist/refused-entries.ts). */
+export function voidedEvent(no: number, reservation: string, reason: string): NewEvent {
+  const type = 'dev.doorbuster.redemption.voided.v1';
+  return { type, no, reservation, once: reservation, atMs: null, trace: '', data: { reason } };
+}
+
+/** The same for a promise that was saved when Redis lost its journal (./salvage.ts). */
+export function eventsOfPromise(promise: Acknowledged): NewEvent[] {
+  if (promise.kind === 'queued') return [];
+  const no = parseReservationId(promise.reservation)?.campaignNo;
+  if (no === undefined) return [];
+  const base = { no, journalId: promise.journalId, atMs: Number(promise.journalId.split('-')[0]), trace: '' };
+  switch (promise.kind) {
+    case 'reserved':
+      return eventsOfReserved({ ...base, ...promise, lineNo: 0, state: promise.dueMs === 0 ? 'redeemed' : 'reserved' });
+    case 'redeemed':
+      return eventsOfEntry({ ...base, ...promise, kind: 'redeemed', slot: 0, reacquired: false, payment: '' });
+    case 'released':
+    case 'expired':
+      return eventsOfEntry({ ...base, ...promise, kind: promise.kind, reason: '' });
+    case 'refunded':
+      return eventsOfEntry({ ...base, ...promise });
+    default:
+      return promise satisfies never;
+  }
+}
+
+function eventsOfEntry(entry: JournalEntry): NewEvent[] {
+  switch (entry.kind) {
+    case 'reserved':
+      return eventsOfReserved(entry);
+    case 'redeemed':
+      return [
+        about(entry, 'dev.doorbuster.redemption.redeemed.v1', {
+          payment_ref: entry.payment || null,
+          reacquired: entry.reacquired,
+        }),
+      ];
+    case 'released':
+    case 'expired':
+    case 'voided':
+      return [about(entry, `dev.doorbuster.redemption.${entry.kind}.v1`, { reason: entry.reason || null })];
+    case 'refunded':
+      return [about(entry, 'dev.doorbuster.redemption.refunded.v1', { burned: entry.burned })];
+    case 'status':
+      return [ofCampaign(entry, statusType(entry), { before: entry.before, status: entry.status })];
+    case 'restocked':
+      return [
+        ofCampaign(entry, 'dev.doorbuster.campaign.restocked.v1', { delta: entry.delta, total_limit: entry.total }),
+      ];
+    case 'queued':
+    case 'left':
+      return [];
+    default:
+      return entry satisfies never;
+  }
+}
+
+type Begun = AboutReservation & Pick<EntryOf<'reserved'>, 'dueMs' | 'lineNo' | 'state'>;
+
+function eventsOfReserved(entry: Begun): NewEvent[] {
+  const pay_before = entry.dueMs === 0 ? null : new Date(entry.dueMs).toISOString();
+  const events: NewEvent[] = [];
+  if (entry.lineNo > 0)
+    events.push(about(entry, 'dev.doorbuster.waiting.promoted.v1', { line_no: entry.lineNo, pay_before }));
+  events.push(
+    entry.state === 'redeemed'
+      ? about(entry, 'dev.doorbuster.redemption.redeemed.v1', { payment_ref: null, reacquired: false })
+      : about(entry, 'dev.doorbuster.redemption.reserved.v1', { pay_before }),
+  );
+  return events;
+}
+
+function statusType(entry: EntryOf<'status'>): EventType {
+  switch (entry.status) {
+    case 'open':
+    case 'scheduled':
+      if (entry.before === 'paused') return 'dev.doorbuster.campaign.resumed.v1';
+      return entry.status === 'open' ? 'dev.doorbuster.campaign.opened.v1' : 'dev.doorbuster.campaign.scheduled.v1';
+    case 'paused':
+    case 'closed':
+      return `dev.doorbuster.campaign.${entry.status}.v1`;
+    case 'draft':
+      throw new Error(`journal entry ${entry.journalId} makes a draft, which nothing does`);
+    default:
+      return entry.status satisfies never;
+  }
+}
+
+type AboutReservation = { no: number; reservation: string; atMs: number; trace: string };
+
+function about(entry: AboutReservation, type: EventType, data: Record<string, unknown>): NewEvent {
+  const { no, reservation, atMs, trace } = entry;
+  return { type, no, reservation, once: reservation, atMs, trace, data };
+}
+
+function ofCampaign(entry: EntryOf<'status' | 'restocked'>, type: EventType, data: Record<string, unknown>): NewEvent {
+  const once = `${entry.journalId} ${entry.no} ${entry.request}`;
+  return { type, no: entry.no, reservation: null, once, atMs: entry.atMs, trace: '', data };
+}

@@ -1,0 +1,252 @@
+import type { EventType } from '../contracts/events.js';
+import type { Database, Queryable } from './pool.js';
+
+export type WebhookEndpoint = {
+  id: string;
+  url: string;
+  /** All of them sign; more than one while a secret is being changed. */
+  secrets: string[];
+  /** null = all */
+  types: EventType[] | null;
+  enabled: boolean;
+  disabledReason: string | null;
+  createdAt: Date;
+  lastSeq: number;
+  lastDeliveredAt: Date | null;
+  attempts: number;
+  failingSince: Date | null;
+  nextAttemptAt: Date | null;
+  lastError: string | null;
+};
+
+/** What a delivery is a part of: what is new, or a stretch that an operator wants told again. */
+export type Stretch = { replay: string | null; after: number; upTo: number };
+export type RetryLimits = { firstDelayMs: number; maxDelayMs: number; giveUpMs: number };
+export type Failure = { enabled: boolean; attempts: number; disabledReason: string | null };
+export type EndpointChange = Partial<Pick<WebhookEndpoint, 'url' | 'secrets' | 'types' | 'enabled'>>;
+
+type Row = {
+  endpoint_id: string;
+  url: string;
+  secrets: string[];
+  types: EventType[] | null;
+  enabled: boolean;
+  disabled_reason: string | null;
+  created_at: Date;
+  last_seq: string;
+  last_delivered_at: Date | null;
+  attempts: number;
+  failing_since: Date | null;
+  next_attempt_at: Date | null;
+  last_error: string | null;
+};
+
+const LATER = (parameter: string) => `now() + make_interval(secs => ${parameter}::float8 / 1000)`;
+
+/** Tables `webhook_endpoints` and `webhook_replays`. */
+export class WebhookEndpoints {
+  constructor(readonly database: Database) {}
+
+  /** It hears what happens from now on. */
+  async insert(
+    endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secrets' | 'types'>,
+    client: Queryable = this.database,
+  ): Promise<WebhookEndpoint> {
+    const { rows } = await client.query<Row>(
+      `insert into webhook_endpoints (endpoint_id, url, secrets, types, last_seq)
+       values ($1, $2, $3, $4, (select coalesce(max(seq), 0) from outbox)) returning *`,
+      [endpoint.id, endpoint.url, endpoint.secrets, endpoint.types],
+    );
+    return only(rows.map(fromRow));
+  }
+
+  async list(): Promise<WebhookEndpoint[]> {
+    const { rows } = await this.database.query<Row>('select * from webhook_endpoints order by created_at, endpoint_id');
+    return rows.map(fromRow);
+  }
+
+  async find(id: string, client: Queryable = this.database): Promise<WebhookEndpoint | null> {
+    const { rows } = await client.query<Row>('select * from webhook_endpoints where endpoint_id = $1', [id]);
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** A change is a reason to try again at once. */
+  async change(id: string, change: EndpointChange, client: Queryable): Promise<WebhookEndpoint | null> {
+    const { rows } = await client.query<Row>(
+      `update webhook_endpoints set url = coalesce($2, url), secrets = coalesce($3, secrets),
+         types = case when $5 then $4 else types end, enabled = coalesce($6, enabled),
+         disabled_reason = case when coalesce($6, enabled) then null else coalesce(disabled_reason, 'by an operator') end,
+         attempts = 0, failing_since = null, next_attempt_at = null
+       where endpoint_id = $1 returning *`,
+      [
+        id,
+        change.url ?? null,
+        change.secrets ?? null,
+        change.types ?? null,
+        change.types !== undefined,
+        change.enabled ?? null,
+      ],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  async remove(id: string, client: Queryable): Promise<boolean> {
+    const { rowCount } = await client.query('delete from webhook_endpoints where endpoint_id = $1', [id]);
+    return rowCount === 1;
+  }
+
+  /** Events that it has not heard yet, and stretches that wait to be told again. */
+  async backlog(endpoint: WebhookEndpoint): Promise<{ events: number; replays: number }> {
+    const { rows } = await this.database.query<{ events: number; replays: number }>(
+      `select (select count(*)::int from outbox where seq > $2 and ($3::text[] is null or type = any($3))) as events,
+         (select count(*)::int from webhook_replays where endpoint_id = $1) as replays`,
+      [endpoint.id, endpoint.lastSeq, endpoint.types],
+    );
+    return rows[0] ?? { events: 0, replays: 0 };
+  }
+
+  /**
+   * Asks for a stretch of events, or one of them, to be told again. What it has not heard yet comes in its turn and is left out.
+   * @returns how many that are
+   */
+  async replay(
+    endpoint: WebhookEndpoint,
+    wanted: { eventId: string } | { from: Date; to: Date },
+    client: Queryable,
+  ): Promise<number> {
+    const one = 'eventId' in wanted;
+    const { rows } = await client.query<{ events: number }>(
+      `with wanted as (
+         select seq from outbox where seq <= $2 and ($3::text[] is null or type = any($3))
+           and ${one ? 'event_id = $4' : 'occurred_at >= $4 and occurred_at < $5'}
+       ), asked as (
+         insert into webhook_replays (endpoint_id, next_seq, to_seq)
+         select $1, min(seq), max(seq) from wanted having count(*) > 0
+       )
+       select count(*)::int as events from wanted`,
+      [endpoint.id, endpoint.lastSeq, endpoint.types, ...(one ? [wanted.eventId] : [wanted.from, wanted.to])],
+    );
+    return rows[0]?.events ?? 0;
+  }
+
+  /** Those that may be told something now and are told nothing by anybody. */
+  async due(lastSeq: number): Promise<string[]> {
+    const { rows } = await this.database.query<{ endpoint_id: string }>(
+      `select endpoint_id from webhook_endpoints e
+       where enabled and coalesce(next_attempt_at, now()) <= now() and coalesce(leased_until, now()) <= now()
+         and (last_seq < $1 or exists (select 1 from webhook_replays r where r.endpoint_id = e.endpoint_id))`,
+      [lastSeq],
+    );
+    return rows.map(({ endpoint_id }) => endpoint_id);
+  }
+
+  /** Takes an endpoint for one deliverer, so that its events keep their order. @returns null when it is not due, or another's */
+  async lease(id: string, lease: string, leaseMs: number): Promise<WebhookEndpoint | null> {
+    const { rows } = await this.database.query<Row>(
+      `update webhook_endpoints set lease = $2, leased_until = ${LATER('$3')}
+       where endpoint_id = $1 and enabled and coalesce(next_attempt_at, now()) <= now()
+         and coalesce(leased_until, now()) <= now() returning *`,
+      [id, lease, leaseMs],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  async release(id: string, lease: string): Promise<void> {
+    await this.database.query(
+      'update webhook_endpoints set lease = null, leased_until = null where endpoint_id = $1 and lease = $2',
+      [id, lease],
+    );
+  }
+
+  /** What to tell next: the oldest replay, else what is new. */
+  async nextStretch(endpoint: WebhookEndpoint, lastSeq: number): Promise<Stretch | null> {
+    const { rows } = await this.database.query<{ replay_id: string; next_seq: string; to_seq: string }>(
+      'select replay_id, next_seq, to_seq from webhook_replays where endpoint_id = $1 order by replay_id limit 1',
+      [endpoint.id],
+    );
+    const [replay] = rows;
+    if (replay) return { replay: replay.replay_id, after: Number(replay.next_seq) - 1, upTo: Number(replay.to_seq) };
+    return endpoint.lastSeq < lastSeq ? { replay: null, after: endpoint.lastSeq, upTo: lastSeq } : null;
+  }
+
+  /**
+   * It has heard everything of the stretch up to `seq`.
+   * @param delivered whether that ended with a delivery, or only with events that it does not want
+   * @returns the endpoint as it is now; null when it is another's by now, disabled or gone
+   */
+  async advance(
+    id: string,
+    lease: string,
+    leaseMs: number,
+    stretch: Stretch,
+    seq: number,
+    delivered: boolean,
+  ): Promise<WebhookEndpoint | null> {
+    const { rows } = await this.database.query<Row>(
+      `with mine as (
+         update webhook_endpoints set leased_until = ${LATER('$3')},
+           last_seq = case when $4::bigint is null then greatest(last_seq, $5) else last_seq end,
+           last_delivered_at = case when $6 then now() else last_delivered_at end,
+           attempts = case when $6 then 0 else attempts end,
+           failing_since = case when $6 then null else failing_since end,
+           last_error = case when $6 then null else last_error end
+         where endpoint_id = $1 and lease = $2 returning *
+       ), told as (
+         update webhook_replays set next_seq = $5 + 1 where replay_id = $4 and to_seq > $5 and exists (select 1 from mine)
+       ), done as (
+         delete from webhook_replays where replay_id = $4 and to_seq <= $5 and exists (select 1 from mine)
+       )
+       select * from mine where enabled`,
+      [id, lease, leaseMs, stretch.replay, seq, delivered],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** A delivery failed: the next one waits twice as long; after a day of failures there is none. */
+  async fail(id: string, lease: string, error: string, limits: RetryLimits): Promise<Failure | null> {
+    const { rows } = await this.database.query<{ enabled: boolean; attempts: number; disabled_reason: string | null }>(
+      `update webhook_endpoints set attempts = attempts + 1, failing_since = coalesce(failing_since, now()), last_error = $3,
+         next_attempt_at = ${LATER('least($5::float8, $4::float8 * power(2, least(attempts, 30)))')},
+         enabled = enabled and not ${GIVEN_UP}, disabled_reason = case when ${GIVEN_UP} then 'failing too long: ' || $3
+           else disabled_reason end, lease = null, leased_until = null
+       where endpoint_id = $1 and lease = $2 returning enabled, attempts, disabled_reason`,
+      [id, lease, error, limits.firstDelayMs, limits.maxDelayMs, limits.giveUpMs],
+    );
+    const [row] = rows;
+    return row ? { enabled: row.enabled, attempts: row.attempts, disabledReason: row.disabled_reason } : null;
+  }
+
+  /** It asked not to be told anything any more. */
+  async disable(id: string, lease: string, reason: string): Promise<void> {
+    await this.database.query(
+      `update webhook_endpoints set enabled = false, disabled_reason = $3, last_error = $3, lease = null, leased_until = null
+       where endpoint_id = $1 and lease = $2`,
+      [id, lease, reason],
+    );
+  }
+}
+
+const GIVEN_UP = `(coalesce(failing_since, now()) <= now() - make_interval(secs => $6::float8 / 1000))`;
+
+function only<Value>([value]: Value[]): Value {
+  if (value === undefined) throw new Error('the statement returned no row');
+  return value;
+}
+
+function fromRow(row: Row): WebhookEndpoint {
+  return {
+    id: row.endpoint_id,
+    url: row.url,
+    secrets: row.secrets,
+    types: row.types,
+    enabled: row.enabled,
+    disabledReason: row.disabled_reason,
+    createdAt: row.created_at,
+    lastSeq: Number(row.last_seq),
+    lastDeliveredAt: row.last_delivered_at,
+    attempts: row.attempts,
+    failingSince: row.failing_since,
+    nextAttemptAt: row.next_attempt_at,
+    lastError: row.last_error,
+  };
+}

@@ -1,0 +1,50 @@
+import type { Redis } from 'ioredis';
+import { EngineUnavailable } from '../errors/faults.js';
+import { keys } from './keys.js';
+
+export type StreamEvent = { seq: number; id: string; type: string; subject: string; json: string };
+
+/**
+ * The stream of events. An entry's id is `<seq>-0` of the outbox, so the stream itself says how far it is, refuses what it
+ * has, and a Redis that lost its data gets again what it lost, without a cursor anywhere else.
+ */
+export class EventStream {
+  constructor(
+    readonly redis: Redis,
+    /** About so many entries are kept. */
+    readonly length: number,
+  ) {}
+
+  /** `seq` of the last event ever appended; 0 = none, or all were lost. */
+  async lastSeq(): Promise<number> {
+    try {
+      const info = (await this.redis.xinfo('STREAM', keys.events)) as unknown[];
+      return Number(String(info[info.indexOf('last-generated-id') + 1]).split('-')[0]);
+    } catch (error) {
+      if (error instanceof Error && /no such key/.test(error.message)) return 0;
+      throw unavailable(error);
+    }
+  }
+
+  /**
+   * Appends events, in their order, all or none: a transaction that meets a full Redis is refused whole, so there is never a
+   * gap. Those that another publisher has appended meanwhile are refused by their id, which is as it should be.
+   */
+  async append(events: readonly StreamEvent[]): Promise<void> {
+    const transaction = this.redis.multi();
+    for (const { seq, id, type, subject, json } of events) {
+      const fields = ['id', id, 'type', type, 'subject', subject, 'event', json];
+      transaction.xadd(keys.events, 'MAXLEN', '~', this.length, `${seq}-0`, ...fields);
+    }
+    const results = await transaction.exec().catch((error: unknown) => {
+      throw unavailable(error);
+    });
+    for (const [error] of results ?? []) {
+      if (error && !/equal or smaller/.test(error.message)) throw unavailable(error);
+    }
+  }
+}
+
+function unavailable(error: unknown): EngineUnavailable {
+  return new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+}

@@ -1,0 +1,42 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { atEnd } from './cleanup.js';
+
+export type Received = { headers: IncomingHttpHeaders; text: string; event: Record<string, any>; answer: number };
+
+/** Somebody who receives webhooks: keeps all that comes and answers as it is told. */
+export class Receiver {
+  readonly received: Received[] = [];
+  answer: (event: Record<string, any>) => number | { status: number; location: string } | 'nothing' = () => 204;
+
+  constructor(readonly url: string) {}
+
+  /** Ids of the events it has accepted, as they came. */
+  accepted(): string[] {
+    return this.received.filter(({ answer }) => answer >= 200 && answer < 300).map(({ event }) => event.id);
+  }
+}
+
+export async function startReceiver(): Promise<Receiver> {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString();
+      const event = JSON.parse(text) as Record<string, any>;
+      const answer = receiver.answer(event);
+      const status = answer === 'nothing' ? 0 : typeof answer === 'number' ? answer : answer.status;
+      receiver.received.push({ headers: request.headers, text, event, answer: status });
+      if (answer === 'nothing') return;
+      if (typeof answer === 'object') response.setHeader('location', answer.location);
+      response.writeHead(status).end('an answer that nobody reads');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const receiver = new Receiver(`http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`);
+  atEnd('a receiver', async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return receiver;
+}

@@ -1,0 +1,139 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { Metrics } from '../../shared/observability/metrics.js';
+import { Outbox } from '../../shared/postgres/outbox.js';
+import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { EventStream } from '../../shared/redis/event-stream.js';
+import { keys } from '../../shared/redis/keys.js';
+import { type PublishParts, pruneOutbox, publishOutbox } from '../../worker/publish-outbox/publish.js';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale } from '../harness/sale.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+const outbox = new Outbox(store.database);
+const endpoints = new WebhookEndpoints(store.database);
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+function parts(changed: Partial<PublishParts> = {}): PublishParts & { woken: [string, number][] } {
+  const woken: [string, number][] = [];
+  return {
+    outbox,
+    stream: new EventStream(sale.redis, 1_000_000),
+    endpoints,
+    metrics: new Metrics(false),
+    source: '/tests',
+    woken,
+    wake: (id, seq) => Promise.resolve(void woken.push([id, seq])),
+    limits: { publishBatch: 3 },
+    ...changed,
+  };
+}
+
+async function happen(count: number): Promise<void> {
+  const campaign = await store.openCampaign({ totalLimit: count });
+  for (let i = 0; i < count; i += 1) await campaign.take(`user-${i}`);
+  await store.persist();
+}
+
+/** What stands in the stream: sequence numbers by the ids of entries, and the events. */
+async function inStream(): Promise<{ seqs: number[]; events: Record<string, any>[] }> {
+  const entries = await sale.redis.xrange(keys.events, '-', '+');
+  return {
+    seqs: entries.map(([id]) => Number(id.replace(/-0$/, ''))),
+    events: entries.map(([, fields]) => JSON.parse(String(fields[fields.indexOf('event') + 1]))),
+  };
+}
+const inOutbox = async () =>
+  (await outbox.read({ after: 0, upTo: await outbox.lastSeq(), types: null }, 1_000)).map(({ seq }) => seq);
+
+test('carries every event to the stream, in order, once however often it runs', async () => {
+  await happen(7);
+  await Promise.all([publishOutbox(parts()), publishOutbox(parts()), publishOutbox(parts())]);
+  await happen(2);
+  await publishOutbox(parts());
+  await publishOutbox(parts());
+  const { seqs, events } = await inStream();
+  expect(seqs).toEqual(await inOutbox());
+  expect(seqs.length).toBe(9);
+  expect(events[8]).toMatchObject({
+    specversion: '1.0',
+    source: '/tests',
+    type: 'dev.doorbuster.redemption.reserved.v1',
+    data: { user_id: 'user-1' },
+  });
+});
+
+test('gives a Redis that lost its data what it lost, and one that is older what came after', async () => {
+  await happen(3);
+  await publishOutbox(parts());
+  const backup = await sale.redis.dumpBuffer(keys.events);
+  await happen(2);
+  await publishOutbox(parts());
+  const whole = await inStream();
+  await sale.redis.restore(keys.events, 0, backup, 'REPLACE');
+  await publishOutbox(parts());
+  expect(await inStream()).toEqual(whole);
+  await sale.redis.del(keys.events);
+  await publishOutbox(parts());
+  expect(await inStream()).toEqual(whole);
+});
+
+test('a Redis that is full takes all of a batch or nothing, and goes on where it was', async () => {
+  await publishOutbox(parts());
+  await happen(4);
+  const before = await inStream();
+  await sale.redis.config('SET', 'maxmemory', '1');
+  await expect(publishOutbox(parts())).rejects.toThrow(/OOM|EXECABORT/);
+  await sale.redis.config('SET', 'maxmemory', '0');
+  expect(await inStream()).toEqual(before);
+  await publishOutbox(parts());
+  expect((await inStream()).seqs).toEqual(await inOutbox());
+});
+
+test('keeps about as many events as it is told, the newest', async () => {
+  // "About" means whole nodes; with nodes of one entry it is exact.
+  await sale.redis.config('SET', 'stream-node-max-entries', '1');
+  await sale.redis.del(keys.events);
+  const short = parts({ stream: new EventStream(sale.redis, 2) });
+  await publishOutbox(short);
+  expect((await inStream()).seqs).toEqual((await inOutbox()).slice(-2));
+  await happen(3);
+  await publishOutbox(short);
+  expect((await inStream()).seqs).toEqual((await inOutbox()).slice(-2));
+});
+
+test('wakes the endpoints that have something to hear, and says how far behind everybody is', async () => {
+  const endpoint = await endpoints.insert({
+    id: '01a1fc6d-483b-7a4a-9e25-913b00000001',
+    url: 'https://x.test',
+    secrets: ['s'],
+    types: null,
+  });
+  const quiet = parts();
+  await publishOutbox(quiet);
+  expect(quiet.woken).toEqual([]);
+  await happen(1);
+  await store.sql.query(
+    "update outbox set occurred_at = now() - interval '90 seconds' where seq = (select max(seq) from outbox)",
+  );
+  const busy = parts();
+  await publishOutbox(busy);
+  expect(busy.woken).toEqual([[endpoint.id, await outbox.lastSeq()]]);
+  const lag = await busy.metrics.registry.getSingleMetricAsString('doorbuster_outbox_lag_seconds');
+  expect(lag).toContain('{destination="stream"} 0');
+  expect(Number(new RegExp(`\\{destination="${endpoint.id}"\\} (\\S+)`).exec(lag)?.[1])).toBeGreaterThanOrEqual(90);
+  await store.sql.query('delete from webhook_endpoints');
+});
+
+test('forgets nothing that the stream does not have', async () => {
+  await happen(2);
+  await store.sql.query("update outbox set occurred_at = now() - interval '8 days'");
+  const stream = new EventStream(sale.redis, 1_000);
+  const behind = (await inOutbox()).filter((seq) => seq > 0).slice(-2);
+  const limits = { outboxKeepMs: 7 * 86_400_000, pruneBatch: 3, pruneBatches: 100 };
+  await pruneOutbox(outbox, stream, limits);
+  expect(await inOutbox()).toEqual(behind);
+  await publishOutbox(parts());
+  await pruneOutbox(outbox, stream, limits);
+  expect(await inOutbox()).toEqual([]);
+});

@@ -1,0 +1,243 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { cloudEvent, EVENT_TYPES, EVENTS } from '../../shared/contracts/events.js';
+import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { Outbox } from '../../shared/postgres/outbox.js';
+import { Salvage } from '../../shared/postgres/salvage.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale } from '../harness/sale.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+const outbox = new Outbox(store.database);
+afterEach(async () => {
+  expect(await sale.audit()).toEqual([]);
+  expect(await store.rejects()).toEqual([]);
+});
+
+const all = () => outbox.read({ after: 0, upTo: Number.MAX_SAFE_INTEGER, types: null }, 100_000);
+const eventsOf = async (campaign: TestCampaign) =>
+  (await all()).filter(({ data }) => data.campaign_id === campaign.terms.id);
+const short = (type: string) => type.replace(/^dev\.doorbuster\.|\.v1$/g, '');
+const typesOf = async (campaign: TestCampaign) => (await eventsOf(campaign)).map(({ type }) => short(type));
+const typesAbout = async (id: string) =>
+  (await all()).filter(({ subject }) => subject === id).map(({ type }) => short(type));
+
+test('tells everything that happened, in its order, each once', async () => {
+  const campaign = await store.openCampaign({
+    totalLimit: 3,
+    latePayment: 'reacquire',
+    discount: { kind: 'percent', percent: 20 },
+  });
+  const paid = await campaign.take('ann', {
+    order: 'cart-1',
+    qty: 2,
+    device: 'phone',
+    trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  });
+  await campaign.confirm(paid, 'pay-1');
+  const late = await campaign.take('bob');
+  await campaign.join('cid', { device: 'tablet' });
+  await campaign.leave('cid');
+  await campaign.letDeadlinePass(late);
+  await campaign.confirm(late, 'pay-2');
+  await campaign.join('dan', { device: 'desk' });
+  await campaign.refund(paid);
+  const promoted = String((await campaign.person('dan'))?.reservation);
+  await campaign.release(promoted, null, 'changed his mind');
+  await campaign.restock(2);
+  await campaign.setStatus('pause');
+  await campaign.setStatus('resume');
+  await campaign.setStatus('close');
+  const entries = await campaign.entries();
+  await store.persist();
+
+  const events = await eventsOf(campaign);
+  expect(events.map(({ type, subject }) => [short(type), subject])).toEqual([
+    ['redemption.reserved', paid],
+    ['redemption.redeemed', paid],
+    ['redemption.reserved', late],
+    ['redemption.expired', late],
+    ['redemption.redeemed', late],
+    ['redemption.refunded', paid],
+    ['waiting.promoted', promoted],
+    ['redemption.reserved', promoted],
+    ['redemption.released', promoted],
+    ['campaign.restocked', campaign.product],
+    ['campaign.paused', campaign.product],
+    ['campaign.resumed', campaign.product],
+    ['campaign.closed', campaign.product],
+  ]);
+  const same = {
+    campaign_id: campaign.terms.id,
+    product_id: campaign.product,
+    discount: { kind: 'percent', percent: 20 },
+  };
+  const ann = { ...same, reservation_id: paid, user_id: 'ann', order_id: 'cart-1', qty: 2, device_fp: 'phone' };
+  const at = (index: number) => events[index]?.data;
+  const due = (reservation: string) => {
+    const entry = entries.find((one) => one.kind === 'reserved' && one.reservation === reservation);
+    return new Date(entry?.kind === 'reserved' ? entry.dueMs : 0).toISOString();
+  };
+  expect(at(0)).toEqual({ ...ann, pay_before: due(paid) });
+  expect(at(1)).toEqual({ ...ann, payment_ref: 'pay-1', reacquired: false });
+  expect(at(3)).toMatchObject({ user_id: 'bob', reason: 'deadline' });
+  expect(at(4)).toMatchObject({ user_id: 'bob', payment_ref: 'pay-2', reacquired: true });
+  expect(at(5)).toEqual({ ...ann, burned: false });
+  expect(at(6)).toMatchObject({ user_id: 'dan', line_no: 2, device_fp: 'desk', pay_before: due(promoted) });
+  expect(at(8)).toMatchObject({ user_id: 'dan', reason: 'changed his mind' });
+  expect(at(9)).toEqual({ campaign_id: campaign.terms.id, product_id: campaign.product, delta: 2, total_limit: 5 });
+  expect(at(10)).toEqual({
+    campaign_id: campaign.terms.id,
+    product_id: campaign.product,
+    before: 'open',
+    status: 'paused',
+  });
+  for (const { type, data } of events) expect(EVENTS[type].data.strict().parse(data)).toEqual(data);
+  const first = entries[0];
+  expect(events[0]).toMatchObject({
+    occurredAt: new Date(first?.atMs ?? 0),
+    trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  });
+  expect(new Set(events.map(({ id }) => id)).size).toBe(13);
+});
+
+test('what needs no payment is redeemed and nothing else, also for those who come from the line', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1, holdSeconds: 0 });
+  const first = await campaign.take('ann');
+  await campaign.join('bob');
+  const second = String((await campaign.person('bob'))?.reservation);
+  await campaign.refund(first);
+  await store.persist();
+  expect(await typesAbout(first)).toEqual(['redemption.redeemed', 'redemption.refunded']);
+  expect(await typesAbout(second)).toEqual(['waiting.promoted', 'redemption.redeemed']);
+  expect((await eventsOf(campaign)).at(-1)?.data).toMatchObject({ user_id: 'bob', qty: 1, payment_ref: null });
+});
+
+test('a transaction that is rolled back tells nothing; repeated, it tells once', async () => {
+  const campaign = await store.openCampaign();
+  const id = await campaign.take('ann');
+  await campaign.confirm(id);
+  class DyingCursor extends JournalCursor {
+    override move(): Promise<void> {
+      return Promise.reject(new Error('killed'));
+    }
+  }
+  const dying = store.persistWith();
+  Object.assign(dying, { cursor: new DyingCursor(store.database) });
+  await expect(store.persist(dying)).rejects.toThrow('killed');
+  expect(await typesOf(campaign)).toEqual([]);
+  await store.persist();
+  await store.persist();
+  expect(await typesOf(campaign)).toEqual(['redemption.reserved', 'redemption.redeemed']);
+});
+
+test('tells the same however the journal is cut into batches', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 3 });
+  const id = await campaign.take('ann');
+  await campaign.confirm(id);
+  await campaign.refund(id);
+  await campaign.release(await campaign.take('ann'));
+  await store.persist(store.persistWith({ batchEntries: 1 }));
+  expect(await typesOf(campaign)).toEqual([
+    'redemption.reserved',
+    'redemption.redeemed',
+    'redemption.refunded',
+    'redemption.reserved',
+    'redemption.released',
+  ]);
+});
+
+test('of a reservation that Postgres refuses only voided is told, whatever is said of it afterwards', async () => {
+  const campaign = await store.openCampaign();
+  await store.insertByHand(campaign, { user: 'ann' });
+  const id = await campaign.take('ann', { order: 'cart-9' });
+  await campaign.confirm(id);
+  await store.persist();
+  await store.persist();
+  expect(await typesAbout(id)).toEqual(['redemption.voided']);
+  expect((await eventsOf(campaign))[0]?.data).toEqual({
+    campaign_id: campaign.terms.id,
+    product_id: campaign.product,
+    reservation_id: id,
+    user_id: 'ann',
+    order_id: 'cart-9',
+    qty: 1,
+    discount: null,
+    device_fp: null,
+    reason: 'redemptions_one_per_allowance',
+  });
+});
+
+test('an order to void that comes through the journal is told after what was before it', async () => {
+  const campaign = await store.openCampaign();
+  const id = await campaign.take('ann');
+  await campaign.confirm(id);
+  await campaign.void(id, 'returns', 'a_constraint');
+  await store.persist();
+  expect(await typesAbout(id)).toEqual(['redemption.reserved', 'redemption.redeemed', 'redemption.voided']);
+});
+
+test('a promise that was saved from a lost Redis is told, once, and not again when its entry is found after all', async () => {
+  const campaign = await store.openCampaign();
+  const id = await campaign.take('ann', { order: 'cart-7' });
+  const [entry] = await campaign.entries();
+  if (entry?.kind !== 'reserved') throw new Error('the first entry is another one');
+  const salvage = new Salvage(store.database);
+  await salvage.write([
+    entry,
+    { kind: 'redeemed', reservation: id, journalId: `${Number(entry.journalId.split('-')[0])}-9` },
+  ]);
+  expect(await salvage.apply()).toEqual({ applied: 2, refused: [] });
+  await store.persist();
+  expect(await typesAbout(id)).toEqual(['redemption.reserved', 'redemption.redeemed']);
+  expect((await eventsOf(campaign))[1]?.data).toMatchObject({ user_id: 'ann', order_id: 'cart-7', reacquired: false });
+});
+
+test('is a CloudEvent', async () => {
+  const campaign = await store.openCampaign();
+  const id = await campaign.take('ann', { trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
+  await campaign.release(id);
+  await store.persist();
+  const [first, second] = await eventsOf(campaign);
+  if (!first || !second) throw new Error('there are no events');
+  expect(JSON.parse(cloudEvent(first, '/shop'))).toEqual({
+    specversion: '1.0',
+    id: first.id,
+    source: '/shop',
+    type: 'dev.doorbuster.redemption.reserved.v1',
+    subject: id,
+    time: first.occurredAt.toISOString(),
+    datacontenttype: 'application/json',
+    traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    data: first.data,
+  });
+  expect(JSON.parse(cloudEvent(second, '/shop'))).not.toHaveProperty('traceparent');
+  expect(EVENT_TYPES.length).toBe(13);
+});
+
+test('forgets what is old and what everybody in use has heard, a batch at a time, and nothing else', async () => {
+  const campaign = await store.openCampaign();
+  for (const user of ['ann', 'bob', 'cid', 'dan']) await campaign.take(user);
+  await store.persist();
+  const week = 7 * 86_400_000;
+  await store.sql.query("update outbox set occurred_at = now() - interval '8 days'");
+  const [first, second, third, fourth] = await eventsOf(campaign);
+  if (!first || !second || !third || !fourth) throw new Error('there are too few events');
+  await store.sql.query('update outbox set occurred_at = now() where seq = $1', [fourth.seq]);
+  const endpoint = (enabled: boolean, seq: number) =>
+    store.sql.query(
+      "insert into webhook_endpoints (endpoint_id, url, secrets, enabled, last_seq) values (gen_random_uuid(), 'https://x.test', '{s}', $1, $2)",
+      [enabled, seq],
+    );
+  await endpoint(true, second.seq);
+  await endpoint(false, 0);
+  await outbox.prune(first.seq - 1, week, 1_000);
+  expect((await all()).map(({ seq }) => seq)).toEqual([first, second, third, fourth].map(({ seq }) => seq));
+  expect(await outbox.prune(fourth.seq, week, 1)).toBe(1);
+  expect(await outbox.prune(fourth.seq, week, 1_000)).toBe(1);
+  expect((await all()).map(({ seq }) => seq)).toEqual([third.seq, fourth.seq]);
+  await store.sql.query('delete from webhook_endpoints');
+  expect(await outbox.prune(fourth.seq, week, 1_000)).toBe(1);
+  expect((await all()).map(({ seq }) => seq)).toEqual([fourth.seq]);
+});

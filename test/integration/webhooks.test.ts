@@ -1,0 +1,311 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { Metrics } from '../../shared/observability/metrics.js';
+import { Outbox } from '../../shared/postgres/outbox.js';
+import { type WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import { newWebhookSecret } from '../../shared/webhooks/secrets.js';
+import { type DeliverLimits, type DeliverParts, deliverTo } from '../../worker/publish-outbox/deliver.js';
+import { startPersistence } from '../harness/persistence.js';
+import { type Receiver, startReceiver } from '../harness/receiver.js';
+import { recordingLog } from '../harness/recording-log.js';
+import { startSale } from '../harness/sale.js';
+import { until } from '../harness/until.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+const outbox = new Outbox(store.database);
+const endpoints = new WebhookEndpoints(store.database);
+afterEach(async () => {
+  await store.sql.query('delete from webhook_endpoints');
+  expect(await sale.audit()).toEqual([]);
+});
+
+const RETRY = { firstDelayMs: 5, maxDelayMs: 20, giveUpMs: 60_000 };
+const LIMITS: DeliverLimits = {
+  webhookTimeoutMs: 2_000,
+  webhookAnswerBytes: 1_024,
+  webhookRetry: RETRY,
+  webhookLeaseMs: 5_000,
+  webhookRunMs: 5_000,
+  webhookBatch: 2,
+};
+
+function parts(
+  changed: Partial<DeliverLimits> = {},
+  allowPrivate = true,
+): DeliverParts & { log: ReturnType<typeof recordingLog> } {
+  return {
+    outbox,
+    endpoints,
+    metrics: new Metrics(false),
+    log: recordingLog(),
+    source: '/tests',
+    allowPrivate,
+    limits: { ...LIMITS, ...changed },
+  };
+}
+
+async function subscribe(
+  url: string,
+  changed: Partial<Pick<WebhookEndpoint, 'secrets' | 'types'>> = {},
+): Promise<WebhookEndpoint> {
+  return endpoints.insert({ id: randomUUID(), url, secrets: [newWebhookSecret()], types: null, ...changed });
+}
+
+/** Makes `count` reservations. @returns ids of their events, in order */
+async function happen(count: number): Promise<string[]> {
+  const before = await outbox.lastSeq();
+  const campaign = await store.openCampaign();
+  for (let i = 0; i < count; i += 1) await campaign.take(`user-${i}`);
+  await store.persist();
+  return (await outbox.read({ after: before, upTo: await outbox.lastSeq(), types: null }, 1_000)).map(({ id }) => id);
+}
+
+const read = async (endpoint: WebhookEndpoint) => (await endpoints.find(endpoint.id)) as WebhookEndpoint;
+const isDue = async (endpoint: WebhookEndpoint) => (await endpoints.due(await outbox.lastSeq())).includes(endpoint.id);
+const delivered = (receiver: Receiver) => receiver.received.map(({ event, answer }) => [event.id, answer]);
+
+test('tells what happened since it was made, in order and signed', async () => {
+  await happen(1);
+  const receiver = await startReceiver();
+  const secret = newWebhookSecret();
+  const endpoint = await subscribe(receiver.url, { secrets: [secret] });
+  expect(await isDue(endpoint)).toBe(false);
+  const ids = await happen(5);
+  expect(await isDue(endpoint)).toBe(true);
+  await deliverTo(endpoint.id, parts());
+  expect(delivered(receiver)).toEqual(ids.map((id) => [id, 204]));
+  for (const { headers, text, event } of receiver.received) {
+    expect(new Webhook(secret).verify(text, headers as Record<string, string>)).toEqual(event);
+    expect(headers['webhook-id']).toBe(event.id);
+    expect(headers['content-type']).toBe('application/cloudevents+json; charset=utf-8');
+    expect(event).toMatchObject({
+      specversion: '1.0',
+      source: '/tests',
+      type: 'dev.doorbuster.redemption.reserved.v1',
+    });
+    expect(() => new Webhook(newWebhookSecret()).verify(text, headers as Record<string, string>)).toThrow(
+      'No matching signature',
+    );
+    expect(() => new Webhook(secret).verify(`${text} `, headers as Record<string, string>)).toThrow(
+      'No matching signature',
+    );
+  }
+  expect(await isDue(endpoint)).toBe(false);
+  expect(await read(endpoint)).toMatchObject({
+    lastSeq: await outbox.lastSeq(),
+    attempts: 0,
+    lastDeliveredAt: expect.any(Date),
+  });
+});
+
+test('while a secret is changed a receiver may verify with either', async () => {
+  const receiver = await startReceiver();
+  const secrets = [newWebhookSecret(), newWebhookSecret()];
+  const endpoint = await subscribe(receiver.url, { secrets });
+  await happen(1);
+  await deliverTo(endpoint.id, parts());
+  const [{ headers, text }] = receiver.received as [Receiver['received'][0]];
+  expect(String(headers['webhook-signature']).split(' ').length).toBe(2);
+  for (const secret of secrets)
+    expect(new Webhook(secret).verify(text, headers as Record<string, string>)).toMatchObject({ specversion: '1.0' });
+});
+
+test('waits longer after each failure, and then goes on where it was, in order', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url);
+  const [first, second, third] = (await happen(3)) as [string, string, string];
+  receiver.answer = ({ id }) => (id === first ? 200 : 500);
+  const slow = parts({ webhookRetry: { firstDelayMs: 60_000, maxDelayMs: 150_000, giveUpMs: 600_000 } });
+  const waits: number[] = [];
+  for (let failures = 1; failures <= 3; failures += 1) {
+    await deliverTo(endpoint.id, slow);
+    await deliverTo(endpoint.id, slow);
+    const { rows } = await store.sql.query(
+      'select attempts, extract(epoch from next_attempt_at - now()) as wait from webhook_endpoints',
+    );
+    expect(rows[0].attempts).toBe(failures);
+    waits.push(Math.ceil(Number(rows[0].wait) / 10) * 10);
+    await store.sql.query('update webhook_endpoints set next_attempt_at = now()');
+  }
+  expect(waits).toEqual([60, 120, 150]);
+  expect(await read(endpoint)).toMatchObject({
+    lastError: 'it answered 500',
+    failingSince: expect.any(Date),
+    enabled: true,
+  });
+  receiver.answer = () => 200;
+  await deliverTo(endpoint.id, slow);
+  expect(delivered(receiver)).toEqual([
+    [first, 200],
+    [second, 500],
+    [second, 500],
+    [second, 500],
+    [second, 200],
+    [third, 200],
+  ]);
+  expect(await read(endpoint)).toMatchObject({ attempts: 0, failingSince: null, lastError: null });
+});
+
+test('an endpoint that fails for a day is disabled and somebody is told; enabled again it goes on where it stopped', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url);
+  const ids = await happen(2);
+  receiver.answer = () => 503;
+  const day = parts({ webhookRetry: { ...RETRY, giveUpMs: 86_400_000 } });
+  await deliverTo(endpoint.id, day);
+  await store.sql.query(
+    "update webhook_endpoints set next_attempt_at = now(), failing_since = now() - interval '23 hours 59 minutes'",
+  );
+  await deliverTo(endpoint.id, day);
+  expect((await read(endpoint)).enabled).toBe(true);
+  await store.sql.query(
+    "update webhook_endpoints set next_attempt_at = now(), failing_since = now() - interval '24 hours'",
+  );
+  await deliverTo(endpoint.id, day);
+  expect(await read(endpoint)).toMatchObject({ enabled: false, disabledReason: 'failing too long: it answered 503' });
+  expect(day.log.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
+    'a webhook endpoint failed too long and was disabled',
+  ]);
+  expect(await day.metrics.registry.getSingleMetricAsString('doorbuster_webhook_deliveries_total')).toContain(
+    '{outcome="given_up"} 1',
+  );
+  await deliverTo(endpoint.id, day);
+  expect(receiver.received.length).toBe(3);
+  receiver.answer = () => 204;
+  await endpoints.change(endpoint.id, { enabled: true }, store.database);
+  await deliverTo(endpoint.id, day);
+  expect(receiver.accepted()).toEqual(ids);
+});
+
+test('an endpoint that answers 410 is disabled at once', async () => {
+  const receiver = await startReceiver();
+  receiver.answer = () => 410;
+  const endpoint = await subscribe(receiver.url);
+  await happen(2);
+  await deliverTo(endpoint.id, parts());
+  expect(await isDue(endpoint)).toBe(false);
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.received.length).toBe(1);
+  expect(await read(endpoint)).toMatchObject({ enabled: false, disabledReason: 'it answered 410 Gone', attempts: 0 });
+});
+
+test('an endpoint that fails does not hold up another one', async () => {
+  const [failing, well] = [await startReceiver(), await startReceiver()];
+  failing.answer = () => 500;
+  const [first, second] = [await subscribe(failing.url), await subscribe(well.url)];
+  const ids = await happen(3);
+  await deliverTo(first.id, parts());
+  await deliverTo(second.id, parts());
+  expect([failing.received.length, well.accepted()]).toEqual([1, ids]);
+});
+
+test('two deliverers at once tell everything once and in order', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url);
+  const ids = await happen(10);
+  await Promise.all([1, 2, 3].map(() => deliverTo(endpoint.id, parts())));
+  expect(delivered(receiver)).toEqual(ids.map((id) => [id, 204]));
+});
+
+test('tells an event again when its deliverer died before it could say so; one whose lease ran out stops', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url);
+  const ids = await happen(2);
+  class Dying extends WebhookEndpoints {
+    override advance(): Promise<never> {
+      return Promise.reject(new Error('killed'));
+    }
+    override release(): Promise<void> {
+      return Promise.resolve();
+    }
+  }
+  await expect(deliverTo(endpoint.id, { ...parts(), endpoints: new Dying(store.database) })).rejects.toThrow('killed');
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.accepted()).toEqual([ids[0]]);
+  await store.sql.query('update webhook_endpoints set leased_until = now()');
+  receiver.answer = () => 204;
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.accepted()).toEqual([ids[0], ids[0], ids[1]]);
+  expect(await endpoints.advance(endpoint.id, randomUUID(), 1_000, { replay: null, after: 0, upTo: 1 }, 1, true)).toBe(
+    null,
+  );
+});
+
+test('leaves out what an endpoint does not want', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url, { types: ['dev.doorbuster.redemption.released.v1'] });
+  const campaign = await store.openCampaign();
+  const id = await campaign.take('ann');
+  await campaign.release(id);
+  await campaign.take('bob');
+  await store.persist();
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.received.map(({ event }) => [event.type, event.subject])).toEqual([
+    ['dev.doorbuster.redemption.released.v1', id],
+  ]);
+  expect((await read(endpoint)).lastSeq).toBe(await outbox.lastSeq());
+  expect(await isDue(endpoint)).toBe(false);
+});
+
+test('tells again one event, or a stretch of time, and what is new comes after it', async () => {
+  const receiver = await startReceiver();
+  const endpoint = await subscribe(receiver.url);
+  const ids = (await happen(5)) as [string, string, string, string, string];
+  await deliverTo(endpoint.id, parts());
+  const heard = await read(endpoint);
+  await store.sql.query(
+    "update outbox set occurred_at = timestamptz '2020-01-01' + (array_position($1::uuid[], event_id) * interval '1 minute') where event_id = any($1)",
+    [ids],
+  );
+  const later = await happen(1);
+  const range = { from: new Date('2020-01-01T00:02:00Z'), to: new Date('2020-01-01T00:04:00Z') };
+  expect(await endpoints.replay(heard, { eventId: ids[4] }, store.database)).toBe(1);
+  expect(await endpoints.replay(heard, range, store.database)).toBe(2);
+  expect(await endpoints.replay(heard, { eventId: String(later[0]) }, store.database)).toBe(0);
+  expect(await endpoints.backlog(heard)).toEqual({ events: 1, replays: 2 });
+  receiver.received.length = 0;
+  await deliverTo(endpoint.id, parts());
+  expect(receiver.accepted()).toEqual([ids[4], ids[1], ids[2], later[0]]);
+  expect(await endpoints.backlog(await read(endpoint))).toEqual({ events: 0, replays: 0 });
+});
+
+test('goes nowhere private unless that is allowed, whatever the address looks like', async () => {
+  const receiver = await startReceiver();
+  const port = new URL(receiver.url).port;
+  for (const host of ['127.0.0.1', '0x7f.1', '[::ffff:127.0.0.1]', '[::1]', 'localhost']) {
+    const endpoint = await subscribe(`http://${host}:${port}/hook`);
+    await happen(1);
+    await deliverTo(endpoint.id, parts({}, false));
+    expect([host, (await read(endpoint)).lastError]).toEqual([host, expect.stringMatching(/private address$/)]);
+    await store.sql.query('delete from webhook_endpoints');
+  }
+  expect(receiver.received).toEqual([]);
+});
+
+test('does not follow where it is sent', async () => {
+  const [receiver, inside] = [await startReceiver(), await startReceiver()];
+  receiver.answer = () => ({ status: 307, location: inside.url });
+  const endpoint = await subscribe(receiver.url);
+  await happen(1);
+  await deliverTo(endpoint.id, parts());
+  expect([receiver.received.length, inside.received.length, (await read(endpoint)).lastError]).toEqual([
+    1,
+    0,
+    'it answered 307',
+  ]);
+});
+
+test('does not wait for an endpoint that never answers, nor for one that is not there', async () => {
+  const receiver = await startReceiver();
+  receiver.answer = () => 'nothing';
+  const endpoint = await subscribe(receiver.url);
+  await happen(1);
+  await deliverTo(endpoint.id, parts({ webhookTimeoutMs: 50 }));
+  expect((await read(endpoint)).lastError).toBe('no answer in time');
+  await endpoints.change(endpoint.id, { url: 'http://127.0.0.1:1/' }, store.database);
+  await deliverTo(endpoint.id, parts());
+  expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: expect.stringContaining('ECONNREFUSED') });
+  await until('it is due again by itself', () => isDue(endpoint));
+}, 5_000);

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
+import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Outbox } from '../../shared/postgres/outbox.js';
+import type {
+  RetryLimits,
+  Stretch,
+  WebhookEndpoint,
+  WebhookEndpoints,
+} from '../../shared/postgres/webhook-endpoints.js';
+import { EndpointConnection, type PostLimits } from './post.js';
+
+const GONE = 410;
+
+export type DeliverLimits = PostLimits & {
+  webhookRetry: RetryLimits;
+  webhookLeaseMs: number;
+  webhookRunMs: number;
+  webhookBatch: number;
+};
+
+export type DeliverParts = {
+  outbox: Outbox;
+  endpoints: WebhookEndpoints;
+  metrics: Metrics;
+  log: Log;
+  source: string;
+  allowPrivate: boolean;
+  limits: DeliverLimits;
+};
+
+/** One run at one endpoint. */
+type Run = DeliverParts & { lease: string; connection: EndpointConnection };
+
+/**
+ * Tells one endpoint what it has not heard, one event after the other: the next one goes when this one is delivered, so an
+ * endpoint that fails holds up itself and nobody else. How far it is moves after each delivery; a crash in between tells that
+ * one event again. Ends when there is nothing left, at the first failure, or when the run has taken long enough.
+ */
+export async function deliverTo(endpointId: string, parts: DeliverParts): Promise<void> {
+  const { endpoints, limits } = parts;
+  const lease = randomUUID();
+  let endpoint = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
+  if (!endpoint) return;
+  const connection = new EndpointConnection(parts.allowPrivate, limits);
+  const run = { ...parts, lease, connection };
+  const end = performance.now() + limits.webhookRunMs;
+  try {
+    while (endpoint && performance.now() < end) {
+      const upTo = await parts.outbox.lastSeq();
+      const stretch = await endpoints.nextStretch(endpoint, upTo);
+      if (!stretch) return;
+      endpoint = await deliverStretch(run, endpoint, stretch, end);
+    }
+  } finally {
+    connection.close();
+    await endpoints.release(endpointId, lease);
+  }
+}
+
+/** @returns the endpoint, as long as it may be told more */
+async function deliverStretch(
+  run: Run,
+  endpoint: WebhookEndpoint,
+  stretch: Stretch,
+  end: number,
+): Promise<WebhookEndpoint | null> {
+  const { outbox, endpoints, lease, limits } = run;
+  const events = await outbox.read({ ...stretch, types: endpoint.types }, limits.webhookBatch);
+  let current: WebhookEndpoint | null = endpoint;
+  for (const event of events) {
+    if (performance.now() >= end) return current;
+    if (!(await deliver(run, current, event))) return null;
+    current = await endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, event.seq, true);
+    if (!current) return null;
+  }
+  if (events.length === limits.webhookBatch) return current;
+  return endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, stretch.upTo, false);
+}
+
+/** @returns whether it was delivered; otherwise what follows from that is done */
+async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Promise<boolean> {
+  const { endpoints, metrics, log, lease } = run;
+  const body = cloudEvent(event, run.source);
+  const about = { endpoint: endpoint.id, event: event.id };
+  let error: string;
+  try {
+    const status = await run.connection.post(endpoint.url, signedHeaders(endpoint, event, body, new Date()), body);
+    if (status >= 200 && status < 300) {
+      metrics.webhookDeliveries.inc({ outcome: 'delivered' });
+      return true;
+    }
+    if (status === GONE) {
+      await endpoints.disable(endpoint.id, lease, 'it answered 410 Gone');
+      metrics.webhookDeliveries.inc({ outcome: 'gone' });
+      log.warn(about, 'a webhook endpoint answered 410 and was disabled');
+      return false;
+    }
+    error = `it answered ${status}`;
+  } catch (thrown) {
+    error = thrown instanceof Error ? thrown.message : String(thrown);
+  }
+  const failure = await endpoints.fail(endpoint.id, lease, error, run.limits.webhookRetry);
+  metrics.webhookDeliveries.inc({ outcome: failure && !failure.enabled ? 'given_up' : 'failed' });
+  if (failure && !failure.enabled)
+    log.error({ ...about, reason: error }, 'a webhook endpoint failed too long and was disabled');
+  else
+    log.warn(
+      { ...about, reason: error, attempts: failure?.attempts },
+      'a webhook was not delivered; it will be tried again',
+    );
+  return false;
+}
+
+/** Standard Webhooks. Every secret signs, so that a receiver may change to a new one when it likes. */
+function signedHeaders(endpoint: WebhookEndpoint, event: OutboxEvent, body: string, now: Date): Record<string, string> {
+  return {
+    'content-type': 'application/cloudevents+json; charset=utf-8',
+    'user-agent': 'doorbuster',
+    'webhook-id': event.id,
+    'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+    'webhook-signature': endpoint.secrets.map((secret) => new Webhook(secret).sign(event.id, now, body)).join(' '),
+    ...(event.trace ? { traceparent: event.trace } : {}),
+  };
+}

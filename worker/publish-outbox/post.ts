@@ -1,0 +1,66 @@
+import http from 'node:http';
+import https from 'node:https';
+import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from '../../shared/webhooks/public-address.js';
+
+export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
+
+/**
+ * One connection to one endpoint, kept for the events of a run. Redirects are answers like any other: whoever moves says so
+ * to an operator, not by sending us elsewhere.
+ */
+export class EndpointConnection {
+  readonly #agents = {
+    http: new http.Agent({ keepAlive: true, maxSockets: 1 }),
+    https: new https.Agent({ keepAlive: true, maxSockets: 1 }),
+  };
+
+  constructor(
+    readonly allowPrivate: boolean,
+    readonly limits: PostLimits,
+    readonly lookup = publicLookup(),
+  ) {}
+
+  /** @returns the status. @throws when there was no answer, PrivateAddress when there must not be one */
+  post(target: string, headers: Record<string, string>, body: string): Promise<number> {
+    const url = new URL(target);
+    const literal = literalAddress(url);
+    if (!this.allowPrivate && literal !== null && !isPublicAddress(literal))
+      return Promise.reject(new PrivateAddress(`${literal} is a private address`));
+    const [client, agent] =
+      url.protocol === 'https:' ? ([https, this.#agents.https] as const) : ([http, this.#agents.http] as const);
+    return new Promise((resolve, reject) => {
+      let status = 0;
+      const request = client.request(url, {
+        method: 'POST',
+        agent,
+        headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
+        ...(this.allowPrivate ? {} : { lookup: this.lookup }),
+      });
+      const deadline = setTimeout(() => request.destroy(new Error('no answer in time')), this.limits.webhookTimeoutMs);
+      // The status is the answer, however the rest of it ends.
+      const finish = (error?: Error) => {
+        clearTimeout(deadline);
+        if (status > 0) resolve(status);
+        else reject(error ?? new Error('the connection was closed without an answer'));
+      };
+      request.on('response', (response) => {
+        status = response.statusCode ?? 0;
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > this.limits.webhookAnswerBytes) request.destroy();
+        });
+        response.on('end', () => finish());
+        response.on('error', finish);
+      });
+      request.on('error', finish);
+      request.on('close', () => finish());
+      request.end(body);
+    });
+  }
+
+  close(): void {
+    this.#agents.http.destroy();
+    this.#agents.https.destroy();
+  }
+}
