@@ -1,0 +1,184 @@
+import { describe, expect, test } from '@jest/globals';
+import { expectInPostgres, expectProblem, expectRows } from '../harness/checks.js';
+import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
+import { startService } from '../harness/service.js';
+import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+// What is kept of what happened: the audit log and the redemptions.
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const sql = (text: string, values: unknown[] = []) => service.database.client.query(text, values);
+
+type AuditRow = {
+  actor: string;
+  action: string;
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+  request_id: string | null;
+};
+
+async function auditOf(product: string, count: number): Promise<AuditRow[]> {
+  return until(`${count} audit rows are there`, async () => {
+    const { rows } = await service.database.client.query<AuditRow>(
+      `select actor, action, before, after, request_id from audit_log join campaigns using (campaign_id)
+       where product_id = $1 order by audit_id`,
+      [product],
+    );
+    return rows.length === count ? rows : null;
+  });
+}
+
+describe('the audit log', () => {
+  test('has a row for every action: who, what, before and after', async () => {
+    const product = await operator.openCampaign({ total_limit: 10, starts_at: '2031-01-01T00:00:00Z', name: 'Before' });
+    const path = `/admin/campaigns/${product}`;
+    await operator.call('PATCH', path, { name: 'After' }, { 'x-request-id': 'audit-patch' });
+    await operator.call('POST', `${path}/stock`, { delta: -3 }, { 'x-request-id': 'audit-stock' });
+    for (const action of ['open', 'pause', 'resume', 'close']) {
+      await operator.call('POST', `${path}/${action}`, undefined, { 'x-request-id': `audit-${action}` });
+    }
+    const rows = await auditOf(product, 7);
+    expect(rows.map(({ actor }) => actor)).toEqual(Array(7).fill('tester'));
+    const [created, changed, restocked, ...statuses] = rows as [AuditRow, AuditRow, AuditRow, ...AuditRow[]];
+    expect(created).toMatchObject({ before: null, after: { product_id: product, name: 'Before', total_limit: 10 } });
+    expect(changed).toMatchObject({ before: { name: 'Before' }, after: { name: 'After' }, request_id: 'audit-patch' });
+    expect(restocked).toMatchObject({
+      before: { total_limit: 10 },
+      after: { total_limit: 7 },
+      request_id: 'audit-stock',
+    });
+    expect(statuses.map(({ before, after, request_id }) => [before?.status, after?.status, request_id])).toEqual([
+      ['scheduled', 'open', 'audit-open'],
+      ['open', 'paused', 'audit-pause'],
+      ['paused', expect.stringMatching(/^(open|scheduled)$/), 'audit-resume'],
+      [expect.stringMatching(/^(open|scheduled)$/), 'closed', 'audit-close'],
+    ]);
+    expect(new Set(rows.map(({ action }) => action)).size).toBe(7);
+  });
+
+  test('names the clock when it opened or closed a sale', async () => {
+    const now = Date.now();
+    const product = await operator.openCampaign({
+      total_limit: 1,
+      starts_at: new Date(now + 1_000).toISOString(),
+      ends_at: new Date(now + 1_100).toISOString(),
+    });
+    const rows = await auditOf(product, 3);
+    expect(rows.map(({ actor, after }) => [actor, after?.status])).toEqual([
+      ['tester', 'scheduled'],
+      ['clock', 'open'],
+      ['clock', 'closed'],
+    ]);
+  });
+
+  test('has no row for what was refused or changed nothing', async () => {
+    const product = await operator.openCampaign({ total_limit: 1 });
+    const path = `/admin/campaigns/${product}`;
+    await operator.call('PATCH', path, { total_limit: 5 });
+    await operator.call('POST', `${path}/stock`, { delta: -2 });
+    await operator.call('POST', `${path}/resume`);
+    await send(`${service.url}${path}/close`, { method: 'POST' });
+    await operator.call('POST', `${path}/close`);
+    await operator.call('POST', `${path}/close`);
+    const rows = await auditOf(product, 2);
+    expect(rows.map(({ after }) => after?.status)).toEqual(['open', 'closed']);
+  });
+
+  test('cannot be changed, not even by the owner of the database', async () => {
+    await auditOf(await operator.openCampaign(), 1);
+    const { rows: before } = await sql('select * from audit_log order by audit_id');
+    for (const attempt of ["update audit_log set actor = 'nobody'", 'delete from audit_log', 'truncate audit_log']) {
+      await expect(sql(attempt)).rejects.toThrow('append-only');
+    }
+    expect((await sql('select * from audit_log order by audit_id')).rows).toEqual(before);
+  });
+});
+
+describe('redemptions', () => {
+  const get = (product: string, query = '', headers: Record<string, string> = {}): Promise<Answer> =>
+    operator.call('GET', `/admin/campaigns/${product}/redemptions${query}`, undefined, headers);
+
+  test('come in pages of JSON, in the order in which they were made, each once', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+    const shoppers = gatherShoppers(service.url, product, 5);
+    const ids = (await checkoutInTurn(shoppers)).map(({ data }) => String(data.reservation_id));
+    await payments.confirm(String(ids[0]), 'pay-77');
+    await payments.release(String(ids[1]), 'changed his mind');
+    await until('Postgres has it', async () => (await get(product)).text.includes('changed his mind'), 2_000);
+    await until('Postgres has it', async () => (await get(product)).text.includes('pay-77'), 2_000);
+
+    const rows: Record<string, unknown>[] = [];
+    const sizes: number[] = [];
+    let cursor: unknown = '';
+    while (cursor !== null && sizes.length < 5) {
+      const { body } = await get(product, `?limit=2${cursor ? `&cursor=${cursor}` : ''}`);
+      const page = body.data as Record<string, unknown>[];
+      rows.push(...page);
+      sizes.push(page.length);
+      cursor = body.next_cursor;
+    }
+    expect(sizes).toEqual([2, 2, 1]);
+    expect(rows.map(({ redemption_id }) => redemption_id)).toEqual(ids);
+    expect(rows.map(({ user_id }) => user_id)).toEqual(shoppers.map(({ user }) => user));
+    expect(rows.map(({ status }) => status)).toEqual(['redeemed', 'released', 'reserved', 'reserved', 'reserved']);
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    expect(rows[0]).toMatchObject({
+      qty: 1,
+      reserved_at: time,
+      redeemed_at: time,
+      released_at: null,
+      payment_ref: 'pay-77',
+    });
+    expect(rows[1]).toMatchObject({ redeemed_at: null, released_at: time, reason: 'changed his mind' });
+  });
+
+  test('come as CSV, by query and by Accept, with every row of the campaign', async () => {
+    const product = await operator.openCampaign({ total_limit: 3, hold_seconds: 0 });
+    const ids = (await checkoutInTurn(gatherShoppers(service.url, product, 3))).map(({ data }) =>
+      String(data.reservation_id),
+    );
+    await expectInPostgres(service, ids);
+    const byQuery = await get(product, '?format=csv');
+    const byAccept = await get(product, '', { accept: 'text/csv' });
+    expect(byQuery.text).toBe(byAccept.text);
+    expect(byQuery.headers.get('content-type')).toMatch(/^text\/csv/);
+    expect(byQuery.headers.get('content-disposition')).toMatch(/attachment; filename=".+\.csv"/);
+    const [header, ...lines] = byQuery.text.trim().split('\n');
+    expect(header?.split(',').slice(0, 5)).toEqual(['redemption_id', 'user_id', 'order_id', 'qty', 'status']);
+    expect(lines.map((line) => line.split(',')[0])).toEqual(ids);
+    expect(lines.map((line) => line.split(',')[4])).toEqual(['redeemed', 'redeemed', 'redeemed']);
+  });
+
+  test('as CSV cannot break out of a cell or become a formula', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+    const reasons = ['=HYPERLINK("http://evil")', 'a,b', 'say "no"', '@cmd', '-1+1'];
+    for (const reason of reasons) {
+      const bought = await arrive(service.url, product).checkout();
+      await payments.release(String(bought.data.reservation_id), reason);
+    }
+    await expectRows(service, product, { released: 5 });
+    const lines = (await get(product, '?format=csv')).text.trim().split('\n').slice(1);
+    expect(lines).toHaveLength(5);
+    const cells = lines.map((line) => /,(?:"((?:[^"]|"")*)"|([^,"]*)),[^,]*$/.exec(line));
+    expect(cells.map((match) => (match?.[1] ?? match?.[2])?.replaceAll('""', '"').replace(/^'/, ''))).toEqual(reasons);
+    for (const match of cells) expect(match?.[1] ?? match?.[2]).not.toMatch(/^[=@+-]/);
+  });
+
+  test('with a bad limit, cursor or format are 400', async () => {
+    const product = await operator.openCampaign();
+    for (const query of [
+      '?limit=0',
+      '?limit=1001',
+      '?limit=x',
+      '?limit=1&limit=2',
+      '?cursor=1',
+      '?cursor=%00',
+      '?format=xml',
+    ]) {
+      expectProblem(await get(product, query), 400, 'invalid_request');
+    }
+  });
+});

@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
+import { freshToken } from './tokens.js';
+import { type FieldKind, WRONG_VALUES } from './wrong-values.js';
+
+/** A route that takes a body, and the kind of each of its fields. */
+export type BodyRoute = {
+  method: string;
+  path: string;
+  /** The path without what differs from one run to the next. */
+  name: string;
+  headers: Record<string, string>;
+  /** Members of a body that would be accepted, as JSON texts. */
+  good: () => Record<string, string>;
+  fields: Record<string, FieldKind>;
+  /** Texts that a field must refuse. */
+  wrong: (field: string) => readonly string[];
+};
+
+const admin = { authorization: `Bearer ${ADMIN_SECRET}` };
+const payment = { authorization: `Bearer ${SERVICE_SECRET}` };
+const text = (value: unknown) => JSON.stringify(value);
+
+const TERMS = {
+  name: 'note',
+  starts_at: 'time',
+  ends_at: 'time',
+  time_zone: 'text',
+  discount: 'text',
+  hold_seconds: 'seconds',
+  per_user_limit: 'count',
+  max_qty: 'count',
+  waiting_room: 'text',
+  confirmation: 'text',
+  late_payment: 'text',
+  refund_policy: 'text',
+  require_attestation: 'flag',
+  require_token: 'flag',
+  risk: 'text',
+  audience: 'text',
+  stacking: 'text',
+  uniform_refusals: 'flag',
+  limits: 'text',
+} as const;
+
+/** Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted. */
+const ALLOWED: Record<string, readonly string[]> = {
+  ends_at: ['null'],
+  code: ['null'],
+  total_limit: ['null'],
+  discount: ['null'],
+  audience: ['null', '{}', '{"a":1}'],
+  limits: ['{}', '{"a":1}'],
+};
+
+/** Every route that takes a body, for a campaign and a reservation of it. */
+export function bodyRoutes(product: string, reservationId: string): BodyRoute[] {
+  const token = freshToken('fp-bad-input');
+  const reservation = () => ({ reservation_id: text(reservationId) });
+  const routes = [
+    {
+      method: 'POST',
+      path: '/flash-sale/checkout',
+      headers: {},
+      good: () => ({
+        product_id: text(product),
+        user_id: text(`user-${randomUUID()}`),
+        qty: '1',
+        device_fp: text(token.device_fp),
+        attestation: text(token.attestation),
+        expires_at: text(token.expires_at),
+        idempotency_key: text(randomUUID()),
+      }),
+      fields: {
+        product_id: 'externalId',
+        user_id: 'externalId',
+        qty: 'count',
+        device_fp: 'externalId',
+        attestation: 'text',
+        expires_at: 'seconds',
+        idempotency_key: 'key',
+      },
+    },
+    {
+      method: 'POST',
+      path: '/flash-sale/confirm',
+      headers: payment,
+      good: reservation,
+      fields: { reservation_id: 'reservationId', payment_ref: 'note' },
+    },
+    {
+      method: 'POST',
+      path: '/flash-sale/release',
+      headers: payment,
+      good: reservation,
+      fields: { reservation_id: 'reservationId', reason: 'note' },
+    },
+    {
+      method: 'POST',
+      path: '/flash-sale/refund',
+      headers: payment,
+      good: reservation,
+      fields: { reservation_id: 'reservationId' },
+    },
+    {
+      method: 'POST',
+      path: '/admin/campaigns',
+      headers: admin,
+      good: () => ({ product_id: text(`sale-${randomUUID()}`) }),
+      fields: {
+        ...TERMS,
+        product_id: 'externalId',
+        type: 'text',
+        code: 'note',
+        total_limit: 'seconds',
+        draft: 'flag',
+        buckets: 'count',
+      },
+    },
+    {
+      method: 'PATCH',
+      path: `/admin/campaigns/${product}`,
+      headers: admin,
+      good: () => ({}),
+      fields: {
+        ...TERMS,
+        product_id: 'text',
+        type: 'text',
+        code: 'text',
+        total_limit: 'text',
+        status: 'text',
+        draft: 'flag',
+      },
+    },
+    {
+      method: 'POST',
+      path: `/admin/campaigns/${product}/stock`,
+      headers: admin,
+      good: () => ({ delta: '1' }),
+      fields: { delta: 'delta' },
+    },
+  ] satisfies Omit<BodyRoute, 'name' | 'wrong'>[];
+
+  return routes.map((route) => ({
+    ...route,
+    name: route.path.replace(product, ':id'),
+    wrong: (field) => {
+      const kind = (route.fields as Record<string, FieldKind>)[field] as FieldKind;
+      // An amendment refuses a code and a total whatever they are.
+      const fixed = route.method === 'PATCH' && (field === 'code' || field === 'total_limit');
+      const allowed = fixed ? [] : (ALLOWED[field] ?? []);
+      return WRONG_VALUES[kind].filter((value) => !allowed.includes(value));
+    },
+  }));
+}

@@ -1,0 +1,65 @@
+/**
+ * JSON texts of values that a field of some kind must refuse. Texts and not values, since JSON has more of them than
+ * JavaScript can write: 1e400, lone surrogates, duplicate names.
+ */
+const NO_STRING = ['null', 'true', '0', '1.5', '1e400', '[]', '["a"]', '{}', '{"a":1}'];
+const NO_NUMBER = ['null', 'true', '"1"', '""', '"NaN"', '[]', '[1]', '{}', '{"valueOf":1}'];
+const NO_INTEGER = [...NO_NUMBER, '1.5', '-1', '1e400', '-1e400', '1e300', '-9007199254740993'];
+
+export const WRONG_VALUES = {
+  /** product_id, user_id, device_fp */
+  externalId: [
+    ...NO_STRING,
+    '""',
+    '" "',
+    '"a b"',
+    '"a|b"',
+    '"a/b"',
+    '"a\\u0000b"',
+    '"a\\nb"',
+    '"\\ud800"',
+    '"\\udc00\\ud800"',
+    '"é"',
+    '"🍜"',
+    '"{x}"',
+    '"$x"',
+    `"${'x'.repeat(129)}"`,
+    `"${'x'.repeat(8_000)}"`,
+  ],
+  text: NO_STRING,
+  key: [
+    ...NO_STRING,
+    '""',
+    '"short"',
+    '"with a space"',
+    '"\\ud800\\ud800\\ud800\\ud800\\ud800\\ud800\\ud800\\ud800"',
+    `"${'x'.repeat(256)}"`,
+  ],
+  /** a count of 1 or more */
+  count: [...NO_INTEGER, '0', '1000000000000'],
+  seconds: NO_INTEGER,
+  reservationId: [...NO_STRING, '""', `"${'x'.repeat(65)}"`],
+  note: [...NO_STRING, '"a\\u0000b"', '"a\\nb"', '"\\u001b[31m"', `"${'x'.repeat(257)}"`],
+  flag: ['null', '0', '1', '"true"', '""', '[]', '{}'],
+  time: [
+    ...NO_STRING,
+    '""',
+    '"now"',
+    '"2031-01-01"',
+    '"2031-13-01T00:00:00Z"',
+    '"2031-02-30T00:00:00Z"',
+    '"2031-01-01T00:00:00"',
+    '1719000030',
+  ],
+  delta: [...NO_INTEGER.filter((text) => text !== '-1'), '0', '1000000000000'],
+} as const satisfies Record<string, readonly string[]>;
+
+export type FieldKind = keyof typeof WRONG_VALUES;
+
+/** A JSON object from texts of its members, with one of them replaced. */
+export function objectText(members: Readonly<Record<string, string>>, field?: string, text?: string): string {
+  const all = field === undefined || text === undefined ? members : { ...members, [field]: text };
+  return `{${Object.entries(all)
+    .map(([name, value]) => `${JSON.stringify(name)}:${value}`)
+    .join(',')}}`;
+}
