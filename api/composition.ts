@@ -45,6 +45,7 @@ import { Quota } from './guards/quotas.js';
 import { ShopperIdentity } from './guards/shopper-identity.js';
 import { Tickets } from './guards/ticket.js';
 import { createApp, createHttpServer } from './http/app.js';
+import { closeServer } from './http/close-server.js';
 import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
 import { opsRoutes } from './ops/ops.route.js';
@@ -111,14 +112,11 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
       await sleep(LIMITS.drainMs);
     },
     async stop() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeIdleConnections();
-      const idle = setInterval(() => server.closeIdleConnections(), 100);
+      // Sockets end while the last requests are answered.
       gateway.terminate();
-      await closed;
+      await closeServer(server);
       clearInterval(posting);
       await board.remove(name).catch(() => {});
-      clearInterval(idle);
       await parts.stop();
     },
   };

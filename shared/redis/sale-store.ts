@@ -1,6 +1,7 @@
+import type { Redis } from 'ioredis';
 import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
-import type { DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
+import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
 import type { PromiseMemory } from './promise-memory.js';
@@ -328,16 +329,24 @@ export class SaleStore {
    * @throws EngineUnavailable as well while Redis is fresh and not filled: an empty directory would be a lie
    */
   async directory(): Promise<ReadonlyMap<number, ProductId>> {
+    const entries = await this.#readFilled((redis) => redis.hgetall(keys.directory));
+    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+  }
+
+  /** The product of one campaign's number; null when there is none. @throws EngineUnavailable as `directory` does */
+  async productOf(no: CampaignNo): Promise<ProductId | null> {
+    return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
+  }
+
+  async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
     const { redis, gate } = this.scripts;
     // In this order: where there is an epoch, the directory is whole.
-    const [epoch, entries] = await this.#read(() =>
-      Promise.all([redis.get(keys.epoch), redis.hgetall(keys.directory)]),
-    );
+    const [epoch, value] = await this.#read(() => Promise.all([redis.get(keys.epoch), read(redis)]));
     if (gate && epoch === null) {
       gate.distrust('it has no epoch');
       gate.assertOpen();
     }
-    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+    return value;
   }
 
   async #read<Value>(read: () => Promise<Value>): Promise<Value> {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
-import type { ProductId, ReservationId } from '../../shared/domain/ids.js';
+import type { CampaignNo, ProductId, ReservationId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { voidedEvent } from '../../shared/postgres/events-of-entries.js';
@@ -30,7 +30,7 @@ export class RefusedEntries {
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
-      const product = (await this.sale.directory()).get(entry.no);
+      const product = await this.sale.productOf(entry.no as CampaignNo);
       if (product) {
         await this.#void(client, product, entry, constraint);
         return;
