@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -25,6 +26,7 @@ import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { PromiseMemory } from '../shared/redis/promise-memory.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
+import { requireShape } from '../shared/redis/require-shape.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
@@ -52,6 +54,7 @@ import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
 import { docsRoutes } from './pages/docs.route.js';
 import { paymentRoutes } from './payment/payment.route.js';
+import { startApiProcesses } from './processes.js';
 import { Gateway } from './realtime/gateway.js';
 import { leaveRoute } from './waiting-room/leave.route.js';
 import { queueStatusRoute } from './waiting-room/queue-status.route.js';
@@ -62,8 +65,21 @@ const MAX_DURABLE_WAITING = 20_000;
 const MAX_PROMISES_KEPT = 100_000;
 const POST_METRICS_EVERY_MS = 5_000;
 
+/** Starts one API, or several processes of it. @throws WrongShape when Redis is set up in a way that loses promises */
+export async function start(config: Config, log: Log): Promise<Stoppable> {
+  await requireShape(config.redisUrl, config.production);
+  return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
+}
+
+/** A process that starts others waits for them, and they have a deadline of their own. */
+export function stopLimitMs(config: Config): number {
+  return severalOf(config) ? LIMITS.stopMs + 1_000 : LIMITS.stopMs;
+}
+
+const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrimary;
+
 /** Puts the API together and starts it; the only file of it that knows every concrete class. */
-export async function startApi(config: Config, log: Log): Promise<Stoppable> {
+async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics();
   const parts = connectParts(config, log, metrics);
@@ -84,7 +100,7 @@ export async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, metrics, () => readiness.draining);
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining);
   const gateway = new Gateway({ ...parts, metrics, log });
   gateway.attach(server);
 

@@ -62,7 +62,7 @@ local may_return = reservation.state == 'released' or reservation.state == 'expi
 if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting == 0 and c.free >= reservation.qty)) then
   local person = unpack_person(redis.call('HGET', keys.people, reservation.user))
   local slot = free_slot(person.slots, c.per_user_limit)
-  if slot and person.state ~= 'queued' then
+  if slot and not redis.call('ZSCORE', keys.line, reservation.user) then
     reservation.slot = slot
     person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
     person.reservation_id, person.qty = reservation_id, reservation.qty

@@ -17,9 +17,10 @@
 --   device_window_ms     length of that window
 --   trace                traceparent of the request, "" = none
 -- REPLY
---   reserved reservation_id order_id due_ms durable journal_id    due_ms 0: nothing to pay, redeemed at once
---   queued no position queue_size durable journal_id              no: the campaign's; position counts from 1
---   waiting no position queue_size    already in the line: the place he has
+--   reserved reservation_id order_id due_ms durable journal_id quota_left
+--                                     due_ms 0: nothing to pay, redeemed at once; quota_left: of the device's
+--   queued no position queue_size durable journal_id quota_left    no: the campaign's; position counts from 1
+--   waiting no position queue_size quota_left                      already in the line: the place he has
 --   replayed no answer                the first answer to this key, as remembered
 --   key_reused                        the key belongs to another request
 --   attestation_missing | attestation_expired | attestation_future
@@ -31,12 +32,13 @@
 --   qty_above_max max_qty
 --   limit_reached                     the user holds or has used his limit
 --   sold_out | line_full
--- JOURNALS reserved, queued
+-- JOURNALS reserved, queued, answered
 
 --#include clock
 --#include records
 --#include campaign
 --#include journal
+--#include answered
 
 assert(#KEYS == 9 and #ARGV == 14, 'reserve takes 9 keys and 14 arguments')
 local epoch_key = KEYS[9]
@@ -65,12 +67,14 @@ if token == 'genuine' then
   if age_ms > token_skew_ms then return { 'attestation_expired' } end
   if age_ms < -(token_life_ms + token_skew_ms) then return { 'attestation_future' } end
 end
+local quota_left = device_quota
 if device ~= '' then
-  -- The list holds the times of the last `device_quota` admitted calls; the oldest of them says whether one more fits.
-  local oldest = redis.call('LINDEX', device_key, device_quota - 1)
-  if oldest and now - tonumber(oldest) < device_window_ms then
-    return { 'rate_limited', tostring(tonumber(oldest) + device_window_ms - now) }
-  end
+  -- The list holds the times of the last `device_quota` admitted calls, newest first; those in the window count.
+  local times = redis.call('LRANGE', device_key, 0, device_quota - 1)
+  local used = #times
+  while used > 0 and now - tonumber(times[used]) >= device_window_ms do used = used - 1 end
+  if used >= device_quota then return { 'rate_limited', tostring(tonumber(times[used]) + device_window_ms - now) } end
+  quota_left = device_quota - used - 1
   if redis.call('LPUSH', device_key, now) > device_quota then redis.call('LTRIM', device_key, 0, device_quota - 1) end
   redis.call('PEXPIRE', device_key, device_window_ms)
 end
@@ -83,10 +87,12 @@ if qty > c.max_qty then return { 'qty_above_max', tostring(c.max_qty) } end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
 if person.state == 'queued' then
+  -- Promises nothing new, so a full journal does not refuse it; then only this Redis remembers it.
+  local journaled = redis.call('XLEN', journal_key) < journal_limit
   local position = redis.call('ZRANK', line_key, user) + 1
-  redis.call('SET', idempotency_key, same_request .. 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket_key, 'PX',
-    key_ttl_ms)
-  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting) }
+  local answer = 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket_key
+  remember_answer(idempotency_key, journaled and journal_key, c.no, key, same_request .. answer, now, key_ttl_ms)
+  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left) }
 end
 local slot = free_slot(person.slots, c.per_user_limit)
 if not slot then return { 'limit_reached' } end
@@ -119,7 +125,7 @@ if served then
   local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, now, key, same_request .. answer,
     device, trace)
   return { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), c.durable and '1' or '0',
-    journal_id }
+    journal_id, tostring(quota_left) }
 end
 
 c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
@@ -133,4 +139,5 @@ redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
 local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
   'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'at', now, 'key', key, 'answer',
   same_request .. answer, 'device', device, 'trace', trace)
-return { 'queued', tostring(c.no), tostring(c.waiting), tostring(c.waiting), c.durable and '1' or '0', journal_id }
+return { 'queued', tostring(c.no), tostring(c.waiting), tostring(c.waiting), c.durable and '1' or '0', journal_id,
+  tostring(quota_left) }

@@ -9,29 +9,32 @@
 --   key_ttl_ms
 --   actor         who, for the audit log
 --   request_id
+--   max_total     units a campaign may have
 -- REPLY
 --   restocked total journal_id    the same reply for a repeated key
 --   key_reused
 --   insufficient free             so many could be taken away at most
+--   too_many max_total
 --   unlimited                     there is no number to change
 --   closed
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS restocked, reserved (those in line)
+-- JOURNALS restocked, answered, reserved (those in line)
 
 --#include clock
 --#include records
 --#include campaign
 --#include journal
+--#include answered
 --#include hand_over
 
-assert(#KEYS == 9 and #ARGV == 6, 'restock takes 9 keys and 6 arguments')
+assert(#KEYS == 9 and #ARGV == 7, 'restock takes 9 keys and 7 arguments')
 local epoch_key = KEYS[9]
 local campaign_key, idempotency_key = KEYS[1], KEYS[8]
 local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
   news = KEYS[7] }
 local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local actor, request_id = ARGV[5], ARGV[6]
+local actor, request_id, max_total = ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -47,6 +50,7 @@ end
 if c.status == 'closed' then return { 'closed' } end
 if c.unlimited then return { 'unlimited' } end
 if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
+if c.total + delta > max_total then return { 'too_many', tostring(max_total) } end
 
 local now = now_ms()
 local before = c.total
@@ -57,6 +61,6 @@ local journal_id = redis.call('XADD', keys.journal, '*', 'kind', 'restocked', 'n
 hand_over(c, keys, now, limit)
 save_counters(campaign_key, c)
 if key ~= '' then
-  redis.call('SET', idempotency_key, same_request .. c.total .. '|' .. journal_id, 'PX', key_ttl_ms)
+  remember_answer(idempotency_key, keys.journal, c.no, key, same_request .. c.total .. '|' .. journal_id, now, key_ttl_ms)
 end
 return { 'restocked', tostring(c.total), journal_id }

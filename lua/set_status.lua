@@ -2,7 +2,7 @@
 --
 -- KEYS campaign, line, journal, news, epoch
 -- ARGV
---   action        open (now, whatever starts_at says) | pause | resume | close
+--   action        open (now; a later starts_at becomes now) | pause | resume | close
 --                 start (the clock: only when starts_at has come) | finish (the clock: only when ends_at has passed)
 --                 publish (a draft becomes scheduled or open)
 --   actor         who, for the audit log
@@ -52,6 +52,8 @@ end
 if not after then return { 'refused', before } end
 
 redis.call('HSET', campaign_key, 'status', after)
+-- A sale that was opened early has begun, so that a pause does not shut it until the time that was planned.
+if action == 'open' and now < c.starts_at then redis.call('HSET', campaign_key, 'starts_at', now) end
 if after == 'closed' then
   redis.call('UNLINK', line_key)
   c.waiting = 0

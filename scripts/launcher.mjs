@@ -8,13 +8,13 @@ import { keepRunning } from './keep-running.mjs';
 import { takeLock } from './lock.mjs';
 import { watchLog } from './log-watch.mjs';
 import { runNpm } from './npm.mjs';
+import { startService, waitUntilReady } from './parts.mjs';
 import { whyNotListen } from './ports.mjs';
 import { prepare } from './prepare.mjs';
 import { Problem } from './problem.mjs';
 import { hurryStragglers, refuseToLaunch, stopStragglers } from './processes.mjs';
 import { endLeftovers, forgetProcesses, readRunRecord, recordProcess } from './run-record.mjs';
 import { keepSecrets } from './secrets.mjs';
-import { startService, waitUntilReady } from './services.mjs';
 import { addressOf, keysFrom, readSettings, refuseTakenPort } from './settings.mjs';
 import { secretOf, welcome } from './welcome.mjs';
 
@@ -206,8 +206,8 @@ export class Launcher {
   }
 
   /**
-   * @param {import('./services.mjs').Service} service
-   * @param {() => Promise<import('./services.mjs').Service>} start
+   * @param {import('./parts.mjs').Service} service
+   * @param {() => Promise<import('./parts.mjs').Service>} start
    * @returns {() => Promise<void>} stops it for good
    */
   #keepService(service, start) {

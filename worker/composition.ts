@@ -14,6 +14,7 @@ import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
+import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
@@ -26,6 +27,7 @@ import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
+import { requireShape } from '../shared/redis/require-shape.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
@@ -33,8 +35,8 @@ import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
 import { createProcessors } from './processors.js';
+import { preheat } from './rebuild/preheat.js';
 import { Rebuild } from './rebuild/rebuild.js';
-import { restoreCampaign } from './rebuild/restore-campaign.js';
 import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
@@ -42,6 +44,7 @@ const KEEP_INTERVALS_EVERY_MS = 2_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
+  await requireShape(config.redisUrl, config.production);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
   const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
@@ -123,6 +126,13 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     settleMs: LIMITS.reconcileSettleMs,
     refill: (campaign: StoredCampaign, reason: string) => rebuild.refill(campaign, reason),
   };
+  const preheatParts = {
+    database,
+    campaigns,
+    sale,
+    drain: async () => persist.upTo(await journal.lastId()),
+    refill: reconcileParts.refill,
+  };
   const eventParts = {
     outbox: new Outbox(database),
     endpoints: new WebhookEndpoints(database),
@@ -135,11 +145,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     sale,
     campaigns,
     clock,
-    // Whatever the journal still has of it must be in Postgres before it is read from there.
-    preheat: async (campaign) => {
-      await persist.upTo(await journal.lastId());
-      await restoreCampaign(restoreParts, campaign, clock.nowMs());
-    },
+    preheat: (campaign) => preheat(preheatParts, campaign),
     reconcile: async ({ productId, answerTo }) => {
       if (!productId) return reconcileAll(reconcileParts, { refill: false });
       const campaign = await campaigns.find(productId);
@@ -152,9 +158,10 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
     },
     deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
+    remembered: new RememberedAnswers(database),
     metrics,
     log,
-    limits: LIMITS,
+    limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
   });
   const on = {
     failed: (queue: QueueName, error: Error) => {

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
-import { externalId, isoTime, note } from '../http/fields.js';
+import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
+import { externalId, isoTime, jsonObject, note } from '../http/fields.js';
 
-const MAX_UNITS = 2_000_000_000;
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
 
@@ -52,10 +51,10 @@ const terms = {
 const rules = {
   require_token: z.boolean(),
   risk: z.enum(['off', 'observe', 'enforce']),
-  audience: z.record(z.string(), z.unknown()).nullable(),
+  audience: jsonObject.nullable(),
   stacking: z.object({ exclusive: z.boolean(), group: note.optional() }),
   uniform_refusals: z.boolean(),
-  limits: z.record(z.string(), z.unknown()),
+  limits: jsonObject,
 };
 
 export const campaignBody = z.object({

@@ -14,9 +14,11 @@ import { campaignView } from './campaign-form.js';
 import type { Campaigns, Operator, OperatorAction } from './campaigns.js';
 
 const id = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+/** Postgres numbers campaigns with four bytes. */
+const MAX_CAMPAIGN_NO = 2_147_483_647;
 const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(100),
-  cursor: z.coerce.number().int().min(1).optional().describe('from the `Link` of the page before'),
+  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('from the `Link` of the page before'),
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
 const WRITE_ERRORS = [

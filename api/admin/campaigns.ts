@@ -1,6 +1,6 @@
 import { assertNever } from '../../shared/domain/assert-never.js';
 import type { CampaignStatus } from '../../shared/domain/campaign.js';
-import type { IdempotencyKey, ProductId } from '../../shared/domain/ids.js';
+import { EXTERNAL_ID_PATTERN, type IdempotencyKey, type ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -97,6 +97,8 @@ export class Campaigns {
         throw new Problem('stock_insufficient', `Only ${outcome.free} units are free.`, {
           members: { free: outcome.free },
         });
+      case 'too_many':
+        throw new Problem('campaign_conflict', `A campaign may have ${outcome.maxTotal} units.`);
       case 'unlimited':
         throw new Problem('campaign_conflict', 'The stock is unlimited.');
       case 'closed':
@@ -110,7 +112,8 @@ export class Campaigns {
 
   /** @throws Problem 404 */
   async find(idOrProduct: string): Promise<StoredCampaign> {
-    const campaign = await this.table.find(idOrProduct);
+    // Only what can be an id is looked up: a NUL, for one, is no text to Postgres.
+    const campaign = EXTERNAL_ID_PATTERN.test(idOrProduct) ? await this.table.find(idOrProduct) : null;
     if (!campaign) throw notFound();
     return campaign;
   }

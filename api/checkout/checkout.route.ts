@@ -31,10 +31,8 @@ export type CheckoutRouteParts = {
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
   const { admission, checkout, attestation, shopper, metrics, log } = parts;
-  const quotaPolicy = [
-    'RateLimit-Policy',
-    policyField('device', checkout.limits.deviceQuota, checkout.limits.deviceWindowMs / 1000),
-  ];
+  const windowSeconds = checkout.limits.deviceWindowMs / 1000;
+  const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
     contract: checkoutContract,
     async handle(req, res) {
@@ -49,12 +47,13 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const result = await admission.admit(() => checkout.run(request));
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id;
-        tell(req, res, body, source.from, result, quotaPolicy);
+        tell(req, res, body, source.from, result, quota);
       } catch (error) {
         if (error instanceof Problem) outcome = error.code;
         throw error;
       } finally {
         metrics.checkouts.inc({ outcome });
+        req.logged = true;
         log.info(
           {
             request_id: req.requestId,
@@ -92,15 +91,18 @@ function tell(
   res: Response,
   body: CheckoutBody,
   keyFrom: 'header' | 'body',
-  { replayed, answer }: CheckoutResult,
-  quotaPolicy: readonly string[],
+  { replayed, answer, quotaLeft }: CheckoutResult,
+  quota: { policy: string; windowSeconds: number },
 ): void {
   if (replayed && keyFrom === 'body') {
     throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
       members: { original_status: answer.status, data: answer.data },
     });
   }
-  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [...quotaPolicy];
+  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [];
+  if (quotaLeft !== null) {
+    headers.push('RateLimit-Policy', quota.policy, 'RateLimit', `"device";r=${quotaLeft};t=${quota.windowSeconds}`);
+  }
   if (answer.status === 202) {
     const query = new URLSearchParams({ product_id: body.product_id, user_id: body.user_id });
     headers.push(

@@ -31,7 +31,8 @@ export type CheckoutRequest = {
 };
 
 export type Answer = { status: 200 | 202; data: Record<string, unknown> };
-export type CheckoutResult = { replayed: boolean; answer: Answer };
+/** quotaLeft: calls that the device has left in its window; null when no quota was taken */
+export type CheckoutResult = { replayed: boolean; answer: Answer; quotaLeft: number | null };
 
 export type CheckoutLimits = { deviceQuota: number; deviceWindowMs: number; durableWaitMs: number };
 
@@ -63,21 +64,27 @@ export class Checkout {
     });
     const { user } = request;
     const ticketKey = this.tickets.signingKeyId;
+    const first = (answer: Answer, left: number): CheckoutResult => ({
+      replayed: false,
+      answer,
+      quotaLeft: request.device === null ? null : left,
+    });
+    const replay = (answer: Answer): CheckoutResult => ({ replayed: true, answer, quotaLeft: null });
     switch (outcome.kind) {
       case 'reserved':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return { replayed: false, answer: this.#completed({ ...outcome, kind: 'completed', ticketKey }, user) };
+        return first(this.#completed({ ...outcome, kind: 'completed', ticketKey }, user), outcome.quotaLeft);
       case 'queued':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return { replayed: false, answer: this.#queued({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user) };
+        return first(this.#queued({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
       case 'waiting':
-        return { replayed: false, answer: this.#queued({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user) };
+        return first(this.#queued({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
       case 'replayed': {
-        const first = decodeRememberedAnswer(outcome.answer);
-        if (first.kind === 'queued') return { replayed: true, answer: this.#queued(first, outcome.no, user) };
+        const remembered = decodeRememberedAnswer(outcome.answer);
+        if (remembered.kind === 'queued') return replay(this.#queued(remembered, outcome.no, user));
         // Its entry is not known any more, but it is not later than the last one.
-        if (first.durable) await this.#untilCommitted(await this.journal.lastId());
-        return { replayed: true, answer: this.#completed(first, user) };
+        if (remembered.durable) await this.#untilCommitted(await this.journal.lastId());
+        return replay(this.#completed(remembered, user));
       }
       default:
         throw this.#refusal(outcome);

@@ -27,7 +27,7 @@ export class ShopperIdentity {
     try {
       subject = jwt === null ? undefined : await this.#verify(jwt);
     } catch (error) {
-      if (error instanceof errors.JWKSTimeout) {
+      if (!blamesTheToken(error)) {
         throw new Problem('temporarily_unavailable', 'The login service does not answer.', { retryAfterSeconds: 1 });
       }
     }
@@ -42,4 +42,14 @@ export class ShopperIdentity {
   get required(): boolean {
     return this.#verify !== null;
   }
+}
+
+/** Everything else is a key set that could not be had: a refused connection, an answer that is none, a time-out. */
+function blamesTheToken(error: unknown): boolean {
+  return (
+    error instanceof errors.JOSEError &&
+    error.code !== errors.JOSEError.code &&
+    !(error instanceof errors.JWKSTimeout) &&
+    !(error instanceof errors.JWKSInvalid)
+  );
 }

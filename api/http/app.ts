@@ -1,11 +1,13 @@
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import { uuidv7 } from 'uuidv7';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
-import { type ProblemEdge, problemDocument } from './problem.js';
+import type { ProblemEdge } from './problem.js';
+import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
 
 export type AppOptions = { trustProxy: number };
@@ -47,7 +49,7 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
  * The HTTP server in front of the app. Its request and response objects are born with the app's prototypes: Express sets
  * them on every request otherwise, which costs more than all the rest of it (docs/decisions/0005-http-edge.md).
  */
-export function createHttpServer(app: Express, metrics: Metrics, isDraining: () => boolean): Server {
+export function createHttpServer(app: Express, edge: ProblemEdge, metrics: Metrics, isDraining: () => boolean): Server {
   const BornRequest = function (this: IncomingMessage, socket: Socket) {
     IncomingMessage.call(this as never, socket);
   } as unknown as typeof IncomingMessage;
@@ -57,6 +59,22 @@ export function createHttpServer(app: Express, metrics: Metrics, isDraining: () 
   (BornRequest as { prototype: unknown }).prototype = app.request;
   (BornResponse as { prototype: unknown }).prototype = app.response;
 
+  onlyWebSocketsUpgrade(app);
+
+  const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
+    const req = incoming as Request;
+    const res = outgoing as Response;
+    beginExchange(req);
+    // Whoever is answered while we stop is told to take another connection next time.
+    if (isDraining()) res.shouldKeepAlive = false;
+    res.once('finish', () => {
+      const labels = { route: req.routePath || 'none', status: res.statusCode };
+      metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
+    });
+    const wrong = wrongRequest(req, expectationMet);
+    if (wrong) edge.answer(wrong, req, res);
+    else app(req, res);
+  };
   const server = createServer(
     {
       IncomingMessage: BornRequest,
@@ -65,24 +83,46 @@ export function createHttpServer(app: Express, metrics: Metrics, isDraining: () 
       headersTimeout: LIMITS.headersTimeoutMs,
       requestTimeout: LIMITS.requestTimeoutMs,
       keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
+      // Node would answer its absence without a body; wrongRequest does it.
+      requireHostHeader: false,
       noDelay: true,
     },
-    (incoming: IncomingMessage, outgoing: unknown) => {
-      const req = incoming as Request;
-      const res = outgoing as Response;
-      beginExchange(req);
-      // Whoever is answered while we stop is told to take another connection next time.
-      if (isDraining()) res.shouldKeepAlive = false;
-      res.once('finish', () => {
-        const labels = { route: req.routePath || 'none', status: res.statusCode };
-        metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
-      });
-      app(req, res);
-    },
+    (incoming, outgoing) => serve(incoming, outgoing, true),
   );
   server.maxConnections = LIMITS.connections;
+  server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
   server.on('clientError', answerMalformed);
   return server;
+}
+
+/** What Node lets through and Express would answer in its own way. */
+function wrongRequest(req: Request, expectationMet: boolean): Problem | null {
+  if (!expectationMet) return new Problem('expectation_failed', 'Only 100-continue can be expected.');
+  if (req.headers.host === undefined && req.httpVersion === '1.1') {
+    return new Problem('invalid_request', 'The Host field is missing.');
+  }
+  if (!req.url.startsWith('/') && req.url !== '*' && !URL.canParse(req.url)) {
+    return new Problem('invalid_request', 'The target is no URL.');
+  }
+  return null;
+}
+
+/**
+ * Node hands a request with any `Upgrade` to whoever listens for upgrades. Only WebSockets are meant: an offer of HTTP/2
+ * (Java's client makes it with every request) may be ignored, and the request is answered as usual.
+ */
+function onlyWebSocketsUpgrade(app: Express): void {
+  const offered = Symbol('upgrade offered');
+  type Offering = IncomingMessage & { [offered]?: boolean };
+  Object.defineProperty(app.request, 'upgrade', {
+    configurable: true,
+    get(this: Offering) {
+      return this[offered] === true && this.headers.upgrade?.toLowerCase() === 'websocket';
+    },
+    set(this: Offering, value: boolean) {
+      this[offered] = value;
+    },
+  });
 }
 
 /** What is not even HTTP gets an answer too, as far as the connection still takes one. */
@@ -91,18 +131,11 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const [status, phrase] =
+  const problem =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? [431, 'Request Header Fields Too Large']
+      ? new Problem('headers_too_large', `Header fields may have ${LIMITS.headerBytes} bytes.`)
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? [408, 'Request Timeout']
-        : [400, 'Bad Request'];
-  const document = JSON.parse(problemDocument(new Problem('invalid_request', phrase), 'none')) as Record<
-    string,
-    unknown
-  >;
-  const body = JSON.stringify({ ...document, status, instance: undefined });
-  socket.end(
-    `HTTP/1.1 ${status} ${phrase}\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
+        ? new Problem('request_timeout', 'The request did not arrive in time.')
+        : new Problem('invalid_request', 'This is no HTTP request.');
+  answerRaw(socket, problem, uuidv7());
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
 import { API_HEADERS } from './security-headers.js';
@@ -12,16 +13,24 @@ declare module 'node:http' {
     startedAt: number;
     /** Path pattern of the route that took it, for metrics; "" until then. */
     routePath: string;
+    /** Whether a line in the log has its id; a refusal without one gets one. */
+    logged: boolean;
   }
 }
 
 const SAFE_REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+/** The id a request came with, or a new one. */
+export function requestIdOf(req: IncomingMessage): string {
+  const given = req.headers['x-request-id'];
+  return typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : uuidv7();
+}
+
 /** First thing for every request, before Express: ids and time. */
 export function beginExchange(req: Request): void {
-  const given = req.headers['x-request-id'];
-  req.requestId = typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : uuidv7();
+  req.requestId = requestIdOf(req);
+  req.logged = false;
   const trace = req.headers.traceparent;
   req.trace = typeof trace === 'string' && TRACEPARENT.test(trace) ? trace : '';
   req.startedAt = performance.now();

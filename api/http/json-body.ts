@@ -3,7 +3,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
-const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$))/i;
+const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**

@@ -22,6 +22,10 @@ export class ProblemEdge {
       res.destroy();
       return;
     }
+    if (!req.logged) {
+      const { requestId: request_id, method, routePath: route } = req;
+      this.log.info({ request_id, method, route: route || 'none', code: problem.code }, 'refused');
+    }
     const headers: string[] = [];
     for (const [name, value] of Object.entries(problem.extras.headers ?? {})) headers.push(name, value);
     if (problem.extras.retryAfterSeconds !== undefined)
@@ -33,12 +37,13 @@ export class ProblemEdge {
     if (error instanceof Problem) return error;
     if (error instanceof EngineUnavailable) {
       this.metrics.engineErrors.inc({ engine: error.engine });
-      // One line a request would be a flood when it matters most; the connections report the outage itself.
-      this.log.debug({ request_id: req.requestId, engine: error.engine, reason: error.message }, 'an engine is away');
+      req.logged = true;
+      this.log.info({ request_id: req.requestId, engine: error.engine, reason: error.message }, 'an engine is away');
       return unavailable();
     }
     // Express refuses malformed paths with a status of its own.
     if (error instanceof URIError) return new Problem('invalid_request', 'The path is not valid percent-encoding.');
+    req.logged = true;
     this.log.error({ err: error, request_id: req.requestId, path: req.path }, 'a request failed');
     return new Problem('internal_error', 'The request failed; it can be found in the log by its instance.');
   }

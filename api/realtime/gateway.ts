@@ -9,11 +9,14 @@ import type { News } from '../../shared/contracts/news.js';
 import { standingData } from '../../shared/contracts/standing.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { Tickets } from '../guards/ticket.js';
+import { requestIdOf } from '../http/exchange.js';
+import { answerRaw } from '../http/raw-answer.js';
 import { NewsFeed } from './news-feed.js';
 import { Session } from './session.js';
 
@@ -55,8 +58,9 @@ export class Gateway {
     http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on('error', () => socket.destroy());
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
-      if (url?.pathname !== SOCKET_PATH) {
-        socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      const refusal = refusalOf(req, url?.pathname);
+      if (refusal || !url) {
+        answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;
       }
       this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket')));
@@ -300,4 +304,11 @@ function standingFrame(standing: {
     default:
       return null;
   }
+}
+
+/** What is wrong with an offer of a WebSocket, before the library looks at its details. */
+function refusalOf(req: IncomingMessage, path: string | undefined): Problem | null {
+  if (path !== SOCKET_PATH) return new Problem('not_found', 'There is nothing at this path.');
+  if (req.method === 'GET') return null;
+  return new Problem('method_not_allowed', `${req.method} is not possible here.`, { headers: { Allow: 'GET' } });
 }

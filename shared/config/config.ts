@@ -161,30 +161,55 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * The addresses of the engines alone, for a command that needs nothing else.
+ * @throws ConfigError
+ */
+export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): { redisUrl: string; databaseUrl: string } {
+  const { REDIS_URL, DATABASE_URL } = ENVIRONMENT;
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const parsed = z.object({ REDIS_URL, DATABASE_URL }).safeParse(given);
+  if (!parsed.success) throw new ConfigError(valueProblems(parsed.error.issues, given));
+  return { redisUrl: parsed.data.REDIS_URL, databaseUrl: parsed.data.DATABASE_URL };
+}
+
+type Given = Record<string, string | undefined>;
+
+function valueProblems(issues: readonly z.core.$ZodIssue[], given: Given): string[] {
+  return issues.map((issue) => {
+    const name = String(issue.path[0]);
+    const value = given[name];
+    if (value === undefined) return `${name} is missing`;
+    return `${name}${SECRET_NAMES.has(name) ? '' : ` = ${JSON.stringify(value)}`}: ${issue.message}`;
+  });
+}
+
+/** What is wrong with values beside each other. Judged by what was given, so that no other mistake hides it. */
+function togetherProblems(given: Given): string[] {
+  const when =
+    given.NODE_ENV === 'production'
+      ? 'in production'
+      : Number(given.API_PROCESSES) > 1
+        ? 'with more than one API process'
+        : null;
+  const problems: string[] = REQUIRED_SECRETS.filter((name) => when !== null && given[name] === undefined).map(
+    (name) => `${name} is missing: it is required ${when}`,
+  );
+  if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
+    problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
+  }
+  return problems;
+}
+
+/**
  * Reads the environment once and whole. An empty value counts as unset.
  * @throws ConfigError with every mistake: name, value (never of a secret) and what is expected
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = z.object(ENVIRONMENT).safeParse(given);
-  if (!parsed.success) {
-    throw new ConfigError(
-      parsed.error.issues.map((issue) => {
-        const name = String(issue.path[0]);
-        const value = given[name];
-        if (value === undefined) return `${name} is missing`;
-        return `${name}${SECRET_NAMES.has(name) ? '' : ` = ${JSON.stringify(value)}`}: ${issue.message}`;
-      }),
-    );
-  }
+  const problems = [...valueProblems(parsed.error?.issues ?? [], given), ...togetherProblems(given)];
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const e = parsed.data;
-  const missing = REQUIRED_SECRETS.filter((name) => e[name] === undefined);
-  if ((e.NODE_ENV === 'production' || e.API_PROCESSES > 1) && missing.length > 0) {
-    const when = e.NODE_ENV === 'production' ? 'in production' : 'with more than one API process';
-    throw new ConfigError(missing.map((name) => `${name} is missing: it is required ${when}`));
-  }
-  if (e.SHOPPER_JWT_JWKS && e.SHOPPER_JWT_SECRET)
-    throw new ConfigError(['SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both']);
   return {
     production: e.NODE_ENV === 'production',
     port: e.PORT,

@@ -37,6 +37,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
   | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
   | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
+  /** An answer that no other entry carries. */
+  | { kind: 'answered'; key: string; answer: string }
   | { kind: 'left'; user: string; lineNo: number; trace: string }
   | { kind: 'status'; action: string; before: CampaignStatus; status: CampaignStatus; actor: string; request: string }
   | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }

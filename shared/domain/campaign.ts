@@ -2,6 +2,8 @@ import type { CampaignId, CampaignNo, ProductId } from './ids.js';
 
 export const CAMPAIGN_TYPES = ['shared', 'unique', 'pool'] as const;
 export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'open', 'paused', 'closed'] as const;
+/** Units of one campaign: what a column of Postgres holds, with room for a sum. */
+export const MAX_UNITS = 2_000_000_000;
 export type CampaignType = (typeof CAMPAIGN_TYPES)[number];
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
 

@@ -42,6 +42,21 @@ export const ERRORS = {
     title: 'There is no such event',
     remedy: 'Events are kept for seven days, and an endpoint hears again only what it has heard and wants.',
   },
+  headers_too_large: {
+    status: 431,
+    title: 'The header fields are too large',
+    remedy: 'Send fewer or shorter header fields.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'The request took too long to arrive',
+    remedy: 'Send the request again, at once.',
+  },
+  expectation_failed: {
+    status: 417,
+    title: 'The Expect field asks for what this server does not do',
+    remedy: 'Leave the Expect field out, or send 100-continue.',
+  },
   not_found: { status: 404, title: 'There is nothing at this path', remedy: 'See /docs for the paths.' },
   method_not_allowed: {
     status: 405,

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { ConfigError, readEngineUrls } from '../config/config.js';
 import { projectRoot } from '../config/project-root.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { JournalCursor } from '../postgres/journal-cursor.js';
@@ -18,19 +19,15 @@ const STATEMENT_MS = 60_000;
 const SETTLE_MS = 15_000;
 
 const [product] = process.argv.slice(2);
-const { REDIS_URL, DATABASE_URL } = process.env;
 if (!product || product.startsWith('-')) {
   process.stderr.write('usage: npm run ledger -- <product_id>\n');
   process.exit(2);
 }
-if (!REDIS_URL || !DATABASE_URL) {
-  process.stderr.write('REDIS_URL and DATABASE_URL are needed, or a service started with `npm start`\n');
-  process.exit(2);
-}
+const { redisUrl, databaseUrl } = engineUrls();
 
-const redis = connectForCommands(REDIS_URL, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
+const redis = connectForCommands(redisUrl, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
 const database = new Database({
-  url: DATABASE_URL,
+  url: databaseUrl,
   name: 'doorbuster-ledger',
   connections: 3,
   statementMs: STATEMENT_MS,
@@ -63,4 +60,14 @@ try {
 } finally {
   redis.disconnect();
   await database.close();
+}
+
+function engineUrls(): ReturnType<typeof readEngineUrls> {
+  try {
+    return readEngineUrls();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\nor start a service with \`npm start\`\n`);
+    process.exit(2);
+  }
 }

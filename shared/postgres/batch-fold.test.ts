@@ -91,7 +91,9 @@ test('nothing leaves nothing', () => {
     newTickets: [],
     ticketChanges: [],
     statuses: new Map(),
-    totals: new Map(),
+    begun: new Map(),
+    added: new Map(),
+    answers: [],
     audit: [],
   });
 });
@@ -200,16 +202,16 @@ test('of several totals and statuses the last counts, and all are in the audit l
     actor: 'olga',
     request: '',
   };
-  const { totals, statuses, audit } = foldBatch([
+  const { added, statuses, audit } = foldBatch([
     restocked(10, 5),
     pause,
     restocked(15, -7),
     resume,
     restocked(1, 1, 8),
   ]);
-  expect([...totals]).toEqual([
-    [7, { before: 10, after: 8 }],
-    [8, { before: 1, after: 2 }],
+  expect([...added]).toEqual([
+    [7, -2],
+    [8, 1],
   ]);
   expect([...statuses]).toEqual([[7, 'open']]);
   expect(audit).toMatchObject([

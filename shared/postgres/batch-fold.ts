@@ -31,6 +31,9 @@ export type TicketChange = {
   endedMs: number | null;
 };
 
+/** An idempotency key and its answer that stand in no other row. */
+export type RememberedRow = { no: number; key: string; answer: string; atMs: number };
+
 export type AuditRow = {
   atMs: number;
   actor: string;
@@ -49,8 +52,11 @@ export type FoldedBatch = {
   ticketChanges: TicketChange[];
   /** Campaign number → status at the end of the batch. */
   statuses: Map<number, CampaignStatus>;
-  /** Campaign number → total at the end of the batch, and at its beginning. */
-  totals: Map<number, { before: number; after: number }>;
+  /** Campaign number → ms at which an operator opened it. */
+  begun: Map<number, number>;
+  /** Campaign number → units added (negative: taken away) by the batch. */
+  added: Map<number, number>;
+  answers: RememberedRow[];
   audit: AuditRow[];
 };
 
@@ -64,7 +70,9 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   const newTickets = new Map<string, NewTicket>();
   const ticketChanges = new Map<string, TicketChange>();
   const statuses = new Map<number, CampaignStatus>();
-  const totals = new Map<number, { before: number; after: number }>();
+  const begun = new Map<number, number>();
+  const added = new Map<number, number>();
+  const answers: RememberedRow[] = [];
   const audit: AuditRow[] = [];
 
   const changeOf = (reservation: string): RedemptionChange => {
@@ -130,6 +138,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
         break;
       case 'status':
         statuses.set(entry.no, entry.status);
+        if (entry.action === 'open') begun.set(entry.no, entry.atMs);
         audit.push({
           atMs: entry.atMs,
           actor: entry.actor,
@@ -141,7 +150,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
         });
         break;
       case 'restocked':
-        totals.set(entry.no, { before: totals.get(entry.no)?.before ?? entry.before, after: entry.total });
+        added.set(entry.no, (added.get(entry.no) ?? 0) + entry.delta);
         audit.push({
           atMs: entry.atMs,
           actor: entry.actor,
@@ -151,6 +160,9 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
           after: { total_limit: entry.total },
           request: entry.request,
         });
+        break;
+      case 'answered':
+        answers.push({ no: entry.no, key: entry.key, answer: entry.answer, atMs: entry.atMs });
         break;
       default:
         entry satisfies never;
@@ -162,7 +174,9 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
     newTickets: [...newTickets.values()],
     ticketChanges: [...ticketChanges.values()],
     statuses,
-    totals,
+    begun,
+    added,
+    answers,
     audit,
   };
 }

@@ -74,6 +74,7 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
       ];
     case 'queued':
     case 'left':
+    case 'answered':
       return [];
     default:
       return entry satisfies never;

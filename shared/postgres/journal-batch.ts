@@ -9,22 +9,33 @@ export class UnknownReservations extends Error {
   }
 }
 
+/** A change for a campaign that Postgres has never seen. */
+export class UnknownCampaigns extends Error {
+  override readonly name = 'UnknownCampaigns';
+  constructor(readonly numbers: readonly number[]) {
+    super(`no campaign has the number ${numbers.join(', ')}`);
+  }
+}
+
 /**
  * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
  * that a unit which went from one to another within the batch never counts twice against the cap.
  * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
- * @throws UnknownReservations when a change meets no row
+ * @throws UnknownReservations, UnknownCampaigns when a change meets no row
  */
 export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<void> {
-  const raised = [...batch.totals].filter(([, total]) => total.after >= total.before);
-  const lowered = [...batch.totals].filter(([, total]) => total.after < total.before);
-  await setTotals(client, raised);
+  await assertCampaigns(client, batch);
+  const raised = [...batch.added].filter(([, units]) => units > 0);
+  const lowered = [...batch.added].filter(([, units]) => units < 0);
+  await addUnits(client, raised);
   await changeRedemptions(client, batch.redemptionChanges);
   await insertRedemptions(client, batch.newRedemptions);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
-  await setTotals(client, lowered);
+  await addUnits(client, lowered);
   await setStatuses(client, [...batch.statuses]);
+  await setBeginnings(client, [...batch.begun]);
+  await insertAnswers(client, batch.answers);
   await insertAudit(client, batch.audit);
 }
 
@@ -154,13 +165,56 @@ async function changeTickets(client: Queryable, changes: readonly TicketChange[]
   );
 }
 
-async function setTotals(client: Queryable, totals: readonly [number, { after: number }][]): Promise<void> {
-  if (totals.length === 0) return;
+/** By what was added, not to the total that Redis has: a voided unit may have left Redis's total and not this one. */
+async function addUnits(client: Queryable, added: readonly [number, number][]): Promise<void> {
+  if (added.length === 0) return;
   await client.query(
-    `update campaigns c set total_limit = n.total, updated_at = now()
-     from unnest($1::int[], $2::int[]) as n(no, total) where c.no = n.no`,
-    [totals.map(([no]) => no), totals.map(([, { after }]) => after)],
+    `update campaigns c set total_limit = c.total_limit + n.units, updated_at = now()
+     from unnest($1::int[], $2::int[]) as n(no, units) where c.no = n.no`,
+    [added.map(([no]) => no), added.map(([, units]) => units)],
   );
+}
+
+/** A sale that was opened before its time began then. */
+async function setBeginnings(client: Queryable, begun: readonly [number, number][]): Promise<void> {
+  if (begun.length === 0) return;
+  await client.query(
+    `update campaigns c set starts_at = least(c.starts_at, ms(n.at))
+     from unnest($1::int[], $2::bigint[]) as n(no, at) where c.no = n.no`,
+    [begun.map(([no]) => no), begun.map(([, atMs]) => atMs)],
+  );
+}
+
+async function insertAnswers(client: Queryable, rows: FoldedBatch['answers']): Promise<void> {
+  if (rows.length === 0) return;
+  await client.query(
+    `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
+     select c.campaign_id, n.key, n.answer, ms(n.at)
+     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as n(no, key, answer, at) join campaigns c on c.no = n.no
+     on conflict (idempotency_key) do nothing`,
+    [
+      rows.map(({ no }) => no),
+      rows.map(({ key }) => key),
+      rows.map(({ answer }) => answer),
+      rows.map(({ atMs }) => atMs),
+    ],
+  );
+}
+
+/** What changes a campaign is joined with it and would vanish without a trace when it is not there. */
+async function assertCampaigns(client: Queryable, batch: FoldedBatch): Promise<void> {
+  const changed = new Set([
+    ...batch.added.keys(),
+    ...batch.statuses.keys(),
+    ...batch.ticketChanges.map(({ no }) => no),
+    ...batch.answers.map(({ no }) => no),
+  ]);
+  if (changed.size === 0) return;
+  const { rows } = await client.query<{ no: number }>(
+    `select n.no from unnest($1::int[]) as n(no) where not exists (select 1 from campaigns c where c.no = n.no)`,
+    [[...changed]],
+  );
+  if (rows.length > 0) throw new UnknownCampaigns(rows.map(({ no }) => no));
 }
 
 /** Closing a campaign ends its line: the script dropped it, so the tickets end here in one statement. */

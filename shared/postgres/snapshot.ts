@@ -55,6 +55,20 @@ export class CampaignSnapshot {
     } while (after !== null);
   }
 
+  /** Remembered answers that stand in no other row. */
+  async *answers(batch: number): AsyncGenerator<{ key: string; answer: string; madeMs: number }[]> {
+    let after: string | null = '';
+    do {
+      const { rows }: { rows: { key: string; answer: string; madeMs: number }[] } = await this.database.query(
+        `select idempotency_key as key, answer, ${EPOCH_MS('made_at')} as "madeMs" from remembered_answers
+         where campaign_id = $1 and idempotency_key > $3 order by idempotency_key limit $2`,
+        [this.campaignId, batch, after],
+      );
+      yield rows;
+      after = rows.length < batch ? null : (rows.at(-1)?.key ?? null);
+    } while (after !== null);
+  }
+
   async *tickets(batch: number): AsyncGenerator<SnapshotTicket[]> {
     let after = 0;
     for (;;) {

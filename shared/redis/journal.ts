@@ -59,6 +59,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     burned: word(f, 'burned') === '1',
     trace: word(f, 'trace'),
   }),
+  answered: (f) => ({ kind: 'answered', key: word(f, 'key'), answer: word(f, 'answer') }),
   left: (f) => ({ kind: 'left', user: word(f, 'user'), lineNo: whole(f, 'line'), trace: word(f, 'trace') }),
   status: (f) => ({
     kind: 'status',

@@ -3,11 +3,22 @@ import { shapeProblems } from './shape.js';
 
 const CONNECT_MS = 2_000;
 
+/** Redis is set up in a way in which promises would be lost; the message has a line for each remedy. */
+export class WrongShape extends Error {
+  override readonly name = 'WrongShape';
+}
+
 /**
- * Looks at Redis once before a process starts. @returns what is wrong with it; empty also when it does not answer now, since
- * it may be on its way up: the gate looks again when it is there.
+ * Looks at Redis once before a process starts. One that does not answer now passes, since it may be on its way up: the
+ * gate looks again when it is there.
+ * @throws WrongShape
  */
-export async function shapeProblemsAtStart(url: string, production: boolean): Promise<string[]> {
+export async function requireShape(url: string, production: boolean): Promise<void> {
+  const problems = await problemsOf(url, production);
+  if (problems.length > 0) throw new WrongShape(problems.join('\n'));
+}
+
+async function problemsOf(url: string, production: boolean): Promise<string[]> {
   const redis = connectForCommands(url, { commandMs: CONNECT_MS, connectMs: CONNECT_MS }, () => {});
   try {
     await new Promise<void>((resolve, reject) => {

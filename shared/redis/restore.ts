@@ -25,6 +25,13 @@ export class CampaignRestore {
     readonly product: ProductId,
   ) {}
 
+  /** Takes the campaign out of service: scripts do not find it, and say that Redis is not filled. */
+  async takeOut(): Promise<void> {
+    await this.#run((pipeline) => {
+      pipeline.unlink(keys.campaign(this.product));
+    });
+  }
+
   /** Takes the campaign out of service and removes what an older Redis may still hold of it. */
   async clear(): Promise<void> {
     const { product } = this;

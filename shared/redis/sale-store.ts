@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
-import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
+import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
 import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
@@ -257,7 +257,7 @@ export class SaleStore {
     return this.scripts.run(
       restockScript,
       [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
-      [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId],
+      [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
     );
   }
 

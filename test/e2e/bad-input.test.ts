@@ -21,12 +21,15 @@ const text = (value: unknown) => JSON.stringify(value);
 
 const ROUTES = bodyRoutes(product, String(bought.data.reservation_id));
 
+/** Their bodies stand in test/integration/webhooks.test.ts, with the addresses and secrets that they must refuse. */
+const COVERED_ELSEWHERE = /^\/admin\/webhooks/;
+
 test('every field of every body in /openapi.json is covered here', async () => {
   const { body } = await request(service.url, { path: '/openapi.json' });
   type Operation = { requestBody?: { content: { 'application/json': { schema: { properties: object } } } } };
   const described = Object.entries(body.paths as Record<string, Record<string, Operation>>).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, { requestBody }]) =>
-      requestBody
+      requestBody && !COVERED_ELSEWHERE.test(path)
         ? [
             [
               `${method.toUpperCase()} ${path.replace('{id}', product)}`,
@@ -183,8 +186,7 @@ async function expectRefusedTerms(...bodies: string[]): Promise<void> {
   }
 }
 
-// Defect: jsonb takes neither \u0000 nor lone surrogates, and JSON.stringify no depth of thousands: 500.
-test.failing('texts that cannot be stored are refused in free-form terms', () =>
+test('texts that cannot be stored are refused in free-form terms', () =>
   expectRefusedTerms(
     '"audience":{"a":"\\u0000"}',
     '"audience":{"\\u0000":1}',
@@ -194,8 +196,7 @@ test.failing('texts that cannot be stored are refused in free-form terms', () =>
     `"audience":{"a":${'['.repeat(7_000)}${']'.repeat(7_000)}}`,
   ));
 
-// Defect: they are stored as something else than what was sent: U+FFFD, null, and a time that is not RFC 3339.
-test.failing('values that would be changed on the way are refused', () =>
+test('values that would be changed on the way are refused', () =>
   expectRefusedTerms(
     '"name":"\\ud800"',
     '"code":"\\udfff"',
@@ -203,8 +204,7 @@ test.failing('values that would be changed on the way are refused', () =>
     '"starts_at":"9999-12-31T23:59:59-23:59"',
   ));
 
-// Defect: times before 1970 are negative to the scripts, which take everything below 1 for "no end": such a sale never ends.
-test.failing('a campaign that ended before 1970 sells nothing', async () => {
+test('a campaign that ended before 1970 sells nothing', async () => {
   const product_id = `p-${randomUUID()}`;
   const times = { starts_at: '1968-01-01T00:00:00Z', ends_at: '1969-01-01T00:00:00Z' };
   const created = await operator.call('POST', '/admin/campaigns', { product_id, ...times });
@@ -212,16 +212,14 @@ test.failing('a campaign that ended before 1970 sells nothing', async () => {
   else expectProblem(created, 400, 'invalid_request');
 });
 
-// Defect: the script adds up to any number, the worker cannot write it (journal_rejects), and Postgres keeps the old total.
-test.failing('stock cannot be raised beyond what Postgres can store', async () => {
+test('stock cannot be raised beyond what Postgres can store', async () => {
   const huge = await operator.openCampaign({ total_limit: 2_000_000_000 });
   const raised = await operator.call('POST', `/admin/campaigns/${huge}/stock`, { delta: 2_000_000_000 });
   expect(`${raised.status} ${raised.text}`).toMatch(/^4/);
   await expectStock(operator, huge, { total: 2_000_000_000, free: 2_000_000_000 });
 });
 
-// Defect: the quotes are taken for another charset.
-test.failing('a quoted charset is a charset', async () => {
+test('a quoted charset is a charset', async () => {
   const headers = { 'content-type': 'application/json; charset="utf-8"' };
   const body = text({ delta: 1 });
   expect(

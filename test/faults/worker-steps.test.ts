@@ -94,7 +94,7 @@ test('killed after its commit and before it told anybody: the next worker writes
 });
 
 test('killed while deadlines run out: every unit is handed on once', async () => {
-  const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 100 });
+  const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 20 });
   const crowd = stage.crowd(product, 400);
   crowd.start();
   await until('people wait', () => crowd.queued.length >= 300);

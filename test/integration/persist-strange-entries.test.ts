@@ -142,9 +142,7 @@ test('saves what is good of a batch in which every other entry is bad', async ()
   expect((await store.rejects()).length).toBe(5);
 });
 
-// The product throws for ever: settle() voids by the same value that Postgres has just refused (redemptions.void, 22P02), so the
-// job never gets past this entry and nothing after it is written.
-test.failing('an entry with a value that no column takes does not hold up the journal', async () => {
+test('an entry with a value that no column takes does not hold up the journal', async () => {
   const campaign = await store.openCampaign();
   const strange = await append(strangeReservation(campaign.terms.no, { reservation: 'no-uuid' }));
   const id = await campaign.take('bob');
@@ -158,8 +156,7 @@ test.failing('an entry with a value that no column takes does not hold up the jo
   }
 });
 
-// The product drops all three without a trace: `restocked`, `status` and `left` are joined with campaigns and meet no row.
-test.failing('a change to a campaign that Postgres does not know is kept in journal_rejects', async () => {
+test('a change to a campaign that Postgres does not know is kept in journal_rejects', async () => {
   await append({
     kind: 'restocked',
     no: UNKNOWN_NO,

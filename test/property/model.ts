@@ -203,7 +203,7 @@ export class SaleModel {
     if (this.status === 'closed') return { kind: 'closed' };
     if (this.free + delta < 0) return { kind: 'insufficient', free: this.free };
     this.total += delta;
-    this.totalInPostgres = this.total;
+    this.totalInPostgres += delta;
     this.#handOver(limit);
     const answer = { kind: 'restocked', total: this.total };
     if (key !== null) this.answers.set(key, { request, answer });
@@ -241,9 +241,6 @@ export class SaleModel {
   forgetWhatIsNotJournaled(): void {
     this.total = this.totalInPostgres;
     this.over = false;
-    for (const [key, { answer }] of this.answers) {
-      if (!['reserved', 'queued'].includes((answer as { kind: string }).kind)) this.answers.delete(key);
-    }
     const doings = [...this.promised, ...this.tickets.filter(({ status }) => status !== 'promoted')];
     for (const doing of doings.sort((a, b) => a.made - b.made)) this.last.set(doing.user, doing);
   }

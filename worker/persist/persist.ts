@@ -4,7 +4,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
 import { eventsOf } from '../../shared/postgres/events-of-entries.js';
-import { UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
+import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { insertEvents } from '../../shared/postgres/outbox.js';
 import { type Database, isRefusal } from '../../shared/postgres/pool.js';
@@ -107,5 +107,10 @@ export class Persist {
 }
 
 function isRefusedBatch(error: unknown): error is Error {
-  return isRefusal(error) || error instanceof UnknownReservations || error instanceof ContractError;
+  return (
+    isRefusal(error) ||
+    error instanceof UnknownReservations ||
+    error instanceof UnknownCampaigns ||
+    error instanceof ContractError
+  );
 }

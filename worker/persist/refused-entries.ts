@@ -31,10 +31,7 @@ export class RefusedEntries {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
       const product = await this.sale.productOf(entry.no as CampaignNo);
-      if (product) {
-        await this.#void(client, product, entry, constraint);
-        return;
-      }
+      if (product && (await this.#void(client, product, entry, constraint))) return;
     }
     await this.cursor.reject(client, raw, `${constraint}: ${error.message}`);
     this.metrics.rejected.inc();
@@ -44,21 +41,30 @@ export class RefusedEntries {
     );
   }
 
+  /** @returns false when Postgres takes not even the voided row, as with a value that fits no column */
   async #void(
     client: Queryable,
     product: ProductId,
     entry: Extract<JournalEntry, { kind: 'reserved' | 'redeemed' }>,
     constraint: string,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const unit = ALLOWANCE_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
     const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
-    if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);
-    else await this.redemptions.voidExisting(client, entry.reservation, constraint);
-    await insertEvents(client, [voidedEvent(entry.no, entry.reservation, constraint)]);
+    await client.query('savepoint voided');
+    try {
+      if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);
+      else await this.redemptions.voidExisting(client, entry.reservation, constraint);
+      await insertEvents(client, [voidedEvent(entry.no, entry.reservation, constraint)]);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      await client.query('rollback to savepoint voided');
+      return false;
+    }
     this.metrics.voided.inc({ constraint });
     this.log.error(
       { campaign: product, reservation: entry.reservation, constraint, redis: outcome.kind },
       'Postgres refused a reservation; it was voided',
     );
+    return true;
   }
 }

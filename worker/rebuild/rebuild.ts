@@ -7,6 +7,7 @@ import type { Database } from '../../shared/postgres/pool.js';
 import type { Salvage } from '../../shared/postgres/salvage.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { compareJournalIds, type Journal } from '../../shared/redis/journal.js';
+import { CampaignRestore } from '../../shared/redis/restore.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { restoreCampaign } from './restore-campaign.js';
 
@@ -76,8 +77,12 @@ export class Rebuild {
       const { redis } = this.parts.sale.scripts;
       this.parts.log.warn({ campaign: campaign.productId, reason }, 'the campaign is filled from Postgres');
       await engine(() => removeEpoch(redis));
+      // Nobody moves a unit of it from here on, so what the journal has now is all.
+      await new CampaignRestore(redis, campaign.productId).takeOut();
       await this.parts.drain(await this.parts.journal.lastId());
-      await restoreCampaign(this.parts, campaign, await this.parts.nowMs());
+      // Read again: the drain may have changed its status and its total.
+      const newest = (await this.parts.campaigns.find(campaign.productId)) ?? campaign;
+      await restoreCampaign(this.parts, newest, await this.parts.nowMs());
       await client.query('select 1');
       await engine(() => writeEpoch(redis, uuidv7()));
       await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
@@ -101,6 +106,9 @@ export class Rebuild {
     const began = performance.now();
     log.warn({ reason }, 'Redis is rebuilt from Postgres; until then everybody is told to come back');
     await engine(() => removeEpoch(redis));
+    for (const { productId } of await campaigns.toRestore(CLOSED_DAYS)) {
+      await new CampaignRestore(redis, productId).takeOut();
+    }
     const last = await journal.lastId();
     if (compareJournalIds(last, await cursor.read()) > 0) await this.parts.drain(last);
     await journal.continueAfter(await cursor.read());

@@ -66,6 +66,7 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
     }
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
+  for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
   const entries = [...people];
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
     await restore.people(entries.slice(start, start + BATCH_ROWS));

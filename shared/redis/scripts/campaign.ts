@@ -68,11 +68,12 @@ export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 export const restockScript = defineScript({
   name: 'restock',
   keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'idempotency', 'epoch'],
-  args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id'],
+  args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
     key_reused: () => ({}),
     insufficient: (f) => ({ free: count(f, 0) }),
+    too_many: (f) => ({ maxTotal: count(f, 0) }),
     unlimited: () => ({}),
     closed: () => ({}),
     not_found: () => ({}),

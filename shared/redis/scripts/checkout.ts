@@ -29,6 +29,7 @@ export const reserveScript = defineScript({
       dueMs: count(f, 2),
       durable: flag(f, 3),
       journalId: text(f, 4),
+      quotaLeft: count(f, 5),
     }),
     queued: (f) => ({
       no: count(f, 0),
@@ -36,8 +37,9 @@ export const reserveScript = defineScript({
       queueSize: count(f, 2),
       durable: flag(f, 3),
       journalId: text(f, 4),
+      quotaLeft: count(f, 5),
     }),
-    waiting: (f) => ({ no: count(f, 0), position: count(f, 1), queueSize: count(f, 2) }),
+    waiting: (f) => ({ no: count(f, 0), position: count(f, 1), queueSize: count(f, 2), quotaLeft: count(f, 3) }),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
     key_reused: () => ({}),
     attestation_missing: () => ({}),

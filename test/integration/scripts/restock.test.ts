@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import { MAX_UNITS } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
@@ -97,6 +98,12 @@ test('does not remember a refusal', async () => {
   expect(await campaign.restock(-1, { key })).toEqual({ kind: 'insufficient', free: 0 });
   await campaign.release(reservation);
   expect(await campaign.restock(-1, { key })).toMatchObject({ kind: 'restocked', total: 0 });
+});
+
+test('adds no more units than a campaign may have', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: MAX_UNITS - 1 });
+  expect(await campaign.restock(2)).toEqual({ kind: 'too_many', maxTotal: MAX_UNITS });
+  expect(await campaign.restock(1)).toMatchObject({ kind: 'restocked', total: MAX_UNITS });
 });
 
 test('fills a stock while nothing is sold, and hands nothing out', async () => {
