@@ -24,10 +24,12 @@ const rows = async (product: string) =>
       )
     )[0]!.n,
   );
+/** Since a moment ago, so that the deadline of its statement is far. */
 const waitsFor = (event: string) =>
   until(`the worker waits for ${event}`, async () => {
     const found = await stage.query(
-      "select 1 from pg_stat_activity where application_name = 'doorbuster-worker' and wait_event_type = 'Lock'",
+      `select 1 from pg_stat_activity where application_name = 'doorbuster-worker' and wait_event_type = 'Lock'
+         and clock_timestamp() - query_start < interval '1 second'`,
     );
     return found.length > 0;
   });
@@ -77,8 +79,8 @@ test('killed after its commit and before it told anybody: the next worker writes
   const crowd = stage.crowd(product, 200);
   crowd.start();
   await until('people have bought', () => crowd.completed.length >= 50);
-  await waitsFor('the cursor');
   await crowd.finish();
+  await waitsFor('the cursor');
   // Readers go on, writers wait: the worker can read the journal and commit, and then hangs in its announcement.
   await redis.client('PAUSE', 10_000, 'WRITE');
   const before = await cursor();
