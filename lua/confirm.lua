@@ -1,7 +1,7 @@
 -- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
 -- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   payment_ref   "" = none
@@ -16,15 +16,16 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 8 and #ARGV == 3, 'confirm takes 8 keys and 3 arguments')
-local epoch_key = KEYS[8]
+assert(#KEYS == 9 and #ARGV == 3, 'confirm takes 9 keys and 3 arguments')
+local epoch_key = KEYS[9]
 local campaign_key = KEYS[1]
-local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
-  news = KEYS[7] }
+local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
+  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
 local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
@@ -62,10 +63,12 @@ local may_return = reservation.state == 'released' or reservation.state == 'expi
 if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting == 0 and c.free >= reservation.qty)) then
   local person = unpack_person(redis.call('HGET', keys.people, reservation.user))
   local slot = free_slot(person.slots, c.per_user_limit)
-  if slot and not redis.call('ZSCORE', keys.line, reservation.user) then
+  local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code)
+  if slot and code_free and not redis.call('ZSCORE', keys.line, reservation.user) then
     reservation.slot = slot
+    if reservation.code ~= '' then use_code(keys.codes, reservation.code) end
     person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
-    person.reservation_id, person.qty = reservation_id, reservation.qty
+    person.reservation_id, person.qty, person.code = reservation_id, reservation.qty, reservation.code
     redis.call('HSET', keys.people, reservation.user, pack_person(person))
     if not c.unlimited then c.free = c.free - reservation.qty end
     return redeem('reacquired', '1')

@@ -1,6 +1,6 @@
 -- Somebody gives up his place: QUEUED to LEFT. Those behind him move up, and may be served if only he stood in the way.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
 -- ARGV
 --   user
 --   trace         traceparent, "" = none
@@ -14,14 +14,15 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include hand_over
 
-assert(#KEYS == 8 and #ARGV == 2, 'leave takes 8 keys and 2 arguments')
-local epoch_key = KEYS[8]
+assert(#KEYS == 9 and #ARGV == 2, 'leave takes 9 keys and 2 arguments')
+local epoch_key = KEYS[9]
 local campaign_key = KEYS[1]
-local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
-  news = KEYS[7] }
+local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
+  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
 local user, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
@@ -34,6 +35,8 @@ if redis.call('ZREM', keys.line, user) == 0 then return { 'not_waiting' } end
 
 local now = now_ms()
 person.state = 'left'
+free_code(campaign_key, keys.codes, c, person.code)
+person.code = ''
 redis.call('HSET', keys.people, user, pack_person(person))
 c.waiting = c.waiting - 1
 redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'at', now,

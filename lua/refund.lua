@@ -1,7 +1,7 @@
 -- Money goes back: REDEEMED to REFUNDED. By the campaign's `refund_policy` the unit returns (to the head of the line,
 -- else to stock; the user's allowance is free again) or is burned (nobody gets it; the allowance stays used).
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   trace         traceparent, "" = none
@@ -15,15 +15,16 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 8 and #ARGV == 2, 'refund takes 8 keys and 2 arguments')
-local epoch_key = KEYS[8]
+assert(#KEYS == 9 and #ARGV == 2, 'refund takes 9 keys and 2 arguments')
+local epoch_key = KEYS[9]
 local campaign_key = KEYS[1]
-local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
-  news = KEYS[7] }
+local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
+  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
 local reservation_id, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)

@@ -35,7 +35,7 @@ end
 if row == 'missing' then
   local begun = reservation
   begun.state = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
-  journal_reserved(journal_key, c.no, reservation_id, begun, now, '', '', '', '')
+  journal_reserved(journal_key, c.no, reservation_id, begun, c.version, now, '', '', '', '')
   entries = entries + 1
   if begun.state == state then return { 'rejournaled', tostring(entries) } end
 end

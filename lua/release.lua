@@ -1,7 +1,7 @@
 -- The unit is given up, by the payment service or by its holder: RESERVED to RELEASED (EXPIRED when the deadline has
 -- passed). The unit goes to the head of the line, else to stock, and is given back once.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   holder        the user a ticket names; "" = a service, which may release anyone's
@@ -18,15 +18,16 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 8 and #ARGV == 4, 'release takes 8 keys and 4 arguments')
-local epoch_key = KEYS[8]
+assert(#KEYS == 9 and #ARGV == 4, 'release takes 9 keys and 4 arguments')
+local epoch_key = KEYS[9]
 local campaign_key = KEYS[1]
-local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
-  news = KEYS[7] }
+local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
+  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
 local reservation_id, holder, reason, trace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local c = read_campaign(campaign_key)

@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, idempotency, device, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, idempotency, device, once, epoch
 -- ARGV
 --   user                 who asks
 --   qty                  units wanted, integer >= 1
@@ -16,9 +16,14 @@
 --   device_quota         checkouts a device may make in any window
 --   device_window_ms     length of that window
 --   trace                traceparent of the request, "" = none
+--   request              what else makes the request what it is; "" = a checkout
+--   code                 number of the code it is redeemed by; 0 = the campaign's one code, "" = by none
+--   terms                version of the terms that were judged by the caller; 0 = none were
+--   once_expires_at      ms, of the one-time token; 0 = none was sent
 -- REPLY
---   reserved reservation_id order_id due_ms durable journal_id quota_left
---                                     due_ms 0: nothing to pay, redeemed at once; quota_left: of the device's
+--   reserved reservation_id order_id due_ms durable journal_id quota_left code terms
+--                                     due_ms 0: nothing to pay, redeemed at once; quota_left: of the device's;
+--                                     code: its number, "" = none; terms: their version
 --   queued no position queue_size durable journal_id quota_left    no: the campaign's; position counts from 1
 --   waiting no position queue_size quota_left                      already in the line: the place he has
 --   replayed no answer                the first answer to this key, as remembered
@@ -32,33 +37,43 @@
 --   qty_above_max max_qty
 --   limit_reached                     the user holds or has used his limit
 --   sold_out | line_full
+--   terms_changed version             the caller judged by others
+--   code_needed                       each code of this campaign is for one user
+--   code_used
+--   token_missing | token_expired | token_used    the one-time token
 -- JOURNALS reserved, queued, answered
 
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include answered
 
-assert(#KEYS == 9 and #ARGV == 14, 'reserve takes 9 keys and 14 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 11 and #ARGV == 18, 'reserve takes 11 keys and 18 arguments')
+local once_key, epoch_key = KEYS[10], KEYS[11]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local line_key, journal_key, idempotency_key, device_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local line_key, codes_key, journal_key, idempotency_key, device_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
+local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
 local token_life_ms, token_skew_ms = 30000, 30000
 
 -- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-if c.attest and token == 'none' then return { 'attestation_missing' } end
-local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|'
+-- A redemption may come without a device.
+if c.attest and token == 'none' and request == '' then return { 'attestation_missing' } end
+local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|' .. request
 local remembered = redis.call('GET', idempotency_key)
 if remembered then
   if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
-  return { 'replayed', tostring(c.no), string.sub(remembered, #same_request + 1) }
+  local answer = string.sub(remembered, #same_request + 1)
+  -- A redemption's record begins like a checkout's and goes on with what only it has.
+  if request == '' and string.sub(answer, 1, 2) == 'R|' then return { 'key_reused' } end
+  return { 'replayed', tostring(c.no), answer }
 end
 
 local now = now_ms()
@@ -84,6 +99,8 @@ if phase == 'draft' then return { 'not_found' } end
 if phase == 'not_started' then return { 'not_started', tostring(c.starts_at), tostring(now) } end
 if phase ~= 'open' then return { phase } end
 if qty > c.max_qty then return { 'qty_above_max', tostring(c.max_qty) } end
+if terms > 0 and terms ~= c.version then return { 'terms_changed', tostring(c.version) } end
+if c.type == 'unique' and code == '' then return { 'code_needed' } end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
 if person.state == 'queued' then
@@ -96,48 +113,62 @@ if person.state == 'queued' then
 end
 local slot = free_slot(person.slots, c.per_user_limit)
 if not slot then return { 'limit_reached' } end
+if code == '0' then code = '' end
+if code ~= '' and code_is_used(codes_key, code) then return { 'code_used' } end
+if c.once then
+  if once_expires_at == 0 then return { 'token_missing' } end
+  if now >= once_expires_at then return { 'token_expired' } end
+  if redis.call('EXISTS', once_key) == 1 then return { 'token_used' } end
+end
 
 -- No barging: while somebody waits, a free unit is his.
 local served = c.unlimited or (c.waiting == 0 and c.free >= qty)
+local handed = code
+if served and code == '' and c.type == 'pool' then handed = next_code(campaign_key, codes_key, c) end
+served = served and handed
 if not served and not c.line_enabled then return { 'sold_out' } end
 if not served and c.waiting >= c.line_max then return { 'line_full' } end
 if redis.call('XLEN', journal_key) >= journal_limit then return { 'journal_full' } end
 
 -- Apply.
+if c.once then redis.call('SET', once_key, 1, 'PX', once_expires_at - now) end
 local reservation_id = reservation_prefix .. string.format('%08x', c.no)
 if served then
   local pays = c.hold_ms > 0
   local reservation = {
     state = pays and 'reserved' or 'redeemed', user = user, qty = qty, slot = slot, due = pays and now + c.hold_ms or 0,
     line_no = 0, order_id = order_id ~= '' and order_id or order_id_of(reservation_id),
+    code = handed,
   }
+  if handed ~= '' then use_code(codes_key, handed) end
   local answer = 'C|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. reservation.due .. '|' .. ticket_key ..
-    '|' .. (c.durable and '1' or '0')
+    '|' .. (c.durable and '1' or '0') .. '|' .. handed .. '|' .. c.version
   redis.call('HSET', reservations_key, reservation_id, pack_reservation(reservation))
   if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
   person.state, person.slots, person.line_no, person.qty = 'held', with_slot(person.slots, slot), 0, qty
-  person.reservation_id, person.order_id = reservation_id, ''
+  person.reservation_id, person.order_id, person.code = reservation_id, '', handed
   redis.call('HSET', people_key, user, pack_person(person))
   if not c.unlimited then c.free = c.free - qty end
   if pays then c.held = c.held + qty else c.redeemed = c.redeemed + qty end
   save_counters(campaign_key, c)
   redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
-  local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, now, key, same_request .. answer,
-    device, trace)
+  local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, c.version, now, key,
+    same_request .. answer, device, trace)
   return { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), c.durable and '1' or '0',
-    journal_id, tostring(quota_left) }
+    journal_id, tostring(quota_left), handed, tostring(c.version) }
 end
 
 c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
+if code ~= '' then use_code(codes_key, code) end
 local answer = 'Q|' .. c.waiting .. '|' .. c.waiting .. '|' .. ticket_key
 redis.call('ZADD', line_key, c.last_line_no, user)
 person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
-person.reservation_id, person.order_id = reservation_id, order_id
+person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
 redis.call('HSET', people_key, user, pack_person(person))
 save_counters(campaign_key, c)
 redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
 local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
-  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'at', now, 'key', key, 'answer',
+  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer',
   same_request .. answer, 'device', device, 'trace', trace)
 return { 'queued', tostring(c.no), tostring(c.waiting), tostring(c.waiting), c.durable and '1' or '0', journal_id,
   tostring(quota_left) }

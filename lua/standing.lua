@@ -26,12 +26,12 @@ if c.status == 'draft' then return { 'not_found' } end
 local now = now_ms()
 local person = unpack_person(redis.call('HGET', people_key, user))
 local waiting = tostring(c.waiting)
-if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0' } end
-if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0' } end
+if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '' } end
+if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '' } end
 if person.state == 'queued' then
   local rank = redis.call('ZRANK', line_key, user)
-  if not rank or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0' } end
-  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0' }
+  if not rank or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '' } end
+  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '' }
 end
 
 local reservation = unpack_reservation(redis.call('HGET', reservations_key, person.reservation_id))
@@ -43,4 +43,5 @@ if status == 'reserved' then
   else status = 'completed' end
 elseif status == 'reacquired' then status = 'redeemed'
 elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
-return { 'standing', status, '0', waiting, person.reservation_id, reservation.order_id, tostring(reservation.due) }
+return { 'standing', status, '0', waiting, person.reservation_id, reservation.order_id, tostring(reservation.due),
+  reservation.code }

@@ -2,10 +2,10 @@
 -- allowance, the unit is real and goes to the head of the line, else to stock. When Postgres says the cap is reached,
 -- the unit never existed: it is taken out of the total.
 --
--- KEYS campaign, people, reservations, deadlines, line, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
---   unit          returns | never_existed
+--   unit          returns | never_existed | code_used (returns, but its code belongs to another row of Postgres)
 --   reason        what Postgres said
 -- REPLY
 --   voided              the same reply every time
@@ -17,15 +17,16 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include journal
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 8 and #ARGV == 3, 'void takes 8 keys and 3 arguments')
-local epoch_key = KEYS[8]
+assert(#KEYS == 9 and #ARGV == 3, 'void takes 9 keys and 3 arguments')
+local epoch_key = KEYS[9]
 local campaign_key = KEYS[1]
-local keys = { people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5], journal = KEYS[6],
-  news = KEYS[7] }
+local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
+  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
 local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
@@ -42,6 +43,8 @@ if unit == 'never_existed' and not c.unlimited then
   -- give_back adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
   c.free = c.free - reservation.qty
 end
+-- Forgotten here, so that it stays used.
+if unit == 'code_used' then reservation.code = '' end
 give_back(c, keys, now_ms(), reservation_id, reservation, 'voided', { 'reason', reason, 'trace', '' })
 save_counters(campaign_key, c)
 redis.call('PUBLISH', keys.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id ..

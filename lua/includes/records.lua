@@ -1,36 +1,39 @@
 -- The packed records that scripts keep, and how they are read and written. Fields are separated by "|", which no id may
 -- contain. A packed string costs a third of a hash of its own and one command instead of two.
---   reservation: state|user|qty|slot|due_ms|line_no|order_id
+--   reservation: state|user|qty|slot|due_ms|line_no|order_id|code
 --     state: reserved, redeemed, reacquired (redeemed after it had ended), released, expired, refunded, burned, voided
---   person:      state|slots|line_no|qty|reservation_id|order_id
+--   person:      state|slots|line_no|qty|reservation_id|order_id|code
 --     state: queued, held (see the reservation), left; slots: which of the user's allowances are taken ("1,3", "" = none)
+--   code: number of the coupon code that is used, "" = none
 
 local function pack_reservation(r)
-  return r.state .. '|' .. r.user .. '|' .. r.qty .. '|' .. r.slot .. '|' .. r.due .. '|' .. r.line_no .. '|' .. r.order_id
+  return r.state .. '|' .. r.user .. '|' .. r.qty .. '|' .. r.slot .. '|' .. r.due .. '|' .. r.line_no .. '|' ..
+    r.order_id .. '|' .. r.code
 end
 
 local function unpack_reservation(text)
-  local state, user, qty, slot, due, line_no, order_id =
-    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
+  local state, user, qty, slot, due, line_no, order_id, code =
+    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
   assert(state, 'a reservation record is malformed')
   return {
     state = state, user = user, qty = tonumber(qty), slot = tonumber(slot), due = tonumber(due),
-    line_no = tonumber(line_no), order_id = order_id,
+    line_no = tonumber(line_no), order_id = order_id, code = code,
   }
 end
 
 local function pack_person(p)
-  return p.state .. '|' .. p.slots .. '|' .. p.line_no .. '|' .. p.qty .. '|' .. p.reservation_id .. '|' .. p.order_id
+  return p.state .. '|' .. p.slots .. '|' .. p.line_no .. '|' .. p.qty .. '|' .. p.reservation_id .. '|' ..
+    p.order_id .. '|' .. p.code
 end
 
 local function unpack_person(text)
-  if not text then return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '' } end
-  local state, slots, line_no, qty, reservation_id, order_id =
-    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
+  if not text then return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '', code = '' } end
+  local state, slots, line_no, qty, reservation_id, order_id, code =
+    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
   assert(state, 'a person record is malformed')
   return {
     state = state, slots = slots, line_no = tonumber(line_no), qty = tonumber(qty),
-    reservation_id = reservation_id, order_id = order_id,
+    reservation_id = reservation_id, order_id = order_id, code = code,
   }
 end
 

@@ -13,6 +13,9 @@ export type Acknowledged = { journalId: string } & (
       qty: number;
       /** 0 = nothing to pay, redeemed at once */
       dueMs: number;
+      /** Number of the code; null = none. */
+      code: number | null;
+      terms: number;
       key: string;
       answer: string;
       device: string;
@@ -24,6 +27,7 @@ export type Acknowledged = { journalId: string } & (
       user: string;
       order: string;
       qty: number;
+      code: number | null;
       key: string;
       answer: string;
       device: string;

@@ -17,6 +17,10 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       /** 0 = not from the line */
       lineNo: number;
       state: 'reserved' | 'redeemed';
+      /** Number of the coupon code; null = none. */
+      code: number | null;
+      /** Version of the terms it was made under. */
+      terms: number;
       key: string;
       answer: string;
       device: string;
@@ -29,6 +33,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       order: string;
       qty: number;
       lineNo: number;
+      /** Number of the code he came with; null = none. */
+      code: number | null;
       key: string;
       answer: string;
       device: string;

@@ -33,6 +33,8 @@ export type CampaignTerms = {
   latePayment: 'refuse' | 'reacquire';
   refundPolicy: 'return' | 'burn';
   requireAttestation: boolean;
+  /** Redeeming by code needs a one-time token. */
+  requireToken: boolean;
 };
 
 /** A campaign as Postgres has it. Status and total are decided in Redis and follow here through the journal. */

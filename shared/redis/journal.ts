@@ -25,6 +25,8 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     dueMs: whole(f, 'due'),
     lineNo: whole(f, 'line'),
     state: word(f, 'state') === 'redeemed' ? 'redeemed' : 'reserved',
+    code: codeOf(f),
+    terms: whole(f, 'terms'),
     key: word(f, 'key'),
     answer: word(f, 'answer'),
     device: word(f, 'device'),
@@ -37,6 +39,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     order: word(f, 'order'),
     qty: whole(f, 'qty'),
     lineNo: whole(f, 'line'),
+    code: codeOf(f),
     key: word(f, 'key'),
     answer: word(f, 'answer'),
     device: word(f, 'device'),
@@ -179,6 +182,10 @@ function whole(fields: Fields, name: string): number {
   const value = Number(word(fields, name));
   if (!Number.isSafeInteger(value)) throw new ContractError(`journal field ${name} is no integer: ${fields[name]}`);
   return value;
+}
+
+function codeOf(fields: Fields): number | null {
+  return word(fields, 'code') === '' ? null : whole(fields, 'code');
 }
 
 async function engine<Value>(call: () => Promise<Value>): Promise<Value> {

@@ -2,14 +2,25 @@ import { ContractError } from '../errors/faults.js';
 
 /** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
 export type RememberedAnswer =
-  | { kind: 'completed'; reservationId: string; orderId: string; dueMs: number; ticketKey: string; durable: boolean }
+  | {
+      kind: 'completed';
+      reservationId: string;
+      orderId: string;
+      dueMs: number;
+      ticketKey: string;
+      durable: boolean;
+      /** Number of the code; null = none. */
+      code: number | null;
+      /** Version of the terms it was made under. */
+      terms: number;
+    }
   | { kind: 'queued'; position: number; queueSize: number; ticketKey: string };
 
-/** Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durable` or `Q|position|size|ticket key`. */
+/** Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durable|code|terms` or `Q|position|size|ticket key`. */
 export function decodeRememberedAnswer(text: string): RememberedAnswer {
   const fields = text.split('|');
-  const [kind, a, b, c, d, e] = fields;
-  if (kind === 'C' && fields.length === 6) {
+  const [kind, a, b, c, d, e, code, terms] = fields;
+  if (kind === 'C' && fields.length === 8) {
     return {
       kind: 'completed',
       reservationId: String(a),
@@ -17,6 +28,8 @@ export function decodeRememberedAnswer(text: string): RememberedAnswer {
       dueMs: Number(c),
       ticketKey: String(d),
       durable: e === '1',
+      code: code ? Number(code) : null,
+      terms: Number(terms),
     };
   }
   if (kind === 'Q' && fields.length === 4) {

@@ -21,13 +21,15 @@ export type ReservationRecord = {
   dueMs: number;
   lineNo: number;
   orderId: string;
+  /** Number of the coupon code that is used; null = none. */
+  code: number | null;
 };
 
-/** Decodes `state|user|qty|slot|due_ms|line_no|order_id`. @throws ContractError */
+/** Decodes `state|user|qty|slot|due_ms|line_no|order_id|code`. @throws ContractError */
 export function decodeReservation(text: string): ReservationRecord {
   const fields = text.split('|');
-  const [state, user, qty, slot, due, lineNo, orderId] = fields;
-  if (fields.length !== 7 || !(RECORD_STATES as readonly string[]).includes(String(state))) {
+  const [state, user, qty, slot, due, lineNo, orderId, code] = fields;
+  if (fields.length !== 8 || !(RECORD_STATES as readonly string[]).includes(String(state))) {
     throw new ContractError(`a reservation record is malformed: ${text}`);
   }
   return {
@@ -38,6 +40,7 @@ export function decodeReservation(text: string): ReservationRecord {
     dueMs: Number(due),
     lineNo: Number(lineNo),
     orderId: String(orderId),
+    code: code ? Number(code) : null,
   };
 }
 
@@ -48,6 +51,6 @@ export function takesUnits(state: RecordState): boolean {
 
 /** The form that lua/includes/records.lua reads. */
 export function encodeReservation(record: ReservationRecord): string {
-  const { state, user, qty, slot, dueMs, lineNo, orderId } = record;
-  return [state, user, qty, slot, dueMs, lineNo, orderId].join('|');
+  const { state, user, qty, slot, dueMs, lineNo, orderId, code } = record;
+  return [state, user, qty, slot, dueMs, lineNo, orderId, code ?? ''].join('|');
 }

@@ -8,7 +8,9 @@ import type { PromiseMemory } from './promise-memory.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
 import {
+  type AddCodesOutcome,
   type AmendOutcome,
+  addCodesScript,
   amendScript,
   type LoadCampaignOutcome,
   loadCampaignScript,
@@ -20,7 +22,7 @@ import {
   type StatusAction,
   setStatusScript,
 } from './scripts/campaign.js';
-import { type ReserveOutcome, reserveScript } from './scripts/checkout.js';
+import { type AppraiseOutcome, appraiseScript, type ReserveOutcome, reserveScript } from './scripts/checkout.js';
 import {
   type ExpireOutcome,
   expireScript,
@@ -61,6 +63,8 @@ export const SALE_SCRIPTS = [
   setStatusScript,
   restockScript,
   rejournalScript,
+  addCodesScript,
+  appraiseScript,
 ] as const;
 
 export type ReserveInput = {
@@ -77,6 +81,18 @@ export type ReserveInput = {
   /** null = unknown; no quota applies */
   device: DeviceId | null;
   trace: string;
+  /** null = a checkout, by no code */
+  coupon: CouponClaim | null;
+};
+
+/** What a redemption by code adds to a checkout. */
+export type CouponClaim = {
+  /** Number of the code; 0 = the campaign's one code. */
+  code: number;
+  /** Version of the terms that audience and discount were judged by. */
+  terms: number;
+  /** null = no one-time token; its signature is checked before, its age and use by the script */
+  once: { nonce: string; expiresAtMs: number } | null;
 };
 
 export type SaleLimits = {
@@ -103,7 +119,8 @@ export class SaleStore {
   ) {}
 
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
-    const { product, limits } = { product: input.product, limits: this.limits };
+    const { product, coupon } = input;
+    const { limits } = this;
     const outcome = await this.scripts.run(
       reserveScript,
       [
@@ -112,9 +129,11 @@ export class SaleStore {
         keys.reservations(product),
         keys.deadlines(product),
         keys.line(product),
+        keys.codes(product),
         keys.journal,
         keys.idempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
+        keys.once(product, coupon?.once?.nonce ?? ''),
         keys.epoch,
       ],
       [
@@ -132,6 +151,10 @@ export class SaleStore {
         limits.deviceQuota,
         limits.deviceWindowMs,
         input.trace,
+        requestOf(input),
+        coupon?.code ?? '',
+        coupon?.terms ?? 0,
+        coupon?.once?.expiresAtMs ?? 0,
       ],
     );
     if (this.memory) rememberCheckout(this.memory, input, outcome);
@@ -178,7 +201,7 @@ export class SaleStore {
   void(
     product: ProductId,
     reservation: ReservationId,
-    unit: 'returns' | 'never_existed',
+    unit: 'returns' | 'never_existed' | 'code_used',
     reason: string,
   ): Promise<VoidOutcome> {
     return this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason]);
@@ -209,6 +232,20 @@ export class SaleStore {
     return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product), keys.epoch], users);
   }
 
+  /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
+  appraise(product: ProductId, user: UserId, code: number): Promise<AppraiseOutcome> {
+    return this.scripts.run(
+      appraiseScript,
+      [keys.campaign(product), keys.people(product), keys.codes(product), keys.epoch],
+      [user, code],
+    );
+  }
+
+  /** @param codes how many codes the campaign has in all */
+  addCodes(product: ProductId, codes: number): Promise<AddCodesOutcome> {
+    return this.scripts.run(addCodesScript, [keys.campaign(product), keys.epoch], [codes]);
+  }
+
   load(campaign: Campaign, known: KnownCounters = NOTHING_YET): Promise<LoadCampaignOutcome> {
     return this.scripts.run(
       loadCampaignScript,
@@ -219,6 +256,8 @@ export class SaleStore {
         campaign.termsVersion,
         campaign.status,
         ...saleTerms(campaign),
+        campaign.type,
+        campaign.codes,
         campaign.totalLimit ?? -1,
         known.held,
         known.redeemed,
@@ -367,6 +406,7 @@ function movingKeys(product: ProductId): string[] {
     keys.reservations(product),
     keys.deadlines(product),
     keys.line(product),
+    keys.codes(product),
     keys.journal,
     keys.news(product),
     keys.epoch,
@@ -379,9 +419,9 @@ function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: R
   const { user, qty, key, ticketKey } = input;
   const device = input.device ?? '';
   if (outcome.kind === 'reserved') {
-    const { reservationId, orderId, dueMs, durable, journalId } = outcome;
+    const { reservationId, orderId, dueMs, durable, journalId, code, terms } = outcome;
     const no = Number.parseInt(reservationId.slice(28), 16);
-    const answer = `${no}|${qty}|${user}|C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}`;
+    const answer = `${no}|${qty}|${user}|${requestOf(input)}C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}|${code ?? ''}|${terms}`;
     memory.remember(journalId, {
       kind: 'reserved',
       no,
@@ -390,6 +430,8 @@ function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: R
       order: orderId,
       qty,
       dueMs,
+      code,
+      terms,
       key,
       answer,
       device,
@@ -398,7 +440,7 @@ function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: R
   }
   const { no, position, queueSize, journalId } = outcome;
   const reservation = input.reservationPrefix + no.toString(16).padStart(8, '0');
-  const answer = `${no}|${qty}|${user}|Q|${position}|${queueSize}|${ticketKey}`;
+  const answer = `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}`;
   memory.remember(journalId, {
     kind: 'queued',
     no,
@@ -406,10 +448,16 @@ function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: R
     user,
     order: input.order ?? '',
     qty,
+    code: input.coupon?.code || null,
     key,
     answer,
     device,
   });
+}
+
+/** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
+function requestOf({ coupon, order }: ReserveInput): string {
+  return coupon ? `R|${coupon.code}|${order ?? ''}|` : '';
 }
 
 function saleTerms(campaign: Campaign): (string | number)[] {
@@ -425,5 +473,6 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.refundPolicy,
     campaign.confirmation === 'durable' ? 1 : 0,
     campaign.requireAttestation ? 1 : 0,
+    campaign.requireToken ? 1 : 0,
   ];
 }

@@ -14,6 +14,7 @@ const TERMS = [
   'refund_policy',
   'durable',
   'attest',
+  'once',
 ] as const;
 
 export const loadCampaignScript = defineScript({
@@ -25,6 +26,8 @@ export const loadCampaignScript = defineScript({
     'version',
     'status',
     ...TERMS,
+    'type',
+    'codes',
     'total',
     'held',
     'redeemed',
@@ -67,7 +70,7 @@ export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'idempotency', 'epoch'],
+  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal', 'news', 'idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
@@ -81,6 +84,14 @@ export const restockScript = defineScript({
   },
 });
 export type RestockOutcome = OutcomeOf<typeof restockScript>;
+
+export const addCodesScript = defineScript({
+  name: 'add_codes',
+  keys: ['campaign', 'epoch'],
+  args: ['codes'],
+  replies: { added: () => ({}), not_found: () => ({}), rebuilding },
+});
+export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;
 
 export const rejournalScript = defineScript({
   name: 'rejournal',

@@ -1,11 +1,11 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, flag, rebuilding, text } from './reply-fields.js';
+import { codeNumber, count, flag, rebuilding, text } from './reply-fields.js';
 
-const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal'] as const;
+const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal'] as const;
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'idempotency', 'device', 'epoch'],
+  keys: [...SALE_KEYS, 'idempotency', 'device', 'once', 'epoch'],
   args: [
     'user',
     'qty',
@@ -21,6 +21,10 @@ export const reserveScript = defineScript({
     'device_quota',
     'device_window_ms',
     'trace',
+    'request',
+    'code',
+    'terms',
+    'once_expires_at',
   ],
   replies: {
     reserved: (f) => ({
@@ -30,6 +34,8 @@ export const reserveScript = defineScript({
       durable: flag(f, 3),
       journalId: text(f, 4),
       quotaLeft: count(f, 5),
+      code: codeNumber(f, 6),
+      terms: count(f, 7),
     }),
     queued: (f) => ({
       no: count(f, 0),
@@ -56,6 +62,31 @@ export const reserveScript = defineScript({
     limit_reached: () => ({}),
     sold_out: () => ({}),
     line_full: () => ({}),
+    terms_changed: (f) => ({ version: count(f, 0) }),
+    code_needed: () => ({}),
+    code_used: () => ({}),
+    token_missing: () => ({}),
+    token_expired: () => ({}),
+    token_used: () => ({}),
   },
 });
 export type ReserveOutcome = OutcomeOf<typeof reserveScript>;
+
+export const appraiseScript = defineScript({
+  name: 'appraise',
+  keys: ['campaign', 'people', 'codes', 'epoch'],
+  args: ['user', 'code'],
+  replies: {
+    usable: (f) => ({ free: count(f, 0), total: count(f, 1) }),
+    code_used: () => ({}),
+    limit_reached: () => ({}),
+    sold_out: () => ({}),
+    line_full: () => ({}),
+    paused: () => ({}),
+    ended: () => ({}),
+    not_started: (f) => ({ startsAtMs: count(f, 0) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type AppraiseOutcome = OutcomeOf<typeof appraiseScript>;

@@ -1,8 +1,8 @@
 import { STANDINGS } from '../../domain/reservation.js';
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, oneOf, rebuilding, text } from './reply-fields.js';
+import { codeNumber, count, oneOf, rebuilding, text } from './reply-fields.js';
 
-const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'journal', 'news', 'epoch'] as const;
+const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal', 'news', 'epoch'] as const;
 
 export const expireScript = defineScript({
   name: 'expire',
@@ -44,6 +44,7 @@ export const standingScript = defineScript({
       reservationId: text(f, 3),
       orderId: text(f, 4),
       dueMs: count(f, 5),
+      code: codeNumber(f, 6),
     }),
     not_found: () => ({}),
     rebuilding,

@@ -16,6 +16,11 @@ export function count(fields: readonly string[], index: number): number {
   return value;
 }
 
+/** The number of a coupon code; null when the field is empty, as for whatever uses none. */
+export function codeNumber(fields: readonly string[], index: number): number | null {
+  return text(fields, index) === '' ? null : count(fields, index);
+}
+
 export function flag(fields: readonly string[], index: number): boolean {
   const value = text(fields, index);
   if (value !== '0' && value !== '1')
