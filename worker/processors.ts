@@ -6,6 +6,7 @@ import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaign
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
+import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
 import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
@@ -22,6 +23,7 @@ export type ProcessorParts = {
   reconcile: Processor<'reconcile'>;
   publish: PublishParts;
   deliver: DeliverParts;
+  issue: IssueParts;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number } & Parameters<typeof pruneOutbox>[2];
@@ -37,6 +39,7 @@ export function createProcessors({
   reconcile,
   publish,
   deliver,
+  issue,
   metrics,
   log,
   limits,
@@ -55,6 +58,8 @@ export function createProcessors({
     publish: { concurrency: 1, run: () => publishOutbox(publish) },
     // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
     deliver: { concurrency: 8, run: ({ endpointId }) => deliverTo(endpointId, deliver) },
+    // Two, so that a small job does not wait for a long one.
+    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
     prune: { concurrency: 1, run: () => pruneOutbox(publish.outbox, publish.stream, limits) },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }
