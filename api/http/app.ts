@@ -5,6 +5,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
+import { isLongRequest } from './long-requests.js';
 import { type ProblemEdge, problemDocument } from './problem.js';
 import type { Route } from './route.js';
 
@@ -91,6 +92,8 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
+  // Told once for each request; one that may take its time has a limit of its own.
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isLongRequest(socket)) return;
   const [status, phrase] =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? [431, 'Request Header Fields Too Large']
