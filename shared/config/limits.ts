@@ -84,8 +84,8 @@ export const LIMITS = {
   codeLineBytes: 1_024,
   /** Lines that a job names; the rest is counted. */
   codeJobErrors: 100,
-  /** Codes in one transaction: half a second, about as long as the filters need anyway (`codeSettleMs`). */
-  codeChunk: 20_000,
+  /** Codes in one transaction: about a second, of which the filters need half anyway (`codeSettleMs`). */
+  codeChunk: 50_000,
   /** Then a run ends and its next job goes on: a worker that stops waits for it. */
   codeRunMs: 4_000,
   /** Looked for without a job in Redis; idle for longer than any chunk takes means that its worker died. */
