@@ -7,7 +7,12 @@ import { GrowingBloom } from './growing-bloom.js';
 
 const TRY_AGAIN_MS = 250;
 
-export type CodeFilterLimits = { codePageCodes: number; codePingEveryMs: number; codeTrustMs: number };
+export type CodeFilterLimits = {
+  codePageCodes: number;
+  codePingEveryMs: number;
+  codeTrustMs: number;
+  codePingGiveUpMs: number;
+};
 
 /** A filter and how far Postgres has been read into it. */
 type Filled = { bloom: GrowingBloom; marks: CodeMarks };

@@ -97,6 +97,7 @@ export const LIMITS = {
   /** A filter asks so often whether it has heard everything, and believes that for so long. */
   codePingEveryMs: 100,
   codeTrustMs: 400,
+  codePingGiveUpMs: 3_000,
   /** Between announcing codes and their commit: longer than any filter believes that it has heard everything. */
   codeSettleMs: 500,
   /** One page for a filter, and the wait for chunks that are under way. */

@@ -17,13 +17,14 @@ export class CodeFeed {
   #generation = 0;
   #subscribed = false;
   #heardAllAt = Number.NEGATIVE_INFINITY;
-  #pinging = false;
+  /** When the ping that has no answer yet was sent. */
+  #pingSentAt: number | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
     /** A connection of its own: lists of codes would hold up what others wait for. */
     readonly subscriber: Redis,
-    readonly limits: { codePingEveryMs: number; codeTrustMs: number },
+    readonly limits: { codePingEveryMs: number; codeTrustMs: number; codePingGiveUpMs: number },
     readonly on: CodeFeedEvents,
   ) {}
 
@@ -69,10 +70,15 @@ export class CodeFeed {
   }
 
   #ping(): void {
-    if (this.#pinging || !this.#subscribed) return;
-    this.#pinging = true;
-    const generation = this.#generation;
+    if (!this.#subscribed) return;
     const sentAt = performance.now();
+    if (this.#pingSentAt !== null) {
+      // A network that swallows everything closes nothing for many minutes; a new connection may find another way.
+      if (sentAt - this.#pingSentAt > this.limits.codePingGiveUpMs) this.subscriber.stream.destroy();
+      return;
+    }
+    this.#pingSentAt = sentAt;
+    const generation = this.#generation;
     this.subscriber
       .ping()
       .then(() => {
@@ -82,7 +88,7 @@ export class CodeFeed {
         // Gone; `close` says so.
       })
       .finally(() => {
-        this.#pinging = false;
+        this.#pingSentAt = null;
       });
   }
 }
