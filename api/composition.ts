@@ -11,6 +11,8 @@ import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { CodeJobs } from '../shared/postgres/code-jobs.js';
+import { CodesTable } from '../shared/postgres/codes.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
@@ -18,6 +20,7 @@ import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
+import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
 import { RedisGate } from '../shared/redis/gate.js';
@@ -32,6 +35,8 @@ import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
+import { Codes } from './admin/codes.js';
+import { codeRoutes } from './admin/codes.route.js';
 import { reconcileRoute } from './admin/reconcile.route.js';
 import { redemptionsRoute } from './admin/redemptions.route.js';
 import { statsRoute } from './admin/stats.route.js';
@@ -40,6 +45,7 @@ import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
 import { tokenRoute } from './checkout/token.route.js';
+import { CodeFilter } from './coupons/code-filter.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
@@ -156,6 +162,22 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     connectMs: LIMITS.postgresConnectMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
+  const connections = { url: config.databaseUrl, connectMs: LIMITS.postgresConnectMs, onError: () => {} };
+  // Apart from all others: uploads and exports hold theirs for as long as their client takes, and the filter reads everything.
+  const transfers = new Database({
+    ...connections,
+    name: 'doorbuster-api-transfers',
+    connections: LIMITS.transfers,
+    statementMs: LIMITS.transferMs,
+  });
+  const filterDatabase = new Database({
+    ...connections,
+    name: 'doorbuster-api-codes',
+    connections: 1,
+    statementMs: LIMITS.codePageStatementMs,
+  });
+  const codeSubscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const codeFilter = new CodeFilter(codeSubscriber, new CodesTable(filterDatabase), log, LIMITS);
   const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
   const clock = new RedisClock(commands);
@@ -206,6 +228,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     gate,
     directory: new CampaignDirectory(sale),
     campaigns: new CampaignsTable(database),
+    codes: new CodesTable(database),
+    codeFilter,
+    transfers,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
@@ -214,6 +239,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     start() {
       clock.start();
       admission.start();
+      codeFilter.start();
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
       cursor.read().then(
         (upTo) => commits.heard(upTo),
@@ -227,9 +253,11 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       admission.stop();
       clock.stop();
       await queues.close().catch(() => {});
-      await database.close();
+      await codeFilter.stop();
+      await Promise.all([database, transfers, filterDatabase].map((pool) => pool.close()));
       commands.disconnect();
       subscriber.disconnect();
+      codeSubscriber.disconnect();
     },
   };
 }
@@ -239,7 +267,23 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
   metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
   const checkout = new Checkout(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
-  const campaigns = new Campaigns(parts.database, parts.campaigns, parts.sale, parts.queues, parts.commits, LIMITS);
+  observeCodeFilter(metrics, parts.codeFilter);
+  const campaigns = new Campaigns(
+    parts.database,
+    parts.campaigns,
+    parts.sale,
+    parts.queues,
+    parts.commits,
+    parts.codes,
+    new CodeNews(parts.commands, LIMITS),
+    LIMITS,
+  );
+  const codes = new Codes({
+    ...parts,
+    jobs: new CodeJobs(parts.database),
+    transferJobs: new CodeJobs(parts.transfers),
+    limits: LIMITS,
+  });
   const tokenQuota = new Quota(parts.commands, parts.gate, 'token', config.tokensPerMinutePerAddress, 60);
   const pollQuota = new Quota(parts.commands, parts.gate, 'poll', config.pollsPer10sPerCaller, 10);
   return [
@@ -251,6 +295,14 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+    ...codeRoutes({
+      campaigns,
+      codes,
+      transferCodes: new CodesTable(parts.transfers),
+      apiKeys: parts.apiKeys,
+      log,
+      limits: LIMITS,
+    }),
     ...webhookRoutes({
       webhooks: new Webhooks(parts.database, new WebhookEndpoints(parts.database), {
         allowPrivate: config.webhookAllowPrivate,
@@ -261,4 +313,29 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     }),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
+}
+
+function observeCodeFilter(metrics: Metrics, filter: CodeFilter): void {
+  metrics.observe('code_filter_bytes', 'Memory of the code filters', () => filter.state.bytes);
+  metrics.observe('code_filter_codes', 'Codes in the code filters', () => filter.state.codes);
+  metrics.observe(
+    'code_filter_error_rate',
+    'Estimated share of unknown codes that are looked up',
+    () => (filter.isSure ? filter.state.errorRate : 1),
+    'max',
+  );
+  metrics.observeCounts(
+    'code_filter_lookups_total',
+    'Codes asked of the filter by answer',
+    'answer',
+    () => filter.lookups,
+  );
+  metrics.observeCounts(
+    'code_filter_false_positives_total',
+    'Codes that had to be looked up to be unknown',
+    'filter',
+    () => ({
+      codes: filter.falsePositives,
+    }),
+  );
 }

@@ -10,6 +10,8 @@ import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
+import { CodeJobs } from '../shared/postgres/code-jobs.js';
+import { CodesTable } from '../shared/postgres/codes.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
@@ -18,6 +20,7 @@ import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
+import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
 import { EventStream } from '../shared/redis/event-stream.js';
@@ -157,6 +160,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       stream: new EventStream(commands, LIMITS.eventStreamLength),
       wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
     },
+    issue: {
+      database,
+      jobs: new CodeJobs(database),
+      codes: new CodesTable(database),
+      news: new CodeNews(commands, LIMITS),
+      again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),
+      metrics,
+      log,
+      limits: LIMITS,
+    },
     deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,
@@ -189,6 +202,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('schedule', LIMITS.scheduleEveryMs, {});
     await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
     await queues.every('publish', LIMITS.publishEveryMs, {});
+    await queues.every('codes', LIMITS.codeLeftEveryMs, {});
     await queues.every('prune', LIMITS.pruneEveryMs, {});
   };
   await keepIntervals();

@@ -7,6 +7,7 @@ import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
+import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
 import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
@@ -24,6 +25,7 @@ export type ProcessorParts = {
   publish: PublishParts;
   deliver: DeliverParts;
   remembered: RememberedAnswers;
+  issue: IssueParts;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
@@ -42,6 +44,7 @@ export function createProcessors({
   publish,
   deliver,
   remembered,
+  issue,
   metrics,
   log,
   limits,
@@ -67,5 +70,7 @@ export function createProcessors({
         await remembered.prune(limits.idempotencyTtlMs, limits.pruneBatch);
       },
     },
+    // Two, so that a small job does not wait for a long one.
+    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
 import { externalId, isoTime, jsonObject, note } from '../http/fields.js';
+import { typedCode } from './codes.contract.js';
 
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
@@ -57,10 +58,10 @@ const rules = {
   limits: jsonObject,
 };
 
-export const campaignBody = z.object({
+const campaignFields = z.object({
   product_id: externalId,
   type: z.enum(CAMPAIGN_TYPES).default('shared'),
-  code: note.min(1).nullable().default(null),
+  code: typedCode.nullable().default(null).describe('of a shared campaign'),
   total_limit: z.int().min(0).max(MAX_UNITS).nullable().default(null).describe('null = unlimited'),
   draft: z.boolean().default(false),
   buckets: z
@@ -89,6 +90,10 @@ export const campaignBody = z.object({
   stacking: rules.stacking.default({ exclusive: false }),
   uniform_refusals: rules.uniform_refusals.default(false),
   limits: rules.limits.default({}),
+});
+export const campaignBody = campaignFields.refine(({ type, code }) => code === null || type === 'shared', {
+  path: ['code'],
+  message: 'only a shared campaign has a code; see POST …/codes',
 });
 export type CampaignBody = z.infer<typeof campaignBody>;
 

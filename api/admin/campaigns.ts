@@ -1,11 +1,14 @@
 import { assertNever } from '../../shared/domain/assert-never.js';
 import type { CampaignStatus } from '../../shared/domain/campaign.js';
+import { normaliseCode } from '../../shared/domain/codes.js';
 import { EXTERNAL_ID_PATTERN, type IdempotencyKey, type ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { Database } from '../../shared/postgres/pool.js';
+import type { CodesTable } from '../../shared/postgres/codes.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
+import type { CodeNews } from '../../shared/redis/code-news.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
@@ -29,19 +32,33 @@ export class Campaigns {
     readonly sale: SaleStore,
     readonly queues: JobQueues,
     readonly commits: CommitWatch,
+    readonly codes: CodesTable,
+    readonly codeNews: CodeNews,
     readonly limits: { operatorCommitWaitMs: number; promoteBatch: number },
   ) {}
 
-  /** @throws Problem 409 when the product has a campaign: its stock and buyers are never reset */
+  /** @throws Problem 409 when the product has a campaign, whose stock and buyers are never reset, or the code was issued */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     const campaign = await this.database.transaction(async (client) => {
       const created = await this.table.insert(newCampaign(body, now), client);
       if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
+      if (created) await this.#issueCode(created, client);
       return created;
     });
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
     await this.sale.load(campaign);
     return campaign;
+  }
+
+  /** The one code of a shared campaign stands with all others, so that none is ever issued twice. */
+  async #issueCode({ id, code }: StoredCampaign, client: Queryable): Promise<void> {
+    const typed = normaliseCode(code ?? '');
+    if (typed.kind !== 'code') return;
+    await this.codes.lockIssuing(client);
+    const settled = await this.codeNews.announce([typed.code]);
+    if (!(await this.codes.insertShared(id, typed.code, client)))
+      throw new Problem('code_taken', 'A campaign has or had this code.');
+    await settled();
   }
 
   async amend(idOrProduct: string, body: AmendBody, operator: Operator): Promise<StoredCampaign> {

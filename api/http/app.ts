@@ -6,6 +6,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
+import { isLongRequest } from './long-requests.js';
 import type { ProblemEdge } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
@@ -131,6 +132,8 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
+  // Told once for each request; one that may take its time has a limit of its own.
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isLongRequest(socket)) return;
   const problem =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? new Problem('headers_too_large', `Header fields may have ${LIMITS.headerBytes} bytes.`)

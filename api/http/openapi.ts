@@ -59,7 +59,7 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
   if (contract.params) request.params = contract.params;
   if (contract.query) request.query = contract.query;
   if (contract.headers) request.headers = contract.headers;
-  if (contract.body) request.body = { required: true, content: { 'application/json': { schema: contract.body } } };
+  if (contract.body) request.body = { required: true, content: contentOf(contract.body, contract.otherBodies) };
   const responses: Record<string, object> = {};
   for (const [status, answer] of Object.entries(contract.answers)) {
     responses[status] = {
@@ -84,6 +84,11 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
     request,
     responses,
   } as Parameters<OpenAPIRegistry['registerPath']>[0];
+}
+
+function contentOf(body: z.ZodType, others: Record<string, z.ZodType> = {}): Record<string, { schema: z.ZodType }> {
+  const bodies = Object.entries({ 'application/json': body, ...others });
+  return Object.fromEntries(bodies.map(([type, schema]) => [type, { schema }]));
 }
 
 function byStatus(codes: readonly ErrorCode[]): Map<number, ErrorCode[]> {

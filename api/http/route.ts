@@ -17,6 +17,8 @@ export type RouteContract = {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: z.ZodType;
+  /** Bodies of other media types that it takes too. */
+  otherBodies?: Record<string, z.ZodType>;
   answers: Record<number, { description: string; data?: z.ZodType; contentType?: string }>;
   errors: readonly ErrorCode[];
 };

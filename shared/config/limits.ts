@@ -76,6 +76,37 @@ export const LIMITS = {
   webhookBatch: 100,
   /** Each is looked at every second. */
   webhookEndpoints: 100,
+  /** About 3 GB of Postgres with its indexes; a campaign beyond it should be two. */
+  codesPerCampaign: 20_000_000,
+  /** Lines of one upload, good and bad: its line numbers stay far below Postgres's integers. */
+  codeImportLines: 100_000_000,
+  /** A code and a user id have 200; what is longer is no line of ours and is not kept. */
+  codeLineBytes: 1_024,
+  /** Lines that a job names; the rest is counted. */
+  codeJobErrors: 100,
+  /** Codes in one transaction: about a second, of which the filters need half anyway (`codeSettleMs`). */
+  codeChunk: 50_000,
+  /** Then a run ends and its next job goes on: a worker that stops waits for it. */
+  codeRunMs: 4_000,
+  /** Looked for without a job in Redis; idle for longer than any chunk takes means that its worker died. */
+  codeLeftEveryMs: 2_000,
+  codeLeftIdleMs: 8_000,
+  /** Codes in one Redis message (60 KiB), and in one page read by a filter: 1 ms of an event loop. */
+  codeAnnounceCodes: 4_000,
+  codePageCodes: 4_000,
+  /** A filter asks so often whether it has heard everything, and believes that for so long. */
+  codePingEveryMs: 100,
+  codeTrustMs: 400,
+  codePingGiveUpMs: 3_000,
+  /** Between announcing codes and their commit: longer than any filter believes that it has heard everything. */
+  codeSettleMs: 500,
+  /** One page for a filter, and the wait for chunks that are under way. */
+  codePageStatementMs: 10_000,
+  /** Uploads and exports of one API process at once; each holds a connection. The next one is told to come back. */
+  transfers: 4,
+  transferMs: 6 * 3_600_000,
+  /** A client that neither sends nor takes a byte for so long is gone. */
+  transferIdleMs: 30_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

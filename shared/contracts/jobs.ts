@@ -16,6 +16,8 @@ export type Jobs = {
   deliver: { endpointId: string };
   /** Forget events that everybody has heard long ago. */
   prune: Record<string, never>;
+  /** Go on with making or importing codes; without an id: find the jobs that were left lying. */
+  codes: { jobId?: string };
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
@@ -27,4 +29,5 @@ export const QUEUE_NAMES = [
   'publish',
   'deliver',
   'prune',
+  'codes',
 ] as const satisfies readonly QueueName[];

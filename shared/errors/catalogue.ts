@@ -36,6 +36,7 @@ export const ERRORS = {
   },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
+  code_job_not_found: { status: 404, title: 'There is no such job', remedy: 'Use the address in `Location`.' },
   webhook_not_found: { status: 404, title: 'There is no such webhook endpoint', remedy: 'List the endpoints.' },
   event_not_found: {
     status: 404,
@@ -93,6 +94,12 @@ export const ERRORS = {
     title: 'The campaign is not in a state that allows this',
     remedy: 'Read the campaign first.',
   },
+  code_taken: {
+    status: 409,
+    title: 'The code was issued before',
+    remedy: 'Choose another one: a code is issued once, also after its campaign has ended.',
+  },
+  codes_limit: { status: 409, title: 'The campaign cannot have so many codes', remedy: 'Divide it into several.' },
   webhook_disabled: { status: 409, title: 'The webhook endpoint is disabled', remedy: 'Enable it first.' },
   webhook_limit: { status: 409, title: 'There are too many webhook endpoints', remedy: 'Remove one that is not used.' },
   stock_insufficient: {
@@ -104,11 +111,15 @@ export const ERRORS = {
   sold_out: { status: 410, title: 'Sold out', remedy: 'No unit is free and the campaign has no line.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },
   campaign_ended: { status: 410, title: 'The sale has ended', remedy: 'Nothing can be taken any more.' },
-  body_too_large: { status: 413, title: 'The body is too large', remedy: 'Send at most 16 KiB.' },
+  body_too_large: {
+    status: 413,
+    title: 'The body is too large',
+    remedy: 'Send at most 16 KiB; of CSV at most 100,000,000 lines.',
+  },
   unsupported_media_type: {
     status: 415,
-    title: 'The body is not JSON',
-    remedy: 'Send `Content-Type: application/json`.',
+    title: 'The body is of a type that is not taken here',
+    remedy: 'Send `Content-Type: application/json`, or `text/csv` where the route takes it.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -43,6 +43,7 @@ export class Metrics {
     'queue',
   ]);
 
+  readonly codesIssued = this.#counter('codes_issued_total', 'Codes generated or imported', ['kind']);
   readonly eventsPublished = this.#counter('events_published_total', 'Events appended to the stream');
   readonly webhookDeliveries = this.#counter('webhook_deliveries_total', 'Webhook deliveries by outcome', ['outcome']);
   readonly outboxLag = new Gauge({
@@ -70,13 +71,34 @@ export class Metrics {
   }
 
   /** A gauge whose value is read when somebody looks. */
-  observe(name: string, help: string, read: () => Promise<number> | number): void {
+  observe(
+    name: string,
+    help: string,
+    read: () => Promise<number> | number,
+    /** Of several processes. */
+    aggregator: 'sum' | 'max' = 'sum',
+  ): void {
     new Gauge({
       name: `${PREFIX}${name}`,
       help,
+      aggregator,
       registers: [this.registry],
       async collect() {
         this.set(await read());
+      },
+    });
+  }
+
+  /** A counter by one label whose values are kept elsewhere, where counting must cost nothing. */
+  observeCounts(name: string, help: string, label: string, read: () => Record<string, number>): void {
+    new Counter({
+      name: `${PREFIX}${name}`,
+      help,
+      labelNames: [label],
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const [value, count] of Object.entries(read())) this.inc({ [label]: value }, count);
       },
     });
   }

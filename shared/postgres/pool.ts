@@ -13,8 +13,11 @@ export type PoolOptions = {
 
 /** What runs a statement: the pool, or the connection of a transaction. */
 export type Queryable = {
-  query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<pg.QueryResult<Row>>;
+  query<Row extends pg.QueryResultRow>(sql: string | Prepared, values?: unknown[]): Promise<pg.QueryResult<Row>>;
 };
+
+/** A statement that each connection prepares once, under its name. */
+export type Prepared = { name: string; text: string; values: unknown[] };
 
 /**
  * Postgres as the processes use it: a bounded pool in which every statement has a deadline on both sides. A connection
@@ -42,9 +45,12 @@ export class Database {
   }
 
   /** @throws EngineUnavailable when Postgres is away or too slow; pg.DatabaseError when it refuses the statement */
-  async query<Row extends pg.QueryResultRow>(sql: string, values: unknown[] = []): Promise<pg.QueryResult<Row>> {
+  async query<Row extends pg.QueryResultRow>(
+    sql: string | Prepared,
+    values: unknown[] = [],
+  ): Promise<pg.QueryResult<Row>> {
     try {
-      return await this.#pool.query<Row>(sql, values);
+      return await (typeof sql === 'string' ? this.#pool.query<Row>(sql, values) : this.#pool.query<Row>(sql));
     } catch (error) {
       throw asFault(error);
     }

@@ -1,0 +1,180 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { CodeJob } from '../../shared/postgres/code-jobs.js';
+import type { CodesTable } from '../../shared/postgres/codes.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import { readJson } from '../http/json-body.js';
+import { allowLongRequest } from '../http/long-requests.js';
+import type { Route } from '../http/route.js';
+import { API_HEADERS } from '../http/security-headers.js';
+import { validate } from '../http/validate.js';
+import type { Campaigns } from './campaigns.js';
+import { codeJobData, generateBody, generateBodySent } from './codes.contract.js';
+import type { Codes } from './codes.js';
+
+const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const jobParams = params.extend({ job: z.uuid() });
+const CSV_TYPE = /^text\/csv\s*(?:;|$)/i;
+const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$)|us-ascii"?\s*(?:;|$))/i;
+const READ_ERRORS = [
+  'unauthorized',
+  'forbidden',
+  'invalid_request',
+  'campaign_not_found',
+  'temporarily_unavailable',
+] as const;
+
+export type CodeRouteParts = {
+  campaigns: Campaigns;
+  codes: Codes;
+  /** Over connections that may be busy for hours. */
+  transferCodes: CodesTable;
+  apiKeys: ApiKeys;
+  log: Log;
+  limits: { transferIdleMs: number };
+};
+
+/** /admin/campaigns/:id/codes: generate, import, export, and how far a job is. */
+export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteParts): Route[] {
+  return [
+    {
+      contract: {
+        method: 'post',
+        path: '/admin/campaigns/:id/codes',
+        summary: 'Generate codes, or import a CSV file of them',
+        description:
+          'JSON generates; `text/csv` imports lines `code[,user_id]` in UTF-8, with or without a header line, of any length. ' +
+          'Bad lines and codes that were issued before are left out and named by their line; the rest goes in.',
+        tag: 'admin',
+        caller: 'admin',
+        params,
+        body: generateBodySent,
+        otherBodies: { 'text/csv': z.string().describe('code[,user_id]') },
+        answers: { 202: { description: 'A worker does it; `Location` says how far it is.', data: codeJobData } },
+        errors: [
+          ...READ_ERRORS,
+          'invalid_json',
+          'campaign_conflict',
+          'codes_limit',
+          'body_too_large',
+          'unsupported_media_type',
+        ],
+      },
+      async handle(req, res) {
+        const operator = { name: apiKeys.require(req, 'admin'), requestId: req.requestId };
+        const { id } = validate(params, req.params);
+        const sendsCsv = CSV_TYPE.test(req.headers['content-type'] ?? '');
+        if (sendsCsv) refuseForeign(req);
+        const body = sendsCsv ? null : validate(generateBody, await readJson(req));
+        const campaign = await campaigns.find(id);
+        const job = await (body
+          ? codes.generate(campaign, body, operator)
+          : importBody(req, res, limits.transferIdleMs, () => codes.import(campaign, req, operator)));
+        log.info(
+          { request_id: req.requestId, operator: operator.name, campaign: campaign.productId, job: job.id },
+          `codes.${job.kind}`,
+        );
+        sendData(req, res, 202, view(job), ['Location', `/admin/campaigns/${campaign.id}/codes/jobs/${job.id}`]);
+      },
+    },
+    {
+      contract: {
+        method: 'get',
+        path: '/admin/campaigns/:id/codes/jobs/:job',
+        summary: 'How far a job is',
+        tag: 'admin',
+        caller: 'admin',
+        params: jobParams,
+        answers: { 200: { description: 'The job.', data: codeJobData } },
+        errors: [...READ_ERRORS, 'code_job_not_found'],
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        const { id, job } = validate(jobParams, req.params);
+        sendData(req, res, 200, view(await codes.job(await campaigns.find(id), job)));
+      },
+    },
+    {
+      contract: {
+        method: 'get',
+        path: '/admin/campaigns/:id/codes',
+        summary: 'All codes of a campaign, as CSV',
+        description: 'Columns `code,user_id`, in the order in which they were issued; it can be imported as it is.',
+        tag: 'admin',
+        caller: 'admin',
+        params,
+        answers: { 200: { description: 'The codes, streamed.', contentType: 'text/csv' } },
+        errors: READ_ERRORS,
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        const campaign = await campaigns.find(validate(params, req.params).id);
+        const begin = () => sendHead(req, res, campaign.productId);
+        if (req.method === 'HEAD') {
+          begin();
+          res.end();
+          return;
+        }
+        allowLongRequest(req, res, limits.transferIdleMs);
+        await transferCodes.exportTo(campaign.id, res, begin);
+      },
+    },
+  ];
+}
+
+/** What is left of the body when it is refused is thrown away, so that the answer can be read before the connection closes. */
+async function importBody(req: Request, res: Response, idleMs: number, work: () => Promise<CodeJob>): Promise<CodeJob> {
+  allowLongRequest(req, res, idleMs);
+  try {
+    return await work();
+  } catch (error) {
+    req.resume();
+    throw error;
+  }
+}
+
+function refuseForeign(req: Request): void {
+  const encoding = req.headers['content-encoding'];
+  if (OTHER_CHARSET.test(req.headers['content-type'] ?? ''))
+    throw new Problem('unsupported_media_type', 'The file must be in UTF-8.');
+  if (encoding !== undefined && encoding !== 'identity')
+    throw new Problem('unsupported_media_type', 'The body must not be compressed.');
+}
+
+function sendHead(req: Request, res: Response, product: string): void {
+  res.writeHead(200, [
+    ...API_HEADERS,
+    'Content-Type',
+    'text/csv; charset=utf-8',
+    'Content-Disposition',
+    `attachment; filename="codes-${product.replace(/[^\w.-]/g, '_')}.csv"`,
+    'Cache-Control',
+    'no-store',
+    'X-Request-Id',
+    req.requestId,
+  ]);
+}
+
+function view(job: CodeJob): z.input<typeof codeJobData> {
+  return {
+    id: job.id,
+    campaign_id: job.campaignId,
+    kind: job.kind,
+    status: job.status,
+    total: job.total,
+    processed: job.processed,
+    progress: job.total === 0 ? Number(job.status === 'done') : Math.floor((job.processed / job.total) * 1000) / 1000,
+    added: job.added,
+    duplicates: job.duplicates,
+    bad_lines: job.badLines,
+    errors: job.errors,
+    errors_omitted: job.duplicates + job.badLines - job.errors.length,
+    failure: job.failure,
+    created_at: job.createdAt.toISOString(),
+    updated_at: job.updatedAt.toISOString(),
+    finished_at: job.finishedAt?.toISOString() ?? null,
+  };
+}

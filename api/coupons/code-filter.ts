@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import type { Log } from '../../shared/observability/log.js';
+import type { CodeMarks, CodesTable } from '../../shared/postgres/codes.js';
+import { CodeFeed } from '../../shared/redis/code-feed.js';
+import { GrowingBloom } from './growing-bloom.js';
+
+const TRY_AGAIN_MS = 250;
+
+export type CodeFilterLimits = {
+  codePageCodes: number;
+  codePingEveryMs: number;
+  codeTrustMs: number;
+  codePingGiveUpMs: number;
+};
+
+/** A filter and how far Postgres has been read into it. */
+type Filled = { bloom: GrowingBloom; marks: CodeMarks };
+
+/**
+ * Knows which codes were never issued, without a round trip. It says "may be" whenever it cannot be sure: until it is
+ * loaded, and after its subscription was down until it has caught up (docs/decisions/0011-code-filter.md).
+ */
+export class CodeFilter {
+  readonly #feed: CodeFeed;
+  #filled: Filled | null = null;
+  /** The next filter while it is being loaded; what is announced meanwhile goes into both. */
+  #filling: Filled | null = null;
+  #caughtUp = false;
+  #generation = 0;
+  #working: Promise<void> = Promise.resolve();
+  readonly lookups = { unknown: 0, maybe: 0, unsure: 0 };
+  falsePositives = 0;
+
+  constructor(
+    subscriber: Redis,
+    readonly codes: CodesTable,
+    readonly log: Log,
+    readonly limits: CodeFilterLimits,
+  ) {
+    this.#feed = new CodeFeed(subscriber, limits, {
+      codes: (announced) => this.#add(announced),
+      subscribed: () => this.#catchUp(),
+      lost: () => {
+        this.#generation += 1;
+        this.#caughtUp = false;
+      },
+    });
+  }
+
+  /** Begins to load, in the background. */
+  start(): void {
+    this.#feed.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#generation += 1;
+    this.#caughtUp = false;
+    this.#feed.stop();
+    await this.#working;
+  }
+
+  /** false = this code was never issued, for certain; true = look it up. @param code canonical */
+  mayContain(code: string): boolean {
+    if (!this.isSure || this.#filled === null) {
+      this.lookups.unsure += 1;
+      return true;
+    }
+    const may = this.#filled.bloom.has(code);
+    this.lookups[may ? 'maybe' : 'unknown'] += 1;
+    return may;
+  }
+
+  /** A code that may have been issued turned out never to have been. */
+  falsePositive(): void {
+    this.falsePositives += 1;
+  }
+
+  /** Whether it is loaded and has heard of everything that can be committed by now. */
+  get isSure(): boolean {
+    return this.#caughtUp && this.#feed.hasHeardAll;
+  }
+
+  /** Size in memory, codes in it, and the chance that a code that was never issued is looked up. */
+  get state(): { bytes: number; codes: number; errorRate: number } {
+    const { bytes, codes, errorRate } = this.#filled?.bloom ?? { bytes: 0, codes: 0, errorRate: 1 };
+    return { bytes, codes, errorRate };
+  }
+
+  #add(announced: readonly string[]): void {
+    for (const code of announced) {
+      this.#filled?.bloom.add(code);
+      this.#filling?.bloom.add(code);
+    }
+    if (this.#caughtUp && !this.#filling && this.#filled?.bloom.isCrowded) this.#catchUp();
+  }
+
+  /** One after the other: a load that lost its subscription ends at its next page. */
+  #catchUp(): void {
+    const generation = this.#generation;
+    this.#working = this.#working.then(() => this.#untilCaughtUp(generation));
+  }
+
+  async #untilCaughtUp(generation: number): Promise<void> {
+    while (generation === this.#generation) {
+      try {
+        await this.#load(generation);
+        return;
+      } catch (error) {
+        this.log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'codes could not be read');
+        await sleep(TRY_AGAIN_MS);
+      }
+    }
+  }
+
+  async #load(generation: number): Promise<void> {
+    const target = this.#filled?.bloom.isCrowded === false ? this.#filled : await this.#begin();
+    // From here on all that is announced goes into the target; what was announced before is committed, or never will be.
+    await this.codes.waitForIssuers();
+    for await (const page of this.codes.beyond(target.marks, this.limits.codePageCodes)) {
+      for (const code of page) target.bloom.add(code);
+      if (generation !== this.#generation) return;
+    }
+    this.#filled = target;
+    this.#filling = null;
+    this.#caughtUp = true;
+    this.log.info(this.state, 'the code filter is up to date');
+  }
+
+  async #begin(): Promise<Filled> {
+    if (!this.#filling) {
+      const { numbered, shared } = await this.codes.count();
+      this.#filling = { bloom: new GrowingBloom(numbered + shared), marks: new Map() };
+    }
+    return this.#filling;
+  }
+}

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { CodeFilter, type CodeFilterLimits } from '../../api/coupons/code-filter.js';
+import { GrowingBloom } from '../../api/coupons/growing-bloom.js';
+import { type Code, drawCodes } from '../../shared/domain/codes.js';
+import { Metrics } from '../../shared/observability/metrics.js';
+import { CodeJobs } from '../../shared/postgres/code-jobs.js';
+import { CodesTable } from '../../shared/postgres/codes.js';
+import { CodeNews } from '../../shared/redis/code-news.js';
+import { connectForSubscription } from '../../shared/redis/connections.js';
+import { issueCodes } from '../../worker/codes/issue-codes.js';
+import { atEnd } from '../harness/cleanup.js';
+import { connectDatabase, startPersistence } from '../harness/persistence.js';
+import { EngineProxy } from '../harness/proxy.js';
+import { recordingLog } from '../harness/recording-log.js';
+import { startSale } from '../harness/sale.js';
+import { until } from '../harness/until.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+const codes = new CodesTable(store.database);
+const jobs = new CodeJobs(store.database);
+const FORM = { prefix: '', symbols: 12 };
+const LIMITS: CodeFilterLimits = { codePageCodes: 50, codePingEveryMs: 10, codeTrustMs: 300, codePingGiveUpMs: 2_000 };
+const news = new CodeNews(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
+
+function startFilter(limits: Partial<CodeFilterLimits> = {}, table = codes, redisUrl = sale.engine.url) {
+  const subscriber = connectForSubscription(redisUrl, () => {});
+  const filter = new CodeFilter(subscriber, table, recordingLog(), { ...LIMITS, ...limits });
+  filter.start();
+  atEnd('a filter', async () => {
+    await filter.stop();
+    subscriber.disconnect();
+  });
+  return { filter, subscriber };
+}
+
+const sure = (filter: CodeFilter) => until('the filter is sure', () => filter.isSure);
+
+/** Issues codes as the worker does. @returns them */
+async function issue(count: number, total = count): Promise<Code[]> {
+  const campaign = (await store.storeCampaign()).terms.id;
+  const id = randomUUID();
+  await jobs.insert({ id, campaignId: campaign, kind: 'generate', total, symbols: 12 }, 'tester', store.database);
+  await issueCodes(id, {
+    database: store.database,
+    jobs,
+    codes,
+    news,
+    again: async () => {},
+    metrics: new Metrics(false),
+    log: recordingLog(),
+    limits: { codesPerCampaign: 1e6, codeChunk: count, codeRunMs: 20_000, codeJobErrors: 5, codeLeftIdleMs: 0 },
+  });
+  const { rows } = await store.sql.query<{ code: Code }>('select code from codes where campaign_id = $1', [campaign]);
+  return rows.map(({ code }) => code);
+}
+
+test('a filter has no false negatives and few false positives, also when it grows to many times its size', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ minLength: 1 })), (texts) => {
+      const bloom = new GrowingBloom(1);
+      for (const text of texts) bloom.add(text);
+      expect(texts.every((text) => bloom.has(text))).toBe(true);
+    }),
+  );
+  const bloom = new GrowingBloom(1_000);
+  const known = drawCodes(120_000, FORM);
+  for (const code of known) bloom.add(code);
+  expect(known.filter((code) => !bloom.has(code))).toEqual([]);
+  const wrong = drawCodes(100_000, FORM).filter((code) => bloom.has(code)).length;
+  // 0.08 % + 0.01 % of 100,000 are 90.
+  expect(wrong).toBeLessThan(150);
+  expect(bloom.errorRate).toBeLessThan(0.001);
+  expect(Math.abs(bloom.codes - 120_000)).toBeLessThan(120);
+});
+
+test('a filter of ten million codes takes less than 20 MB', () => {
+  expect(new GrowingBloom(10_000_000).bytes).toBeLessThan(20_000_000);
+});
+
+test('a filter that has more than it was made for says so', () => {
+  const bloom = new GrowingBloom(1);
+  let added = 0;
+  while (!bloom.isCrowded) {
+    for (const code of drawCodes(5_000, FORM)) bloom.add(code);
+    added += 5_000;
+  }
+  expect([added > 150_000, added < 400_000, bloom.errorRate > 0.001]).toEqual([true, true, true]);
+});
+
+test('says "may be" until it is loaded, then knows every code and refuses the others', async () => {
+  const known = await issue(175);
+  await codes.insertShared((await store.storeCampaign()).terms.id, 'EVERYBODY1' as Code, store.database);
+  const { filter } = startFilter();
+  expect([filter.mayContain('NEVER1'), filter.lookups.unsure]).toEqual([true, 1]);
+  await sure(filter);
+  expect(known.filter((code) => !filter.mayContain(code))).toEqual([]);
+  expect([filter.mayContain('EVERYBODY1'), filter.mayContain('NEVER1')]).toEqual([true, false]);
+  expect(filter.lookups).toEqual({ unsure: 1, maybe: 176, unknown: 1 });
+  expect(filter.state.codes).toBeGreaterThanOrEqual(176);
+  expect(filter.state.bytes).toBeLessThan(200_000);
+});
+
+test('knows a code before anybody can see it in Postgres', async () => {
+  const { filter } = startFilter();
+  await sure(filter);
+  const missing: string[] = [];
+  let issuing = true;
+  const watching = (async () => {
+    const seen = new Set<string>();
+    while (issuing) {
+      const { rows } = await store.sql.query<{ code: string }>('select code from codes');
+      for (const { code } of rows) {
+        if (!seen.has(code) && !filter.mayContain(code)) missing.push(code);
+        seen.add(code);
+      }
+    }
+  })();
+  await Promise.all([issue(200, 400), issue(200, 400)]);
+  issuing = false;
+  await watching;
+  expect(missing).toEqual([]);
+  expect(filter.lookups.maybe).toBeGreaterThanOrEqual(800);
+});
+
+test('misses nothing that is issued while it loads', async () => {
+  const before = await issue(300);
+  const [[{ filter }], during] = await Promise.all([
+    (async () => {
+      await nextTurn();
+      return [startFilter({ codePageCodes: 5 })] as const;
+    })(),
+    Promise.all([issue(100, 300), issue(100, 300)]),
+  ]);
+  await sure(filter);
+  expect([...before, ...during.flat()].filter((code) => !filter.mayContain(code))).toEqual([]);
+  expect(filter.mayContain('NEVER2')).toBe(false);
+});
+
+test('says "may be" after its subscription was down, until it has what it missed', async () => {
+  // No page comes until it is let: the state in between can be looked at.
+  let gate: Promise<void> = Promise.resolve();
+  class GatedTable extends CodesTable {
+    override async waitForIssuers(): Promise<void> {
+      await gate;
+      await super.waitForIssuers();
+    }
+  }
+  const { filter } = startFilter({}, new GatedTable(connectDatabase(store.url)));
+  await sure(filter);
+  let letGo = () => {};
+  gate = new Promise((resolve) => {
+    letGo = resolve;
+  });
+  const id = await subscriberId();
+  await sale.redis.client('KILL', 'ID', id);
+  const missed = await issue(60);
+  await until('it has noticed', () => !filter.isSure);
+  expect(missed.every((code) => filter.mayContain(code))).toBe(true);
+  expect(filter.mayContain('NEVER3')).toBe(true);
+  letGo();
+  await sure(filter);
+  expect(missed.every((code) => filter.mayContain(code))).toBe(true);
+  expect(filter.mayContain('NEVER3')).toBe(false);
+});
+
+/** Redis's id of the newest subscription to the channel of codes. */
+async function subscriberId(): Promise<string> {
+  const list = String(await sale.redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'));
+  const ids = [...list.matchAll(/\bid=(\d+)\b/g)].map(([, id]) => Number(id));
+  return String(Math.max(...ids));
+}
+
+test('does not trust a connection on which nothing arrives any more, before what it misses can be committed', async () => {
+  const proxy = await EngineProxy.before(sale.engine.port);
+  const { filter, subscriber } = startFilter({}, codes, `redis://127.0.0.1:${proxy.port}`);
+  await sure(filter);
+  const closed = once(subscriber, 'close');
+  proxy.swallow();
+  const missed = await issue(40);
+  expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
+  expect(filter.lookups.unsure).toBe(40);
+  // It gives the connection up by itself.
+  await closed;
+  proxy.forward();
+  await sure(filter);
+  expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
+});
+
+test('is made anew when it is crowded, and refuses nothing meanwhile', async () => {
+  const { filter } = startFilter({ codePageCodes: 4_000 });
+  await sure(filter);
+  // Announced and never committed: they crowd the filter and are gone from the next one.
+  const known = await issue(50);
+  let crowd = 0;
+  await until('it was made anew', async () => {
+    await news.announce(drawCodes(20_000, FORM));
+    crowd += 20_000;
+    return crowd > 100_000 && filter.state.codes < 100_000;
+  });
+  expect(filter.state.errorRate).toBeLessThan(0.001);
+  expect(known.filter((code) => !filter.mayContain(code))).toEqual([]);
+});

@@ -1,0 +1,149 @@
+import { drawCodes } from '../../shared/domain/codes.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { CodeJob, CodeJobs, CodeProgress, LineError } from '../../shared/postgres/code-jobs.js';
+import type { CodesTable, NewCode } from '../../shared/postgres/codes.js';
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
+import type { CodeNews } from '../../shared/redis/code-news.js';
+
+export type IssueParts = {
+  database: Database;
+  jobs: CodeJobs;
+  codes: CodesTable;
+  news: CodeNews;
+  /** Adds the next run of a job; the same run twice is one. */
+  again: (job: Pick<CodeJob, 'id' | 'processed'>) => Promise<void>;
+  metrics: Metrics;
+  log: Log;
+  limits: {
+    codesPerCampaign: number;
+    codeChunk: number;
+    codeRunMs: number;
+    codeJobErrors: number;
+    codeLeftIdleMs: number;
+  };
+};
+
+const MAX_LEFT = 100;
+const FULL = 'the campaign has as many codes as it can have';
+
+/**
+ * Goes on with a job, chunk by chunk, until it is done or the run has taken long enough. A chunk and the job's progress are
+ * one transaction, so a worker may die anywhere: the next one goes on where the last commit was, and nothing is issued or
+ * counted twice.
+ */
+export async function issueCodes(jobId: string, parts: IssueParts): Promise<void> {
+  const until = performance.now() + parts.limits.codeRunMs;
+  for (;;) {
+    const job = await issueChunk(jobId, parts);
+    if (job === null) return;
+    parts.metrics.codesIssued.inc({ kind: job.kind }, job.added);
+    if (job.status === 'done' || job.status === 'failed') {
+      parts.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
+      return;
+    }
+    if (performance.now() > until) return parts.again({ id: jobId, processed: job.processed });
+  }
+}
+
+/** Adds runs for jobs that nobody is at: their worker or their API died, or Redis has forgotten them. */
+export async function resumeLeftJobs({ jobs, again, limits }: IssueParts): Promise<void> {
+  for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job);
+}
+
+/** What a chunk adds to its job. */
+type Chunk = { fresh: NewCode[]; lines: number; duplicates: number; errors: LineError[]; lastLine: number };
+type Advanced = Pick<CodeJob, 'campaignId' | 'kind' | 'status' | 'processed' | 'added'>;
+
+/** @returns the job with `added` of this chunk; null when there is nothing to do, or somebody else is at it */
+async function issueChunk(jobId: string, parts: IssueParts): Promise<Advanced | null> {
+  const { database, jobs, codes, news } = parts;
+  return database.transaction(async (client) => {
+    const job = await jobs.lock(jobId, client);
+    if (job === null) return null;
+    const lastNo = await codes.lockSeries(job.campaignId, client);
+    // Last, since whoever waits for it exclusively waits for this whole chunk.
+    await codes.lockIssuing(client);
+    const room = parts.limits.codesPerCampaign - lastNo;
+    const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, parts, client);
+    const settled = await news.announce(chunk.fresh.map(({ code }) => code));
+    await codes.insert(job.campaignId, chunk.fresh, client);
+    const progress = progressOf(job, chunk, room, parts.limits);
+    await jobs.advance(job, progress, client);
+    await settled();
+    return { ...job, ...progress, added: chunk.fresh.length };
+  });
+}
+
+async function drawChunk(
+  job: CodeJob,
+  lastNo: number,
+  room: number,
+  { codes, limits }: IssueParts,
+  client: Queryable,
+): Promise<Chunk> {
+  const count = Math.max(0, Math.min(limits.codeChunk, job.total - job.processed, room));
+  const drawn = [...new Set(drawCodes(count, job))];
+  const known = await codes.find(drawn, client);
+  const fresh = drawn.filter((code) => !known.has(code));
+  return {
+    fresh: fresh.map((code, i) => ({ code, codeNo: lastNo + 1 + i, userId: null })),
+    lines: fresh.length,
+    duplicates: 0,
+    errors: [],
+    lastLine: 0,
+  };
+}
+
+async function importChunk(
+  job: CodeJob,
+  lastNo: number,
+  room: number,
+  { jobs, codes, limits }: IssueParts,
+  client: Queryable,
+): Promise<Chunk> {
+  const lines = await jobs.stagedLines(job, limits.codeChunk, client);
+  const known = await codes.find(
+    lines.map(({ code }) => code),
+    client,
+  );
+  const chunk: Chunk = { fresh: [], lines: lines.length, duplicates: 0, errors: [], lastLine: job.lastLine };
+  const seen = new Set<string>();
+  for (const { line, code, userId } of lines) {
+    chunk.lastLine = line;
+    const issued = known.get(code);
+    if (issued || seen.has(code)) {
+      chunk.duplicates += 1;
+      chunk.errors.push({ line, detail: duplicateOf(issued, job) });
+    } else if (chunk.fresh.length >= room) {
+      chunk.errors.push({ line, detail: FULL });
+    } else {
+      seen.add(code);
+      chunk.fresh.push({ code, codeNo: lastNo + 1 + chunk.fresh.length, userId });
+    }
+  }
+  return chunk;
+}
+
+function duplicateOf(issued: { campaignId: string; codeNo: number } | undefined, job: CodeJob): string {
+  if (!issued || issued.campaignId === job.campaignId) return 'a duplicate: the file or the campaign has it already';
+  return issued.codeNo === 0
+    ? 'a duplicate: it is the code of a shared campaign'
+    : 'a duplicate: another campaign has it';
+}
+
+function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobErrors: number }): CodeProgress {
+  const processed = job.processed + chunk.lines;
+  const full = job.kind === 'generate' && room <= 0 && processed < job.total;
+  const isOver = processed >= job.total;
+  return {
+    status: full ? 'failed' : isOver ? 'done' : 'running',
+    processed,
+    added: job.added + chunk.fresh.length,
+    duplicates: job.duplicates + chunk.duplicates,
+    badLines: job.badLines + (chunk.errors.length - chunk.duplicates),
+    lastLine: chunk.lastLine,
+    errors: [...job.errors, ...chunk.errors].sort((a, b) => a.line - b.line).slice(0, limits.codeJobErrors),
+    failure: full ? FULL : null,
+  };
+}
