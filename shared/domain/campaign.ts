@@ -33,8 +33,6 @@ export type CampaignTerms = {
   latePayment: 'refuse' | 'reacquire';
   refundPolicy: 'return' | 'burn';
   requireAttestation: boolean;
-  /** Redeeming by code needs a one-time token. */
-  requireToken: boolean;
 };
 
 /** A campaign as Postgres has it. Status and total are decided in Redis and follow here through the journal. */
@@ -48,6 +46,10 @@ export type Campaign = CampaignTerms & {
   totalLimit: number | null;
   status: CampaignStatus;
   termsVersion: number;
+  /** Redeeming needs a one-time token. */
+  requireToken: boolean;
+  /** Codes issued so far, beside the one of a shared campaign. */
+  codes: number;
   createdAt: Date;
   updatedAt: Date;
 };

@@ -40,9 +40,12 @@ type Row = {
   rules: CampaignRules;
   status: CampaignStatus;
   terms_version: number;
+  codes: number;
   created_at: Date;
   updated_at: Date;
 };
+
+const COLUMNS = `c.*, coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes`;
 
 /** Table `campaigns`: terms are changed here; status and total follow the journal (shared/postgres/journal-batch.ts). */
 export class CampaignsTable {
@@ -55,7 +58,7 @@ export class CampaignsTable {
          name, starts_at, ends_at, time_zone, discount, hold_seconds, per_user_limit, max_qty, waiting_room,
          confirmation, late_payment, refund_policy, require_attestation)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-       on conflict (product_id) do nothing returning *`,
+       on conflict (product_id) do nothing returning *, 0 as codes`,
       [
         uuidv7(),
         campaign.productId,
@@ -73,7 +76,7 @@ export class CampaignsTable {
   /** Newest first. */
   async list(limit: number, beforeNo: number | null): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(
-      'select * from campaigns where $2::int is null or no < $2 order by no desc limit $1',
+      `select ${COLUMNS} from campaigns c where $2::int is null or no < $2 order by no desc limit $1`,
       [limit, beforeNo],
     );
     return rows.map(fromRow);
@@ -83,27 +86,27 @@ export class CampaignsTable {
   async find(idOrProduct: string): Promise<StoredCampaign | null> {
     const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(idOrProduct);
     const { rows } = await this.database.query<Row>(
-      `select * from campaigns where product_id = $1::text ${isUuid ? 'or campaign_id::text = lower($1::text)' : ''} limit 1`,
+      `select ${COLUMNS} from campaigns c where product_id = $1::text ${isUuid ? 'or campaign_id::text = lower($1::text)' : ''} limit 1`,
       [idOrProduct],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
   async findByNo(no: number): Promise<StoredCampaign | null> {
-    const { rows } = await this.database.query<Row>('select * from campaigns where no = $1', [no]);
+    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c where no = $1`, [no]);
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
   /** Those that Redis keeps: every one that is not closed. */
   async live(): Promise<StoredCampaign[]> {
-    const { rows } = await this.database.query<Row>("select * from campaigns where status <> 'closed' order by no");
+    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c where status <> 'closed' order by no`);
     return rows.map(fromRow);
   }
 
   /** Those that an empty Redis needs: the live ones, and closed ones whose reservations may still be paid or asked for. */
   async toRestore(closedDays: number): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(
-      `select * from campaigns c where status <> 'closed' or updated_at > now() - make_interval(days => $1)
+      `select ${COLUMNS} from campaigns c where status <> 'closed' or updated_at > now() - make_interval(days => $1)
          or exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.status = 'reserved')
        order by no`,
       [closedDays],
@@ -122,11 +125,11 @@ export class CampaignsTable {
     client: Queryable,
   ): Promise<StoredCampaign | null> {
     const { rows } = await client.query<Row>(
-      `update campaigns set terms_version = terms_version + 1, updated_at = now(), rules = $3,
+      `update campaigns c set terms_version = terms_version + 1, updated_at = now(), rules = $3,
          name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,
          max_qty = $11, waiting_room = $12, confirmation = $13, late_payment = $14, refund_policy = $15,
          require_attestation = $16
-       where campaign_id = $1 and terms_version = $2 returning *`,
+       where campaign_id = $1 and terms_version = $2 returning ${COLUMNS}`,
       [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms)],
     );
     return rows[0] ? fromRow(rows[0]) : null;
@@ -183,6 +186,8 @@ function fromRow(row: Row): StoredCampaign {
     rules: row.rules,
     status: row.status,
     termsVersion: row.terms_version,
+    requireToken: row.rules.require_token === true,
+    codes: row.codes,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

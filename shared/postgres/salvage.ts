@@ -65,28 +65,29 @@ async function applyOne(client: Queryable, promise: Acknowledged): Promise<numbe
   const atMs = Number(promise.journalId.split('-')[0]);
   switch (promise.kind) {
     case 'reserved': {
-      const { reservation, no, user, order, qty, dueMs, key, answer, device } = promise;
+      const { reservation, no, user, order, qty, dueMs, key, answer, device, code, terms } = promise;
       const result = await client.query(
         `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, pay_before,
-           redeemed_at, idempotency_key, idempotency_answer, device_fp)
+           redeemed_at, idempotency_key, idempotency_answer, device_fp, code_no, terms_version)
          select $1::uuid, c.campaign_id, $3::text, $4, $5, ${LOWEST_FREE_SLOT}, case when $6::bigint = 0 then 'redeemed' else 'reserved' end,
-           ms($7), ms(nullif($6::bigint, 0)), case when $6::bigint = 0 then ms($7) end, $8, $9, nullif($10, '')
+           ms($7), ms(nullif($6::bigint, 0)), case when $6::bigint = 0 then ms($7) end, $8, $9, nullif($10, ''),
+           $11, $12
          from campaigns c where c.no = $2 on conflict (redemption_id) do nothing`,
-        [reservation, no, user, order, qty, dueMs, atMs, key, answer, device],
+        [reservation, no, user, order, qty, dueMs, atMs, key, answer, device, code, terms],
       );
       return result.rowCount ?? 0;
     }
     case 'queued': {
-      const { reservation, no, user, order, qty, key, answer, device } = promise;
+      const { reservation, no, user, order, qty, key, answer, device, code } = promise;
       const result = await client.query(
         `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at,
-           idempotency_key, idempotency_answer, device_fp)
+           idempotency_key, idempotency_answer, device_fp, code_no)
          select c.campaign_id, 1 + coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0),
-           $3, $4, 'waiting', $1::uuid, nullif($5, ''), ms($6), $7, $8, nullif($9, '')
+           $3, $4, 'waiting', $1::uuid, nullif($5, ''), ms($6), $7, $8, nullif($9, ''), $10
          from campaigns c where c.no = $2 and c.status <> 'closed'
            and not exists (select 1 from waiting_tickets t where t.campaign_id = c.campaign_id and t.reservation_id = $1::uuid)
          on conflict do nothing`,
-        [reservation, no, user, qty, order, atMs, key, answer, device],
+        [reservation, no, user, qty, order, atMs, key, answer, device, code],
       );
       return result.rowCount ?? 0;
     }

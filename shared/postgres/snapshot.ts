@@ -14,6 +14,7 @@ export type SnapshotReservation = {
   lineNo: number;
   dueMs: number;
   reservedMs: number;
+  code: number | null;
   key: string | null;
   answer: string | null;
 };
@@ -26,6 +27,7 @@ export type SnapshotTicket = {
   reservation: string;
   order: string | null;
   joinedMs: number;
+  code: number | null;
   key: string | null;
   answer: string | null;
 };
@@ -45,7 +47,7 @@ export class CampaignSnapshot {
       const { rows }: { rows: SnapshotReservation[] } = await this.database.query(
         `select redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned, reacquired,
            coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs", ${EPOCH_MS('reserved_at')} as "reservedMs",
-           idempotency_key as key, idempotency_answer as answer
+           code_no as code, idempotency_key as key, idempotency_answer as answer
          from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
          order by redemption_id limit $2`,
         [this.campaignId, batch, after],
@@ -74,7 +76,7 @@ export class CampaignSnapshot {
     for (;;) {
       const { rows }: { rows: SnapshotTicket[] } = await this.database.query(
         `select line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation, order_id as "order",
-           ${EPOCH_MS('joined_at')} as "joinedMs", idempotency_key as key, idempotency_answer as answer
+           ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key, idempotency_answer as answer
          from waiting_tickets where campaign_id = $1 and line_no > $3 order by line_no limit $2`,
         [this.campaignId, batch, after],
       );

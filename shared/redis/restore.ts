@@ -13,6 +13,8 @@ export type PersonRecord = {
   qty: number;
   reservationId: string;
   orderId: string;
+  /** Number of the code he came with or was handed; null = none. */
+  code: number | null;
 };
 
 /**
@@ -38,6 +40,7 @@ export class CampaignRestore {
     await this.#run((pipeline) => {
       pipeline.unlink(keys.campaign(product));
       pipeline.unlink(keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product));
+      pipeline.unlink(keys.usedCodes(product));
     });
   }
 
@@ -60,13 +63,21 @@ export class CampaignRestore {
     const packed: string[] = [];
     const line: (string | number)[] = [];
     for (const [user, person] of people) {
-      const { state, inLine, slots, lineNo, qty, reservationId, orderId } = person;
-      packed.push(user, [state, slots.join(','), lineNo, qty, reservationId, orderId].join('|'));
+      const { state, inLine, slots, lineNo, qty, reservationId, orderId, code } = person;
+      packed.push(user, [state, slots.join(','), lineNo, qty, reservationId, orderId, code ?? ''].join('|'));
       if (inLine) line.push(lineNo, user);
     }
     await this.#run((pipeline) => {
       pipeline.hset(keys.people(this.product), ...packed);
       if (line.length > 0) pipeline.zadd(keys.line(this.product), ...line);
+    });
+  }
+
+  /** Marks codes as used. */
+  async codes(numbers: readonly number[]): Promise<void> {
+    if (numbers.length === 0) return;
+    await this.#run((pipeline) => {
+      for (const number of numbers) pipeline.setbit(keys.usedCodes(this.product), number - 1, 1);
     });
   }
 

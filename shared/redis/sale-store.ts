@@ -129,7 +129,7 @@ export class SaleStore {
         keys.reservations(product),
         keys.deadlines(product),
         keys.line(product),
-        keys.codes(product),
+        keys.usedCodes(product),
         keys.journal,
         keys.idempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
@@ -236,7 +236,7 @@ export class SaleStore {
   appraise(product: ProductId, user: UserId, code: number): Promise<AppraiseOutcome> {
     return this.scripts.run(
       appraiseScript,
-      [keys.campaign(product), keys.people(product), keys.codes(product), keys.epoch],
+      [keys.campaign(product), keys.people(product), keys.usedCodes(product), keys.epoch],
       [user, code],
     );
   }
@@ -406,7 +406,7 @@ function movingKeys(product: ProductId): string[] {
     keys.reservations(product),
     keys.deadlines(product),
     keys.line(product),
-    keys.codes(product),
+    keys.usedCodes(product),
     keys.journal,
     keys.news(product),
     keys.epoch,

@@ -11,6 +11,8 @@ export type CampaignInRedis = {
   deadlines: Map<string, number>;
   /** First in line first. */
   line: { user: string; lineNo: number }[];
+  /** Numbers of the codes that are marked as used. */
+  usedCodes: number[];
 };
 export type ReservationInRedis = {
   state: string;
@@ -20,6 +22,7 @@ export type ReservationInRedis = {
   dueMs: number;
   lineNo: number;
   order: string;
+  code: string;
 };
 export type PersonInRedis = {
   state: string;
@@ -28,6 +31,7 @@ export type PersonInRedis = {
   qty: number;
   reservation: string;
   order: string;
+  code: string;
 };
 
 export async function readCampaign(redis: Redis, product: ProductId): Promise<CampaignInRedis> {
@@ -38,27 +42,35 @@ export async function readCampaign(redis: Redis, product: ProductId): Promise<Ca
     .hgetall(keys.people(product))
     .zrange(keys.deadlines(product), '0', '-1', 'WITHSCORES')
     .zrange(keys.line(product), '0', '-1', 'WITHSCORES')
+    .getBuffer(keys.usedCodes(product))
     .exec();
-  const [fields, reservations, people, deadlines, line] = (results ?? []).map(([error, value]) => {
+  const [fields, reservations, people, deadlines, line, used] = (results ?? []).map(([error, value]) => {
     if (error) throw error;
     return value;
-  }) as [Record<string, string>, Record<string, string>, Record<string, string>, string[], string[]];
+  }) as [Record<string, string>, Record<string, string>, Record<string, string>, string[], string[], Buffer | null];
   return {
     fields,
     reservations: new Map(Object.entries(reservations).map(([id, text]) => [id, unpackReservation(text)])),
     people: new Map(Object.entries(people).map(([user, text]) => [user, unpackPerson(text)])),
     deadlines: new Map(pairs(deadlines)),
     line: pairs(line).map(([user, lineNo]) => ({ user, lineNo })),
+    usedCodes: bitsOf(used ?? Buffer.alloc(0)),
   };
 }
 
+function bitsOf(bitmap: Buffer): number[] {
+  return Array.from({ length: bitmap.length * 8 }, (_, bit) => bit + 1).filter(
+    (number) => ((bitmap[(number - 1) >> 3] ?? 0) >> (7 - ((number - 1) & 7))) & 1,
+  );
+}
+
 function unpackReservation(text: string): ReservationInRedis {
-  const [state = '', user = '', qty, slot, due, lineNo, order = ''] = text.split('|');
-  return { state, user, qty: Number(qty), slot: Number(slot), dueMs: Number(due), lineNo: Number(lineNo), order };
+  const [state = '', user = '', qty, slot, due, lineNo, order = '', code = ''] = text.split('|');
+  return { state, user, qty: Number(qty), slot: Number(slot), dueMs: Number(due), lineNo: Number(lineNo), order, code };
 }
 
 function unpackPerson(text: string): PersonInRedis {
-  const [state = '', slots = '', lineNo, qty, reservation = '', order = ''] = text.split('|');
+  const [state = '', slots = '', lineNo, qty, reservation = '', order = '', code = ''] = text.split('|');
   return {
     state,
     slots: slots === '' ? [] : slots.split(',').map(Number),
@@ -66,6 +78,7 @@ function unpackPerson(text: string): PersonInRedis {
     qty: Number(qty),
     reservation,
     order,
+    code,
   };
 }
 
@@ -121,6 +134,16 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     equal(`the line number of ${user}`, person?.lineNo, lineNo);
     if (lineNo > number('last_line_no')) problems.push(`${product}: ${user} has a line number that was never given`);
   }
+
+  const codes = [
+    ...[...campaign.reservations.values()].filter(({ state }) => ACTIVE.has(state)).map(({ code }) => code),
+    ...campaign.line.map(({ user }) => campaign.people.get(user)?.code ?? ''),
+  ].filter((code) => code !== '');
+  equal(
+    'the set of used codes',
+    campaign.usedCodes,
+    codes.map(Number).sort((a, b) => a - b),
+  );
 
   const slotsOf = new Map<string, number[]>();
   for (const { state, user, slot } of campaign.reservations.values()) {

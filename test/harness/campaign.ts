@@ -11,7 +11,7 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';
 
@@ -24,6 +24,7 @@ export type CheckoutOptions = {
   device?: string | null;
   ticketKey?: string;
   trace?: string;
+  coupon?: CouponClaim;
 };
 
 /** One campaign in Redis and what people do with it. */
@@ -61,6 +62,7 @@ export class TestCampaign {
       ticketKey: options.ticketKey ?? 't1',
       device: (options.device ?? null) as DeviceId | null,
       trace: options.trace ?? '',
+      coupon: options.coupon ?? null,
     });
   }
 
@@ -87,7 +89,7 @@ export class TestCampaign {
   refund(reservation: string, trace = '') {
     return this.store.refund(this.product, reservation as ReservationId, trace);
   }
-  void(reservation: string, unit: 'returns' | 'never_existed', reason = 'a_constraint') {
+  void(reservation: string, unit: Parameters<SaleStore['void']>[2], reason = 'a_constraint') {
     return this.store.void(this.product, reservation as ReservationId, unit, reason);
   }
   expire(limit = 100) {
@@ -155,8 +157,8 @@ export class TestCampaign {
   async setDeadline(id: string, dueMs: number): Promise<void> {
     const record = await this.reservation(id);
     if (!record) throw new Error(`there is no reservation ${id}`);
-    const { state, user, qty, slot, lineNo, order } = record;
-    const packed = [state, user, qty, slot, dueMs, lineNo, order].join('|');
+    const { state, user, qty, slot, lineNo, order, code } = record;
+    const packed = [state, user, qty, slot, dueMs, lineNo, order, code].join('|');
     await this.sale.redis.hset(keys.reservations(this.product), id, packed);
     if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
   }

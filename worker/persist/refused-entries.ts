@@ -13,6 +13,9 @@ import type { SaleStore } from '../../shared/redis/sale-store.js';
 /** Constraints that mean "somebody else has this allowance": the unit is real and goes to the next. */
 const ALLOWANCE_CONSTRAINTS = new Set(['redemptions_one_per_allowance', 'redemptions_within_limit']);
 
+/** Another row uses the code: the unit is real, the code is not to be had. */
+const CODE_CONSTRAINT = 'redemptions_one_per_code';
+
 /**
  * What becomes of an entry that Postgres refuses by itself. A reservation, or a late payment that took a unit again, is
  * voided: in Redis by lua/void.lua and here as a row with its reason. Anything else is kept in journal_rejects, counted
@@ -48,7 +51,8 @@ export class RefusedEntries {
     entry: Extract<JournalEntry, { kind: 'reserved' | 'redeemed' }>,
     constraint: string,
   ): Promise<boolean> {
-    const unit = ALLOWANCE_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
+    const unit =
+      constraint === CODE_CONSTRAINT ? 'code_used' : ALLOWANCE_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
     const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
     await client.query('savepoint voided');
     try {

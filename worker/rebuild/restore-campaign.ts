@@ -2,7 +2,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotReservation } from '../../shared/postgres/snapshot.js';
-import type { RecordState, ReservationRecord } from '../../shared/redis/reservation-record.js';
+import { type RecordState, type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
 import { CampaignRestore, type PersonRecord } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
 
@@ -43,6 +43,7 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
       seat(people, row, record);
     }
     await restore.reservations(records);
+    await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }
   for await (const tickets of snapshot.tickets(BATCH_ROWS)) {
@@ -61,9 +62,11 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
         qty: ticket.qty,
         reservationId: ticket.reservation,
         orderId: ticket.order ?? '',
+        code: ticket.code,
         sinceMs: ticket.joinedMs,
       });
     }
+    await restore.codes(tickets.flatMap(({ status, code }) => (code && status === 'waiting' ? [code] : [])));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
@@ -96,6 +99,7 @@ function recordOf(row: SnapshotReservation): ReservationRecord {
     dueMs: row.dueMs,
     lineNo: row.lineNo,
     orderId: row.order,
+    code: row.code,
   };
 }
 
@@ -127,6 +131,7 @@ function seat(
     qty: row.qty,
     reservationId: row.id,
     orderId: '',
+    code: row.code,
     sinceMs: row.reservedMs,
   });
 }
