@@ -40,6 +40,7 @@ describe('a condition', () => {
     ['a date, a number', { lt: '2026-01-31' }, 0, false],
     ['exists, there', { exists: true }, false, true],
     ['exists, null', { exists: true }, null, false],
+    ['exists not, there', { exists: false }, 0, false],
     ['exists not, null', { exists: false }, null, true],
     ['eq, something nested', { eq: 1 }, { eq: 1 }, false],
   ];
@@ -126,6 +127,10 @@ describe('a rule is refused, with the place of the mistake, when', () => {
     expect(where(nested(AUDIENCE_LIMITS.depth - 1))).toEqual([]);
     expect(where(many(AUDIENCE_LIMITS.nodes - 1))).toEqual([]);
     expect(where({ attribute: 'a', in: Array.from({ length: 200 }, (_, index) => index) })).toEqual([]);
+  });
+
+  test('it has thousands of parts, of which only the first are looked at', () => {
+    expect(where({ or: Array(5_000).fill(null) }).length).toBe(AUDIENCE_LIMITS.nodes);
   });
 
   test('it is nested a hundred thousand levels deep', () => {

@@ -182,8 +182,8 @@ function dateMs(value: unknown): number | null {
   const [month, day, hour, minute, second] = [2, 3, 4, 5, 6].map(number) as [number, number, number, number, number];
   // Date.UTC takes years below 100 for those of the last century.
   const midnight = new Date(0).setUTCFullYear(number(1), month - 1, day);
-  const known = new Date(midnight);
-  if (known.getUTCMonth() !== month - 1 || known.getUTCDate() !== day) return null;
+  // A day that the month has not would be one of another month.
+  if (new Date(midnight).getUTCMonth() !== month - 1) return null;
   if (hour > 23 || minute > 59 || second > 59 || number(9) > 23 || number(10) > 59) return null;
   const offset = (found[8] === '-' ? -1 : 1) * (number(9) * 60 + number(10));
   const ms = Number((found[7] ?? '').padEnd(3, '0').slice(0, 3));

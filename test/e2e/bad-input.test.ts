@@ -183,8 +183,7 @@ async function expectRefusedTerms(...bodies: string[]): Promise<void> {
   }
 }
 
-// Defect: jsonb takes neither \u0000 nor lone surrogates, and JSON.stringify no depth of thousands: 500.
-test.failing('texts that cannot be stored are refused in free-form terms', () =>
+test('texts that cannot be stored are refused in free-form terms', () =>
   expectRefusedTerms(
     '"audience":{"a":"\\u0000"}',
     '"audience":{"\\u0000":1}',
@@ -194,8 +193,7 @@ test.failing('texts that cannot be stored are refused in free-form terms', () =>
     `"audience":{"a":${'['.repeat(7_000)}${']'.repeat(7_000)}}`,
   ));
 
-// Defect: they are stored as something else than what was sent: U+FFFD, null, and a time that is not RFC 3339.
-test.failing('values that would be changed on the way are refused', () =>
+test('values that would be changed on the way are refused', () =>
   expectRefusedTerms(
     '"name":"\\ud800"',
     '"code":"\\udfff"',
@@ -203,8 +201,7 @@ test.failing('values that would be changed on the way are refused', () =>
     '"starts_at":"9999-12-31T23:59:59-23:59"',
   ));
 
-// Defect: times before 1970 are negative to the scripts, which take everything below 1 for "no end": such a sale never ends.
-test.failing('a campaign that ended before 1970 sells nothing', async () => {
+test('a campaign that ended before 1970 sells nothing', async () => {
   const product_id = `p-${randomUUID()}`;
   const times = { starts_at: '1968-01-01T00:00:00Z', ends_at: '1969-01-01T00:00:00Z' };
   const created = await operator.call('POST', '/admin/campaigns', { product_id, ...times });
