@@ -9,9 +9,12 @@ import { projectRoot } from '../shared/config/project-root.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
+import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Database } from '../shared/postgres/pool.js';
+import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
@@ -175,6 +178,16 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     memory,
   );
   const admission = new Admission(LIMITS);
+  const attempts = new AttemptRecorder(new RedemptionAttempts(database), {
+    enabled: config.attemptsKeepDays > 0,
+    capacity: LIMITS.attemptsWaiting,
+    batchRows: LIMITS.attemptsBatchRows,
+    everyMs: LIMITS.attemptsEveryMs,
+    nowMs: () => clock.nowMs(),
+    onWritten: (count) => metrics.attemptsWritten.inc(count),
+    onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
+    onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
+  });
   const cursor = new JournalCursor(database);
   const queues = new JobQueues(commands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
@@ -192,6 +205,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     gate,
     directory: new CampaignDirectory(sale),
     campaigns: new CampaignsTable(database),
+    campaignTerms: new CampaignTermsTable(database),
+    attempts,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
@@ -200,6 +215,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     start() {
       clock.start();
       admission.start();
+      attempts.start();
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
       cursor.read().then(
         (upTo) => commits.heard(upTo),
@@ -213,6 +229,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       admission.stop();
       clock.stop();
       await queues.close().catch(() => {});
+      await attempts.stop(LIMITS.attemptsStopMs);
       await database.close();
       commands.disconnect();
       subscriber.disconnect();

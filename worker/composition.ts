@@ -13,6 +13,7 @@ import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaign
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
+import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
@@ -151,6 +152,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       stream: new EventStream(commands, LIMITS.eventStreamLength),
       wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
     },
+    attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
     deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
     metrics,
     log,

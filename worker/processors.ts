@@ -3,10 +3,12 @@ import type { ProductId } from '../shared/domain/ids.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Metrics } from '../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
+import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
 import { expireOverdue } from './expire/expire.js';
+import { forgetAttempts } from './forget-attempts/forget-attempts.js';
 import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
@@ -22,9 +24,11 @@ export type ProcessorParts = {
   reconcile: Processor<'reconcile'>;
   publish: PublishParts;
   deliver: DeliverParts;
+  attempts: { table: RedemptionAttempts; keepDays: number };
   metrics: Metrics;
   log: Log;
-  limits: { sweepBatch: number; promoteBatch: number; preheatMs: number } & Parameters<typeof pruneOutbox>[2];
+  limits: { sweepBatch: number; promoteBatch: number; preheatMs: number } & Parameters<typeof pruneOutbox>[2] &
+    Parameters<typeof forgetAttempts>[2];
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
@@ -37,6 +41,7 @@ export function createProcessors({
   reconcile,
   publish,
   deliver,
+  attempts,
   metrics,
   log,
   limits,
@@ -55,6 +60,12 @@ export function createProcessors({
     publish: { concurrency: 1, run: () => publishOutbox(publish) },
     // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
     deliver: { concurrency: 8, run: ({ endpointId }) => deliverTo(endpointId, deliver) },
-    prune: { concurrency: 1, run: () => pruneOutbox(publish.outbox, publish.stream, limits) },
+    prune: {
+      concurrency: 1,
+      run: async () => {
+        await pruneOutbox(publish.outbox, publish.stream, limits);
+        await forgetAttempts(attempts.table, attempts.keepDays, limits);
+      },
+    },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

@@ -63,6 +63,15 @@ export const LIMITS = {
   /** Rows removed by one statement (about 50 ms) and statements in one run: 1.2 million an hour, more than a sale has. */
   pruneBatch: 5_000,
   pruneBatches: 4,
+  /** The same for attempts, of which scrapers make more: 12 million an hour. */
+  attemptsPruneBatches: 40,
+  /** Attempts that wait for Postgres in one API process: some seconds of a busy sale, about 15 MB. */
+  attemptsWaiting: 50_000,
+  /** Rows of one statement: building it takes about 1 ms, in which nobody else is served. */
+  attemptsBatchRows: 500,
+  attemptsEveryMs: 250,
+  /** Part of `stopMs` that may be spent on writing attempts. */
+  attemptsStopMs: 1_500,
   /** A receiver that works before it answers should answer first. */
   webhookTimeoutMs: 5_000,
   /** Nobody reads the answer's body; more than this ends the connection. */

@@ -14,7 +14,7 @@ export type Jobs = {
   publish: { upTo?: string };
   /** Tell one webhook endpoint what it has not heard. */
   deliver: { endpointId: string };
-  /** Forget events that everybody has heard long ago. */
+  /** Forget events that everybody has heard long ago, and attempts that were kept long enough. */
   prune: Record<string, never>;
 };
 export type QueueName = keyof Jobs;

@@ -54,6 +54,13 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
+  readonly attemptsDropped = this.#counter(
+    'attempts_dropped_total',
+    'Attempts that were not recorded: no room while Postgres was away or slow, refused by it, or the process ended',
+    ['reason'],
+  );
+
   constructor(defaults = true) {
     if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });
   }
