@@ -13,6 +13,7 @@ import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
 import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
+import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
@@ -205,7 +206,12 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     gate,
     directory: new CampaignDirectory(sale),
     campaigns: new CampaignsTable(database),
-    campaignTerms: new CampaignTermsTable(database),
+    terms: new KnownTerms(new CampaignTermsTable(database), {
+      capacity: LIMITS.termsKept,
+      freshMs: LIMITS.termsFreshMs,
+      patienceMs: LIMITS.termsPatienceMs,
+      nowMs: () => performance.now(),
+    }),
     attempts,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),

@@ -85,6 +85,10 @@ export const LIMITS = {
   webhookBatch: 100,
   /** Each is looked at every second. */
   webhookEndpoints: 100,
+  /** Terms that one API process remembers, and how old they may be when nothing says their version; about 20 MB. */
+  termsKept: 10_000,
+  termsFreshMs: 1_000,
+  termsPatienceMs: 50,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

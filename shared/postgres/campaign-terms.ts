@@ -62,6 +62,11 @@ export class CampaignTermsTable {
     return this.#one('t.campaign_id = $1 and t.version = $2', [campaign, version]);
   }
 
+  /** The same by the product, which is what shoppers name. */
+  async ofProduct(product: ProductId, version: number): Promise<TermsVersion | null> {
+    return this.#one('c.product_id = $1 and t.version = $2', [product, version]);
+  }
+
   async #one(condition: string, values: unknown[]): Promise<TermsVersion | null> {
     const { rows } = await this.database.query<Row>(
       `select t.*, c.product_id, c.type from campaign_terms t join campaigns c using (campaign_id) where ${condition}`,

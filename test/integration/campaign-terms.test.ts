@@ -1,12 +1,15 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { matchesAudience, NOBODY } from '../../shared/domain/audience.js';
 import type { CampaignId, ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { CampaignTermsTable } from '../../shared/postgres/campaign-terms.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { KnownTerms } from '../../shared/postgres/known-terms.js';
 import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
 import { describeCampaign } from '../harness/sale.js';
+import { until } from '../harness/until.js';
 
 /** Each version of a campaign's terms, as Postgres keeps it. */
 const { client: sql, url } = await createTestDatabase();
@@ -183,6 +186,116 @@ test('a campaign from before versions were kept has the one that was in force', 
     audience: null,
     stacking: { exclusive: true },
     validFrom: stored?.updatedAt,
+  });
+});
+
+describe('what a process remembers', () => {
+  /** The real table, with a count of what it was asked and a switch that takes Postgres away. */
+  class Watched extends CampaignTermsTable {
+    asked = 0;
+    isAway = false;
+    held: Promise<void> | null = null;
+    override current(product: ProductId) {
+      return this.#ask(() => super.current(product));
+    }
+    override ofProduct(product: ProductId, version: number) {
+      return this.#ask(() => super.ofProduct(product, version));
+    }
+    async #ask<Value>(read: () => Promise<Value>): Promise<Value> {
+      this.asked += 1;
+      await this.held;
+      if (this.isAway) throw new EngineUnavailable('postgres', 'away');
+      return read();
+    }
+  }
+  const remember = (options: { capacity?: number; patienceMs?: number } = {}) => {
+    const clock = { nowMs: 0 };
+    const source = new Watched(database);
+    const known = new KnownTerms(source, {
+      capacity: 10,
+      freshMs: 1_000,
+      patienceMs: 20_000,
+      nowMs: () => clock.nowMs,
+      ...options,
+    });
+    return { clock, source, known };
+  };
+
+  test('is asked for once in its time, however many want it', async () => {
+    const campaign = await create({ name: 'one' });
+    const { clock, source, known } = remember();
+    const names = await Promise.all(Array.from({ length: 50 }, () => known.current(campaign.productId)));
+    expect([new Set(names.map((terms) => terms?.name)), source.asked]).toEqual([new Set(['one']), 1]);
+    await amend(campaign, { name: 'two' });
+    clock.nowMs = 999;
+    expect([(await known.current(campaign.productId))?.name, source.asked]).toEqual(['one', 1]);
+    clock.nowMs = 1_000;
+    expect([(await known.current(campaign.productId))?.name, source.asked]).toEqual(['two', 2]);
+  });
+
+  test('of a version is never asked for again, and is the same version however it was met', async () => {
+    const campaign = await create({ name: 'one' });
+    const { source, known } = remember();
+    await known.current(campaign.productId);
+    await amend(campaign, { name: 'two' });
+    const read = async (version: number) => (await known.version(campaign.productId, version))?.name;
+    expect([await read(1), source.asked]).toEqual(['one', 1]);
+    expect([await read(2), await read(2), source.asked]).toEqual(['two', 'two', 2]);
+    expect([await read(3), source.asked]).toEqual([undefined, 3]);
+  });
+
+  test('is good while Postgres is away; what is not known is not guessed', async () => {
+    const [campaign, other] = [await create({ name: 'one' }), await create()];
+    const { clock, source, known } = remember();
+    await known.current(campaign.productId);
+    source.isAway = true;
+    clock.nowMs = 3_600_000;
+    for (const _ of [1, 2]) expect((await known.current(campaign.productId))?.name).toBe('one');
+    expect(source.asked).toBe(2);
+    expect((await known.version(campaign.productId, 1))?.name).toBe('one');
+    await expect(known.current(other.productId)).rejects.toThrow(EngineUnavailable);
+    await expect(known.version(campaign.productId, 2)).rejects.toThrow(EngineUnavailable);
+    source.isAway = false;
+    expect(await known.current(other.productId)).not.toBeNull();
+  });
+
+  test('is good while Postgres hangs, and nobody waits for it twice in the same moment', async () => {
+    const campaign = await create({ name: 'one' });
+    const { clock, source, known } = remember({ patienceMs: 5 });
+    await known.current(campaign.productId);
+    await amend(campaign, { name: 'two' });
+    let goOn = () => {};
+    source.held = new Promise((resolve) => {
+      goOn = resolve;
+    });
+    clock.nowMs = 5_000;
+    expect([(await known.current(campaign.productId))?.name, source.asked]).toEqual(['one', 2]);
+    expect([(await known.current(campaign.productId))?.name, source.asked]).toEqual(['one', 2]);
+    clock.nowMs = 6_000;
+    expect([(await known.current(campaign.productId))?.name, source.asked]).toEqual(['one', 2]);
+    goOn();
+    await until('it was read after all', async () => (await known.current(campaign.productId))?.name === 'two');
+    expect(source.asked).toBe(2);
+  });
+
+  test('that there is no such product is remembered too', async () => {
+    const { source, known } = remember();
+    const nobody = 'no-such-product' as ProductId;
+    expect([await known.current(nobody), await known.current(nobody), source.asked]).toEqual([null, null, 1]);
+  });
+
+  test('is bounded: what was read first is forgotten first', async () => {
+    const products = [];
+    for (const name of ['a', 'b', 'c']) products.push((await create({ name })).productId);
+    const { source, known } = remember({ capacity: 2 });
+    for (const product of products) await known.current(product);
+    await known.current(products[1] as ProductId);
+    expect(source.asked).toBe(3);
+    await known.current(products[0] as ProductId);
+    await known.version(products[2] as ProductId, 1);
+    expect(source.asked).toBe(4);
+    await known.version(products[1] as ProductId, 1);
+    expect(source.asked).toBe(5);
   });
 });
 
