@@ -10,11 +10,17 @@ import { projectRoot } from '../shared/config/project-root.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
+import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
+import { CodeLookup } from '../shared/postgres/code-lookup.js';
+import { CodeTexts } from '../shared/postgres/code-texts.js';
 import { CodesTable } from '../shared/postgres/codes.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
+import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
+import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
@@ -33,6 +39,7 @@ import { requireShape } from '../shared/redis/require-shape.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
+import { TermsNews } from '../shared/redis/terms-news.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
@@ -45,7 +52,13 @@ import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
 import { tokenRoute } from './checkout/token.route.js';
+import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
+import { CodeFinder } from './coupons/code-finder.js';
+import { couponRoutes } from './coupons/coupons.route.js';
+import { OneTimeTokens } from './coupons/one-time-token.js';
+import { Redemption } from './coupons/redemption.js';
+import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
@@ -211,7 +224,25 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     memory,
   );
   const admission = new Admission(LIMITS);
+  const attempts = new AttemptRecorder(new RedemptionAttempts(database), {
+    enabled: config.attemptsKeepDays > 0,
+    capacity: LIMITS.attemptsWaiting,
+    batchRows: LIMITS.attemptsBatchRows,
+    everyMs: LIMITS.attemptsEveryMs,
+    nowMs: () => clock.nowMs(),
+    onWritten: (count) => metrics.attemptsWritten.inc(count),
+    onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
+    onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
+  });
   const cursor = new JournalCursor(database);
+  const codes = new CodesTable(database);
+  const terms = new KnownTerms(new CampaignTermsTable(database), {
+    capacity: LIMITS.termsKept,
+    freshMs: LIMITS.termsFreshMs,
+    patienceMs: LIMITS.termsPatienceMs,
+    nowMs: () => performance.now(),
+  });
+  const termsNews = new TermsNews(commands, subscriber);
   const queues = new JobQueues(commands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
   );
@@ -228,9 +259,13 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     gate,
     directory: new CampaignDirectory(sale),
     campaigns: new CampaignsTable(database),
-    codes: new CodesTable(database),
+    codes,
     codeFilter,
+    codeTexts: new CodeTexts(codes),
+    termsNews,
     transfers,
+    terms,
+    attempts,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
@@ -240,6 +275,13 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       clock.start();
       admission.start();
       codeFilter.start();
+      attempts.start();
+      termsNews
+        .listen(
+          (product) => terms.forget(product),
+          () => terms.forgetAll(),
+        )
+        .catch((error: unknown) => log.warn({ err: error }, 'changes of terms cannot be heard of'));
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
       cursor.read().then(
         (upTo) => commits.heard(upTo),
@@ -254,6 +296,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       clock.stop();
       await queues.close().catch(() => {});
       await codeFilter.stop();
+      await attempts.stop(LIMITS.attemptsStopMs);
       await Promise.all([database, transfers, filterDatabase].map((pool) => pool.close()));
       commands.disconnect();
       subscriber.disconnect();
@@ -266,7 +309,10 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   const attestation = new Attestation(config.attestationKeys);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
   metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
-  const checkout = new Checkout(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
+  const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
+  const checkout = new Checkout(claim, parts.codeTexts);
+  const finder = new CodeFinder(parts.codeFilter, new CodeLookup(parts.codes), parts.directory, parts.terms);
+  const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   observeCodeFilter(metrics, parts.codeFilter);
   const campaigns = new Campaigns(
     parts.database,
@@ -276,6 +322,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     parts.commits,
     parts.codes,
     new CodeNews(parts.commands, LIMITS),
+    parts.termsNews,
     LIMITS,
   );
   const codes = new Codes({
@@ -289,6 +336,18 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   return [
     tokenRoute(attestation, parts.clock, tokenQuota),
     checkoutRoute({ ...parts, checkout, attestation, metrics, log }),
+    ...couponRoutes({
+      ...parts,
+      finder,
+      redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),
+      validation: new Validation(parts.sale),
+      oneTimeTokens,
+      attestation,
+      tokenQuota: new Quota(parts.commands, parts.gate, 'coupon-token', config.tokensPerMinutePerAddress, 60),
+      metrics,
+      log,
+      limits: LIMITS,
+    }),
     ...paymentRoutes({ ...parts, metrics, log }),
     queueStatusRoute({ ...parts, quota: pollQuota }),
     leaveRoute(parts.sale, parts.directory, parts.tickets, log),

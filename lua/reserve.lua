@@ -18,7 +18,7 @@
 --   trace                traceparent of the request, "" = none
 --   request              what else makes the request what it is; "" = a checkout
 --   code                 number of the code it is redeemed by; 0 = the campaign's one code, "" = by none
---   terms                version of the terms that were judged by the caller; 0 = none were
+--   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they are not for him
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
 -- REPLY
 --   reserved reservation_id order_id due_ms durable journal_id quota_left code terms
@@ -37,6 +37,7 @@
 --   qty_above_max max_qty
 --   limit_reached                     the user holds or has used his limit
 --   sold_out | line_full
+--   audience_mismatch
 --   terms_changed version             the caller judged by others
 --   code_needed                       each code of this campaign is for one user
 --   code_used
@@ -99,6 +100,7 @@ if phase == 'draft' then return { 'not_found' } end
 if phase == 'not_started' then return { 'not_started', tostring(c.starts_at), tostring(now) } end
 if phase ~= 'open' then return { phase } end
 if qty > c.max_qty then return { 'qty_above_max', tostring(c.max_qty) } end
+if terms < 0 then return { 'audience_mismatch' } end
 if terms > 0 and terms ~= c.version then return { 'terms_changed', tostring(c.version) } end
 if c.type == 'unique' and code == '' then return { 'code_needed' } end
 

@@ -15,6 +15,7 @@ import { CodesTable } from '../shared/postgres/codes.js';
 import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
+import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { Salvage } from '../shared/postgres/salvage.js';
@@ -165,11 +166,18 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       jobs: new CodeJobs(database),
       codes: new CodesTable(database),
       news: new CodeNews(commands, LIMITS),
+      issued: async (campaignId) => {
+        const campaign = await campaigns.find(campaignId);
+        if (!campaign) return;
+        await sale.addCodes(campaign.productId, campaign.codes);
+        await queues.add('promote', `codes-${campaign.no}-${campaign.codes}`, { productId: campaign.productId });
+      },
       again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),
       metrics,
       log,
       limits: LIMITS,
     },
+    attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
     deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,

@@ -3,12 +3,14 @@ import type { ProductId } from '../shared/domain/ids.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Metrics } from '../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
+import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
 import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
+import { forgetAttempts } from './forget-attempts/forget-attempts.js';
 import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
@@ -26,11 +28,13 @@ export type ProcessorParts = {
   deliver: DeliverParts;
   remembered: RememberedAnswers;
   issue: IssueParts;
+  attempts: { table: RedemptionAttempts; keepDays: number };
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
     typeof pruneOutbox
-  >[2];
+  >[2] &
+    Parameters<typeof forgetAttempts>[2];
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
@@ -45,6 +49,7 @@ export function createProcessors({
   deliver,
   remembered,
   issue,
+  attempts,
   metrics,
   log,
   limits,
@@ -68,6 +73,7 @@ export function createProcessors({
       run: async () => {
         await pruneOutbox(publish.outbox, publish.stream, limits);
         await remembered.prune(limits.idempotencyTtlMs, limits.pruneBatch);
+        await forgetAttempts(attempts.table, attempts.keepDays, limits);
       },
     },
     // Two, so that a small job does not wait for a long one.

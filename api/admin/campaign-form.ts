@@ -1,3 +1,4 @@
+import { localTime, momentOf, type WindowEdge } from '../../shared/calendar/sale-window.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
@@ -8,12 +9,13 @@ import type { AmendBody, CampaignBody } from './campaign.contract.js';
 
 /** @param now decides whether it is open at once or scheduled */
 export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
-  const startsAt = body.starts_at ? new Date(body.starts_at) : now;
+  const zone = body.time_zone;
+  const startsAt = body.starts_at === undefined ? now : moment(body.starts_at, zone, 'start');
   const terms = {
     name: body.name ?? body.product_id,
     startsAt,
-    endsAt: body.ends_at === null ? null : new Date(body.ends_at),
-    timeZone: body.time_zone,
+    endsAt: body.ends_at === null ? null : moment(body.ends_at, zone, 'end'),
+    timeZone: zone,
     discount: body.discount,
     holdSeconds: body.hold_seconds,
     perUserLimit: body.per_user_limit,
@@ -37,23 +39,27 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
   };
 }
 
-/** @throws Problem 400 or 409 when the change is not possible in the campaign's state */
+/**
+ * A local time is one of the time zone that the campaign has afterwards. A change of the time zone alone moves nothing: the
+ * sale begins and ends when it would have, and is told on another clock.
+ * @throws Problem 400 or 409 when the change is not possible in the campaign's state
+ */
 export function amendedTerms(
   current: StoredCampaign,
   body: AmendBody,
 ): { terms: CampaignTerms; rules: Record<string, unknown> } {
+  const zone = body.time_zone ?? current.timeZone;
+  const startsAt = body.starts_at === undefined ? current.startsAt : moment(body.starts_at, zone, 'start');
   const begun = current.status !== 'draft' && current.status !== 'scheduled';
-  if (begun && body.starts_at !== undefined && new Date(body.starts_at).getTime() !== current.startsAt.getTime()) {
-    throw conflict('#/starts_at', 'the sale has started');
-  }
+  if (begun && startsAt.getTime() !== current.startsAt.getTime()) throw conflict('#/starts_at', 'the sale has started');
   if (body.per_user_limit !== undefined && body.per_user_limit < current.perUserLimit && current.status !== 'draft') {
     throw conflict('#/per_user_limit', 'it can only be raised: some users may have used it');
   }
   const terms: CampaignTerms = {
     name: body.name ?? current.name,
-    startsAt: body.starts_at === undefined ? current.startsAt : new Date(body.starts_at),
-    endsAt: body.ends_at === undefined ? current.endsAt : body.ends_at === null ? null : new Date(body.ends_at),
-    timeZone: body.time_zone ?? current.timeZone,
+    startsAt,
+    endsAt: amendedEnd(current.endsAt, body.ends_at, zone),
+    timeZone: zone,
     discount: body.discount === undefined ? current.discount : body.discount,
     holdSeconds: body.hold_seconds ?? current.holdSeconds,
     perUserLimit: body.per_user_limit ?? current.perUserLimit,
@@ -85,7 +91,9 @@ export function campaignView(campaign: StoredCampaign): Record<string, unknown> 
     per_user_limit: campaign.perUserLimit,
     max_qty: campaign.maxQty,
     starts_at: campaign.startsAt.toISOString(),
+    starts_at_local: localTime(campaign.startsAt, campaign.timeZone),
     ends_at: campaign.endsAt?.toISOString() ?? null,
+    ends_at_local: campaign.endsAt && localTime(campaign.endsAt, campaign.timeZone),
     time_zone: campaign.timeZone,
     discount: campaign.discount,
     hold_seconds: campaign.holdSeconds,
@@ -111,12 +119,25 @@ function roomOf(room: { enabled: boolean; max_size: number; presence_seconds: nu
   return { enabled: room.enabled, maxSize: room.max_size, presenceSeconds: room.presence_seconds };
 }
 
+function amendedEnd(current: Date | null, given: string | null | undefined, zone: string): Date | null {
+  if (given === undefined) return current;
+  return given === null ? null : moment(given, zone, 'end');
+}
+
+function moment(text: string, zone: string, edge: WindowEdge): Date {
+  const found = momentOf(text, zone, edge);
+  if (found) return found;
+  throw invalid(`#/${edge}s_at`, 'must be from 1970-01-01 to 9998-12-31');
+}
+
 function checkWindow(terms: CampaignTerms): void {
-  if (terms.endsAt && terms.endsAt <= terms.startsAt) {
-    throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-      members: { errors: [{ pointer: '#/ends_at', detail: 'must be later than starts_at' }] },
-    });
-  }
+  if (terms.endsAt && terms.endsAt <= terms.startsAt) throw invalid('#/ends_at', 'must be later than starts_at');
+}
+
+function invalid(pointer: string, detail: string): Problem {
+  return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
+    members: { errors: [{ pointer, detail }] },
+  });
 }
 
 function conflict(pointer: string, detail: string): Problem {

@@ -1,29 +1,11 @@
 import { z } from 'zod';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
-import { externalId, isoTime, jsonObject, note } from '../http/fields.js';
+import { externalId, note } from '../http/fields.js';
 import { typedCode } from './codes.contract.js';
+import { audience, discount, saleTime, stacking, storable, timeZone } from './rules.contract.js';
 
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
-
-const discount = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('percent'), percent: z.number().gt(0).max(100) }),
-  z.object({
-    kind: z.literal('amount'),
-    amount: z.int().min(1).describe('minor units'),
-    currency: z.string().regex(/^[A-Z]{3}$/, 'must be an ISO 4217 code'),
-  }),
-  z.object({ kind: z.literal('free_shipping') }),
-]);
-
-const timeZone = z.string().refine((zone) => {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
-}, 'must be an IANA time zone');
 
 const waitingRoom = z.object({
   enabled: z.boolean(),
@@ -34,8 +16,8 @@ const waitingRoom = z.object({
 /** Terms that may be changed while a campaign is open. Defaults apply on creation only. */
 const terms = {
   name: note.min(1, 'must not be empty'),
-  starts_at: isoTime,
-  ends_at: isoTime.nullable(),
+  starts_at: saleTime,
+  ends_at: saleTime.nullable(),
   time_zone: timeZone,
   discount: discount.nullable(),
   hold_seconds: z.int().min(0).max(MAX_HOLD_SECONDS),
@@ -48,14 +30,14 @@ const terms = {
   require_attestation: z.boolean(),
 };
 
-/** Terms that are kept for coupons and risk rules and do nothing in a flash sale yet. */
+/** Terms of coupons, and those of risk rules, which do nothing yet. */
 const rules = {
   require_token: z.boolean(),
   risk: z.enum(['off', 'observe', 'enforce']),
-  audience: jsonObject.nullable(),
-  stacking: z.object({ exclusive: z.boolean(), group: note.optional() }),
+  audience: audience.nullable(),
+  stacking,
   uniform_refusals: z.boolean(),
-  limits: jsonObject,
+  limits: storable,
 };
 
 const campaignFields = z.object({
@@ -73,7 +55,7 @@ const campaignFields = z.object({
   ...terms,
   name: terms.name.optional().describe('the product id when left out'),
   starts_at: terms.starts_at.optional().describe('now when left out'),
-  ends_at: terms.ends_at.default(null),
+  ends_at: terms.ends_at.default(null).describe('null = open end; a day is included'),
   time_zone: terms.time_zone.default('UTC'),
   discount: terms.discount.default(null),
   hold_seconds: terms.hold_seconds.default(0).describe('0 = nothing to pay, redeemed at once'),
@@ -124,6 +106,8 @@ export const stockBody = z.object({
     .refine((delta) => delta !== 0, 'must not be 0'),
 });
 
+const localTimeField = z.iso.datetime({ offset: true }).describe('on the clock of `time_zone`, with its offset then');
+
 export const campaignData = z.object({
   id: z.uuid(),
   product_id: z.string(),
@@ -134,6 +118,10 @@ export const campaignData = z.object({
   buckets: z.literal(1),
   ...terms,
   ...rules,
+  starts_at: z.iso.datetime(),
+  starts_at_local: localTimeField,
+  ends_at: z.iso.datetime().nullable(),
+  ends_at_local: localTimeField.nullable(),
   version: z.int().describe('of the terms'),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),

@@ -11,6 +11,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CodeNews } from '../../shared/redis/code-news.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { TermsNews } from '../../shared/redis/terms-news.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
 
@@ -34,6 +35,7 @@ export class Campaigns {
     readonly commits: CommitWatch,
     readonly codes: CodesTable,
     readonly codeNews: CodeNews,
+    readonly termsNews: TermsNews,
     readonly limits: { operatorCommitWaitMs: number; promoteBatch: number },
   ) {}
 
@@ -74,6 +76,8 @@ export class Campaigns {
       });
       if (!amended) continue;
       if ((await this.sale.amend(amended)).kind === 'not_found') await this.sale.load(amended);
+      // Whoever misses it is told by the script, or goes by the old terms for a minute.
+      await this.termsNews.announce(amended.productId).catch(() => {});
       if (body.draft !== false) return amended;
       return { ...amended, status: await this.#setStatus(amended.productId, 'publish', operator) };
     }

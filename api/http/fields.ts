@@ -1,34 +1,43 @@
 import { z } from 'zod';
+import { AUDIENCE_LIMITS } from '../../shared/domain/audience.js';
 import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
+import { isCurrency, MAX_AMOUNT } from '../../shared/domain/money.js';
 
 /** Field types that more than one route takes. */
 export const externalId = z
   .string()
   .regex(EXTERNAL_ID_PATTERN, 'must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -');
 
-/** Free text that goes into a record: no control characters, bounded. */
+/** Free text that goes into a record: bounded, and nothing that a table does not take or would change. */
 export const note = z
   .string()
   .max(256, 'must have at most 256 characters')
-  .regex(/^[^\p{Cc}]*$/u, 'must not have control characters')
-  .refine((text) => text.isWellFormed(), 'must be Unicode text');
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not have control characters or halves of characters');
 
 const YEAR_10000_MS = 253_402_300_800_000;
 export const isoTime = z.iso
   .datetime({ offset: true, message: 'must be an RFC 3339 time' })
   .refine((text) => !(Date.parse(text) <= 0 || Date.parse(text) >= YEAR_10000_MS), 'must lie between 1970 and 9999');
 
-/** Nesting of free-form JSON; more is no term that a person wrote. */
-const MAX_DEPTH = 32;
-/** A JSON object that is kept as it came, so it must be one that Postgres can keep. */
-export const jsonObject = z
-  .record(z.string(), z.unknown())
-  .refine((value) => isStorable(value, 0), 'must have Unicode texts without NUL, finite numbers, and little nesting');
+/** Minor units of some currency. */
+export const amount = z.int('must be whole minor units').max(MAX_AMOUNT, `must be at most ${MAX_AMOUNT}`);
 
-function isStorable(value: unknown, depth: number): boolean {
-  if (typeof value === 'string') return value.isWellFormed() && !value.includes('\0');
-  if (typeof value === 'number') return Number.isFinite(value);
-  if (typeof value !== 'object' || value === null) return true;
-  if (depth >= MAX_DEPTH) return false;
-  return Object.entries(value).every(([name, part]) => isStorable(name, depth) && isStorable(part, depth + 1));
-}
+export const currency = z
+  .string()
+  .refine(isCurrency, 'must be a currency of ISO 4217, in upper case')
+  .describe('ISO 4217');
+
+/** What somebody buys. `items` are taken and not looked at: discounts are on the subtotal. */
+export const cart = z.object({
+  subtotal: amount.min(0, 'must not be below 0').describe('minor units'),
+  currency,
+  items: z.array(z.unknown()).optional(),
+});
+
+const MAX_ATTRIBUTES = 100;
+
+/** What a caller says of a user, for audiences. What is nested in them is never looked at, however deep it goes. */
+export const attributes = z
+  .record(z.string().max(AUDIENCE_LIMITS.nameCharacters), z.unknown())
+  .refine((given) => Object.keys(given).length <= MAX_ATTRIBUTES, `must have at most ${MAX_ATTRIBUTES} members`)
+  .describe('texts, numbers, truth values, or lists of them');

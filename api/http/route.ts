@@ -11,7 +11,7 @@ export type RouteContract = {
   path: string;
   summary: string;
   description?: string;
-  tag: 'flash sale' | 'waiting room' | 'payment' | 'admin' | 'operations';
+  tag: 'flash sale' | 'coupons' | 'waiting room' | 'payment' | 'admin' | 'operations';
   caller: Caller;
   params?: z.ZodObject;
   query?: z.ZodObject;

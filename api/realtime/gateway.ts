@@ -12,6 +12,7 @@ import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { Tickets } from '../guards/ticket.js';
@@ -27,6 +28,7 @@ const RECONNECT_SPREAD_MS = 5_000;
 export type GatewayParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
+  codeTexts: CodeTexts;
   tickets: Tickets;
   subscriber: Redis;
   metrics: Metrics;
@@ -172,7 +174,9 @@ export class Gateway {
     if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
     session.position = standing.status === 'queued' ? standing.position : null;
     session.queueSize = standing.queueSize;
-    session.welcome(standingData(standing, true));
+    const data = standingData(standing, true);
+    if (standing.code !== null) data.code = await this.parts.codeTexts.textOf(campaignNo, standing.code);
+    session.welcome(data);
   }
 
   #leave(session: Session): void {

@@ -4,6 +4,7 @@ import { standingData } from '../../shared/contracts/standing.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { STANDINGS } from '../../shared/domain/reservation.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { networkOf } from '../guards/address.js';
@@ -58,6 +59,7 @@ export type QueueStatusParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
   tickets: Tickets;
+  codeTexts: CodeTexts;
   shopper: ShopperIdentity;
   quota: Quota;
 };
@@ -80,7 +82,9 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
         throw new Problem('forbidden', 'The ticket belongs to another user or campaign.');
       }
-      const json = JSON.stringify({ data: standingData(outcome, ticket !== null) });
+      const data = standingData(outcome, ticket !== null);
+      if (ticket && outcome.code !== null) data.code = await parts.codeTexts.textOf(ticket.campaignNo, outcome.code);
+      const json = JSON.stringify({ data });
       const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
       const headers = [...rateLimit, 'ETag', etag];
       if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {

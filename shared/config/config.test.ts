@@ -47,6 +47,7 @@ test('reads what is given and has a default for the rest', () => {
     pollsPer10sPerCaller: 300,
     eventSource: '/doorbuster',
     webhookAllowPrivate: false,
+    attemptsKeepDays: 30,
     logLevel: 'info',
     shopperJwt: { kind: 'none' },
   });

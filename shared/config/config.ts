@@ -28,6 +28,8 @@ export type Config = {
   /** `source` of events. */
   eventSource: string;
   webhookAllowPrivate: boolean;
+  /** 0 = attempts are not recorded */
+  attemptsKeepDays: number;
   shopperJwt: { kind: 'none' } | { kind: 'jwks'; url: URL } | { kind: 'secret'; secret: Uint8Array };
 };
 
@@ -133,6 +135,9 @@ export const ENVIRONMENT = {
     .enum(['0', '1'])
     .default('0')
     .describe('`1` = webhooks may go to private addresses; only where operators are trusted with the whole network'),
+  ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
+    .default(30)
+    .describe('how long attempts to use codes are kept, days; 0 = they are not recorded'),
   SHOPPER_JWT_JWKS: url(['https:', 'http:'])
     .optional()
     .describe('URL of a JWK set; shoppers must then send a bearer JWT whose `sub` is their `user_id`'),
@@ -230,6 +235,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     logLevel: e.LOG_LEVEL,
     eventSource: e.EVENT_SOURCE,
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
+    attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
     shopperJwt: e.SHOPPER_JWT_JWKS
       ? { kind: 'jwks', url: new URL(e.SHOPPER_JWT_JWKS) }
       : e.SHOPPER_JWT_SECRET

@@ -63,6 +63,15 @@ export const LIMITS = {
   /** Rows removed by one statement (about 50 ms) and statements in one run: 1.2 million an hour, more than a sale has. */
   pruneBatch: 5_000,
   pruneBatches: 4,
+  /** The same for attempts, of which scrapers make more: 12 million an hour. */
+  attemptsPruneBatches: 40,
+  /** Attempts that wait for Postgres in one API process: some seconds of a busy sale, about 15 MB. */
+  attemptsWaiting: 50_000,
+  /** Rows of one statement: building it takes about 1 ms, in which nobody else is served. */
+  attemptsBatchRows: 500,
+  attemptsEveryMs: 250,
+  /** Part of `stopMs` that may be spent on writing attempts. */
+  attemptsStopMs: 1_500,
   /** A receiver that works before it answers should answer first. */
   webhookTimeoutMs: 5_000,
   /** Nobody reads the answer's body; more than this ends the connection. */
@@ -107,6 +116,13 @@ export const LIMITS = {
   transferMs: 6 * 3_600_000,
   /** A client that neither sends nor takes a byte for so long is gone. */
   transferIdleMs: 30_000,
+  /** Terms that one API process remembers, and how old they may be when nothing says their version; about 20 MB. */
+  termsKept: 10_000,
+  termsFreshMs: 60_000,
+  termsPatienceMs: 50,
+  oneTimeTokenMs: 5 * 60_000,
+  /** Longer than any refusal takes that asks Redis and Postgres. */
+  uniformRefusalMs: 60,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

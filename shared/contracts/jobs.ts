@@ -14,7 +14,7 @@ export type Jobs = {
   publish: { upTo?: string };
   /** Tell one webhook endpoint what it has not heard. */
   deliver: { endpointId: string };
-  /** Forget events that everybody has heard long ago. */
+  /** Forget events that everybody has heard long ago, and attempts that were kept long enough. */
   prune: Record<string, never>;
   /** Go on with making or importing codes; without an id: find the jobs that were left lying. */
   codes: { jobId?: string };

@@ -43,6 +43,31 @@ export const ERRORS = {
     title: 'There is no such event',
     remedy: 'Events are kept for seven days, and an endpoint hears again only what it has heard and wants.',
   },
+  code_not_found: {
+    status: 404,
+    title: 'There is no such code',
+    remedy: 'Check the code; spaces and case do not matter.',
+  },
+  code_not_usable: {
+    status: 404,
+    title: 'The code cannot be used',
+    remedy: 'Nothing more is told of codes of this campaign.',
+  },
+  audience_mismatch: {
+    status: 403,
+    title: 'The campaign is not for this user',
+    remedy: 'Send the attributes of the user.',
+  },
+  code_required: {
+    status: 409,
+    title: 'This campaign is redeemed by code',
+    remedy: 'Use POST /coupons/redeem with the code of the user.',
+  },
+  token_invalid: {
+    status: 401,
+    title: 'The one-time token is missing, used, too old or not genuine',
+    remedy: 'Get one from GET /coupons/token for this code and user.',
+  },
   headers_too_large: {
     status: 431,
     title: 'The header fields are too large',

@@ -6,6 +6,7 @@ const PREFIX = 'doorbuster_';
 export class Metrics {
   readonly registry = new Registry();
 
+  readonly coupons = this.#counter('coupons_total', 'Codes validated and redeemed, by outcome', ['action', 'outcome']);
   readonly checkouts = this.#counter('checkouts_total', 'Checkouts by outcome', ['outcome']);
   readonly payments = this.#counter('payment_calls_total', 'Confirm, release and refund calls by outcome', [
     'call',
@@ -54,6 +55,13 @@ export class Metrics {
     aggregator: 'max',
     registers: [this.registry],
   });
+
+  readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
+  readonly attemptsDropped = this.#counter(
+    'attempts_dropped_total',
+    'Attempts that were not recorded: no room while Postgres was away or slow, refused by it, or the process ended',
+    ['reason'],
+  );
 
   constructor(defaults = true) {
     if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });

@@ -99,7 +99,9 @@ export class CampaignsTable {
 
   /** Those that Redis keeps: every one that is not closed. */
   async live(): Promise<StoredCampaign[]> {
-    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c where status <> 'closed' order by no`);
+    const { rows } = await this.database.query<Row>(
+      `select ${COLUMNS} from campaigns c where status <> 'closed' order by no`,
+    );
     return rows.map(fromRow);
   }
 

@@ -47,6 +47,17 @@ export class CodesTable {
     );
   }
 
+  /** Codes of a campaign with numbers of `from` or more and below `to`. */
+  async numbered(campaignNo: number, from: number, to: number): Promise<Map<number, Code>> {
+    const { rows } = await this.database.query<{ code: Code; code_no: number }>({
+      name: 'codes.numbered',
+      text: `select code, code_no from codes join campaigns using (campaign_id)
+        where no = $1 and code_no >= $2 and code_no < $3`,
+      values: [campaignNo, from, to],
+    });
+    return new Map(rows.map(({ code, code_no }) => [code_no, code]));
+  }
+
   /** Must be held before codes are announced; freed by the end of the transaction. */
   async lockIssuing(client: Queryable): Promise<void> {
     await client.query(`select pg_advisory_xact_lock_shared(${ISSUING_LOCK})`);

@@ -15,7 +15,8 @@ type Row = {
 const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
 
 /**
- * Writes events in the transaction that caused them, after its rows, from which they take user, order and quantity. The
+ * Writes events in the transaction that caused them, after its rows, from which they take user, order, quantity, and the
+ * discount of the terms they were made under. The
  * caller holds the lock on `journal_cursor`: so whoever takes a `seq` commits before the next one takes one, and the order of
  * `seq` is the order of commits. A reader that has seen one will never find an earlier one afterwards.
  * An event that is there already is not told again; nothing is told of a reservation after it was voided.
@@ -28,14 +29,16 @@ export async function insertEvents(client: Queryable, events: readonly NewEvent[
        coalesce(ms(n.at), now()), nullif(n.trace, ''),
        jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id)
          || case when n.reservation is null then '{}'::jsonb else jsonb_build_object('reservation_id', r.redemption_id,
-              'user_id', r.user_id, 'order_id', r.order_id, 'qty', r.qty, 'discount', c.discount,
-              'device_fp', coalesce(r.device_fp, (select t.device_fp from waiting_tickets t
-                 where t.campaign_id = r.campaign_id and t.line_no = r.line_no))) end
+              'user_id', r.user_id, 'order_id', r.order_id, 'qty', r.qty,
+              'discount', case when t.version is null then c.discount else t.discount end,
+              'device_fp', coalesce(r.device_fp, (select w.device_fp from waiting_tickets w
+                 where w.campaign_id = r.campaign_id and w.line_no = r.line_no))) end
          || n.data
      from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[])
        with ordinality as n(type, no, reservation, once, at, trace, data, position)
      join campaigns c on c.no = n.no
      left join redemptions r on r.redemption_id = n.reservation
+     left join campaign_terms t on t.campaign_id = r.campaign_id and t.version = r.terms_version
      where (n.reservation is null or r.redemption_id is not null)
        and (r.status is distinct from 'voided'
          or not exists (select 1 from outbox o where o.event_id = event_id_of(n.once, '${VOIDED}')))

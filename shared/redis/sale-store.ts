@@ -89,7 +89,7 @@ export type ReserveInput = {
 export type CouponClaim = {
   /** Number of the code; 0 = the campaign's one code. */
   code: number;
-  /** Version of the terms that audience and discount were judged by. */
+  /** Version of the terms that the audience was judged by; -1 = the campaign is not for this user. */
   terms: number;
   /** null = no one-time token; its signature is checked before, its age and use by the script */
   once: { nonce: string; expiresAtMs: number } | null;

@@ -5,6 +5,7 @@ import { importsOf, isOurs, placeOf, type Source, sourcesIn } from './sources.js
 const BASIS = ['shared/domain', 'shared/contracts', 'shared/errors'];
 const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/domain': [],
+  'shared/calendar': ['shared/domain'],
   'shared/contracts': ['shared/domain'],
   'shared/errors': ['shared/domain'],
   'shared/config': ['shared/domain'],
@@ -19,6 +20,7 @@ const SHARED_RULES: Record<string, readonly string[]> = {
 /** Packages that a place may import; the others may import any. */
 const PACKAGES: Record<string, readonly string[]> = {
   'shared/domain': ['uuidv7'],
+  'shared/calendar': ['temporal-polyfill'],
   'shared/contracts': ['zod'],
   'shared/errors': ['zod'],
 };

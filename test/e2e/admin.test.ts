@@ -76,7 +76,7 @@ describe('a campaign', () => {
       require_attestation: false,
       require_token: true,
       risk: 'enforce',
-      audience: { tier: ['gold'] },
+      audience: { attribute: 'tier', in: ['gold'] },
       stacking: { exclusive: true, group: 'food' },
       uniform_refusals: true,
       limits: {},

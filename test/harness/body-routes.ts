@@ -45,11 +45,12 @@ const TERMS = {
 
 /** Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted. */
 const ALLOWED: Record<string, readonly string[]> = {
-  ends_at: ['null'],
+  starts_at: ['"2031-01-01"', '"2031-01-01T00:00:00"'],
+  ends_at: ['null', '"2031-01-01"', '"2031-01-01T00:00:00"'],
   code: ['null'],
   total_limit: ['null'],
   discount: ['null'],
-  audience: ['null', '{}', '{"a":1}'],
+  audience: ['null'],
   limits: ['{}', '{"a":1}'],
 };
 

@@ -170,6 +170,8 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     latePayment: 'refuse',
     refundPolicy: 'return',
     requireAttestation: false,
+    requireToken: false,
+    codes: 0,
     createdAt: now,
     updatedAt: now,
     ...terms,

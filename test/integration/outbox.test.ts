@@ -194,6 +194,22 @@ test('a promise that was saved from a lost Redis is told, once, and not again wh
   expect((await eventsOf(campaign))[1]?.data).toMatchObject({ user_id: 'ann', order_id: 'cart-7', reacquired: false });
 });
 
+test('tells the discount under which a reservation was made, not the one of today', async () => {
+  const campaign = await store.openCampaign({ discount: { kind: 'percent', percent: 20 } });
+  await campaign.confirm(await campaign.take('ann'));
+  const stored = await store.campaigns.find(campaign.product);
+  if (!stored) throw new Error('there is no such campaign');
+  await store.campaigns.amend(stored, { ...stored, discount: null }, {}, store.database);
+  const discounts = async () => (await eventsOf(campaign)).map(({ data }) => data.discount);
+  await store.sql.query('alter table redemptions alter column terms_version set default 1');
+  await store.persist();
+  await store.sql.query('alter table redemptions alter column terms_version drop default');
+  expect(await discounts()).toEqual(Array(2).fill({ kind: 'percent', percent: 20 }));
+  await campaign.take('bob');
+  await store.persist();
+  expect((await discounts()).at(-1)).toBeNull();
+});
+
 test('is a CloudEvent', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann', { trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });

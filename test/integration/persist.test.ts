@@ -90,6 +90,7 @@ test('writes what the scripts have journaled as rows', async () => {
       slot: 1,
       burned: false,
       reacquired: false,
+      terms_version: null,
       line_no: null,
       reserved_at: at(id, 'reserved'),
       pay_before: dueOf(id),

@@ -78,6 +78,7 @@ const checkout = fc
             ticketKey: 't1',
             device: given.device === null ? null : real.device(given.device),
             trace: '',
+            coupon: null,
           }),
         ),
       );

@@ -1,4 +1,5 @@
 import { drawCodes } from '../../shared/domain/codes.js';
+import type { CampaignId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeJob, CodeJobs, CodeProgress, LineError } from '../../shared/postgres/code-jobs.js';
@@ -11,6 +12,8 @@ export type IssueParts = {
   jobs: CodeJobs;
   codes: CodesTable;
   news: CodeNews;
+  /** Makes the codes that a campaign has by now known to Redis, and hands them to those who wait for one. */
+  issued: (campaignId: CampaignId) => Promise<void>;
   /** Adds the next run of a job; the same run twice is one. */
   again: (job: Pick<CodeJob, 'id' | 'processed'>) => Promise<void>;
   metrics: Metrics;
@@ -38,6 +41,7 @@ export async function issueCodes(jobId: string, parts: IssueParts): Promise<void
     const job = await issueChunk(jobId, parts);
     if (job === null) return;
     parts.metrics.codesIssued.inc({ kind: job.kind }, job.added);
+    if (job.added > 0) await parts.issued(job.campaignId);
     if (job.status === 'done' || job.status === 'failed') {
       parts.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
       return;
@@ -66,7 +70,7 @@ async function issueChunk(jobId: string, parts: IssueParts): Promise<Advanced | 
     await codes.lockIssuing(client);
     const room = parts.limits.codesPerCampaign - lastNo;
     const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, parts, client);
-    const settled = await news.announce(chunk.fresh.map(({ code }) => code));
+    const settled = chunk.fresh.length > 0 ? await news.announce(chunk.fresh.map(({ code }) => code)) : async () => {};
     await codes.insert(job.campaignId, chunk.fresh, client);
     const progress = progressOf(job, chunk, room, parts.limits);
     await jobs.advance(job, progress, client);
@@ -135,7 +139,8 @@ function duplicateOf(issued: { campaignId: string; codeNo: number } | undefined,
 function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobErrors: number }): CodeProgress {
   const processed = job.processed + chunk.lines;
   const full = job.kind === 'generate' && room <= 0 && processed < job.total;
-  const isOver = processed >= job.total;
+  // A chunk of its own says that it is done, so that whoever reads it finds the codes usable.
+  const isOver = processed >= job.total && chunk.lines === 0;
   return {
     status: full ? 'failed' : isOver ? 'done' : 'running',
     processed,

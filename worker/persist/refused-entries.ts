@@ -52,7 +52,11 @@ export class RefusedEntries {
     constraint: string,
   ): Promise<boolean> {
     const unit =
-      constraint === CODE_CONSTRAINT ? 'code_used' : ALLOWANCE_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
+      constraint === CODE_CONSTRAINT
+        ? 'code_used'
+        : ALLOWANCE_CONSTRAINTS.has(constraint)
+          ? 'returns'
+          : 'never_existed';
     const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
     await client.query('savepoint voided');
     try {

@@ -28,6 +28,7 @@ export async function keepSchedule(
       const opensSoon = campaign.startsAt.getTime() - nowMs <= limits.preheatMs;
       if (!known.has(campaign.productId) && (opensSoon || campaign.status !== 'scheduled')) await preheat(campaign);
       await sale.amend(campaign);
+      if (campaign.codes > 0) await sale.addCodes(campaign.productId, campaign.codes);
       if (campaign.status === 'scheduled') await apply(sale, campaign.productId, 'start', log);
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),

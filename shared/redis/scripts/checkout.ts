@@ -62,6 +62,7 @@ export const reserveScript = defineScript({
     limit_reached: () => ({}),
     sold_out: () => ({}),
     line_full: () => ({}),
+    audience_mismatch: () => ({}),
     terms_changed: (f) => ({ version: count(f, 0) }),
     code_needed: () => ({}),
     code_used: () => ({}),

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { isMoment, isTimeZone } from '../../shared/calendar/sale-window.js';
+import { readAudience } from '../../shared/domain/audience.js';
+import { basisPointsOf } from '../../shared/domain/money.js';
+import { amount, currency, note } from '../http/fields.js';
+
+/** The terms of a campaign that say what it gives, to whom, beside what and when. docs/rules.md has them for readers. */
+
+export const discount = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('percent'),
+    percent: z
+      .number()
+      .gt(0, { error: 'must be above 0', abort: true })
+      .max(100, { error: 'must be at most 100', abort: true })
+      .refine((percent) => basisPointsOf(percent) !== null, 'must have at most two decimals'),
+  }),
+  z.object({ kind: z.literal('amount'), amount: amount.min(1, 'must be 1 or more').describe('minor units'), currency }),
+  z.object({ kind: z.literal('free_shipping') }),
+]);
+
+export const stacking = z.object({
+  exclusive: z.boolean().describe('combines with nothing'),
+  group: note.min(1, 'must not be empty').optional().describe('two of one group do not combine'),
+  priority: z.int().min(0).max(1_000).optional().describe('lower is applied first; 100 when left out'),
+});
+
+export const audience = z
+  .record(z.string(), z.unknown())
+  .superRefine((rule, context) => {
+    for (const { path, detail } of readAudience(rule).problems ?? [])
+      context.addIssue({ code: 'custom', path, message: detail });
+  })
+  .describe('a rule over `attributes`, as docs/rules.md has it');
+
+export const timeZone = z.string().refine(isTimeZone, 'must be an IANA time zone');
+
+export const saleTime = z
+  .string()
+  .refine(isMoment, 'must be an RFC 3339 time, a local time without an offset, or a day, from 1970-01-01 to 9998-12-31')
+  .describe('RFC 3339; without an offset, or a day alone, it is meant in `time_zone`');
+
+const MAX_DEPTH = 4;
+
+/** Free-form terms: whatever a table keeps as it was sent. */
+export const storable = z
+  .record(z.string(), z.unknown())
+  .refine(
+    (value) => isStorable(value, 1),
+    `must have no numbers beyond those of JSON, no halves of characters, no NUL, and no more than ${MAX_DEPTH} levels`,
+  );
+
+function isStorable(value: unknown, depth: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value === 'string') return /^[^\0\p{Cs}]*$/u.test(value);
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth > MAX_DEPTH) return false;
+  return Object.entries(value).every(([name, part]) => isStorable(name, depth) && isStorable(part, depth + 1));
+}

@@ -1,0 +1,216 @@
+import { assertNever } from '../../shared/domain/assert-never.js';
+import {
+  type DeviceId,
+  type IdempotencyKey,
+  newReservationPrefix,
+  type OrderId,
+  type ProductId,
+  parseReservationId,
+  type UserId,
+} from '../../shared/domain/ids.js';
+import { pollAfterSeconds } from '../../shared/domain/polling.js';
+import { timeOrNull } from '../../shared/domain/time.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { CommitWatch } from '../../shared/redis/commit-watch.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { decodeRememberedAnswer, type RememberedAnswer } from '../../shared/redis/remembered-answer.js';
+import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
+import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
+import { rateLimited } from '../guards/quotas.js';
+import type { Tickets } from '../guards/ticket.js';
+import { unavailable } from '../http/problem.js';
+
+export type ClaimRequest = {
+  product: ProductId;
+  user: UserId;
+  qty: number;
+  key: IdempotencyKey;
+  /** null = made from the reservation id */
+  order: OrderId | null;
+  /** null = no token; its signature was checked before */
+  token: { expiresAtSeconds: number } | null;
+  device: DeviceId | null;
+  trace: string;
+  /** null = by no code */
+  coupon: CouponClaim | null;
+};
+
+/** What is promised: a unit, or a place in the line. */
+export type HeldUnit = {
+  kind: 'held';
+  reservationId: string;
+  orderId: string;
+  /** RFC 3339; null = nothing to pay, redeemed at once */
+  payBefore: string | null;
+  ticket: string;
+  durability: 'committed' | 'journaled';
+  campaignNo: number;
+  /** Number of the code; null = none. */
+  code: number | null;
+  /** Version of the terms it was made under. */
+  terms: number;
+};
+export type Place = { kind: 'place'; data: Record<string, unknown>; pollAfterSeconds: number };
+
+export type ClaimResult = {
+  /** Whether this is the first answer to the key, told again. */
+  replayed: boolean;
+  promise: HeldUnit | Place;
+  /** Calls that the device has left in its window; null when no quota was taken. */
+  quotaLeft: number | null;
+};
+
+export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number; durableWaitMs: number };
+
+/** The caller judged a redemption by terms that are not in force any more: judge again. */
+export class TermsChanged extends Error {
+  override readonly name = 'TermsChanged';
+}
+
+/** A pause has no known end; shoppers come back at this pace. */
+const PAUSE_RETRY_SECONDS = 5;
+/** Nobody is told to wait longer than this for an opening; clients count down by `starts_at`. */
+const OPENING_RETRY_MAX_SECONDS = 3_600;
+
+type Promised = 'reserved' | 'queued' | 'waiting' | 'replayed';
+
+/** Claims a unit for a user: one atomic decision in Redis. Checkout and coupons both stand on it. */
+export class Claim {
+  constructor(
+    readonly sale: SaleStore,
+    readonly tickets: Tickets,
+    readonly commits: CommitWatch,
+    readonly journal: Journal,
+    readonly limits: ClaimLimits,
+  ) {}
+
+  /**
+   * @throws Problem for every refusal
+   * @throws TermsChanged for a redemption that was judged by other terms
+   * @throws EngineUnavailable when Redis did not answer; a repetition with the same key tells what became of it
+   */
+  async run(request: ClaimRequest): Promise<ClaimResult> {
+    const ticketKey = this.tickets.signingKeyId;
+    const outcome = await this.sale.reserve({ ...request, reservationPrefix: newReservationPrefix(), ticketKey });
+    const { user } = request;
+    const first = (promise: HeldUnit | Place, left: number): ClaimResult => ({
+      replayed: false,
+      promise,
+      quotaLeft: request.device === null ? null : left,
+    });
+    const replay = (promise: HeldUnit | Place): ClaimResult => ({ replayed: true, promise, quotaLeft: null });
+    switch (outcome.kind) {
+      case 'reserved':
+        if (outcome.durable) await this.#untilCommitted(outcome.journalId);
+        return first(this.#held({ ...outcome, kind: 'completed', ticketKey }, user), outcome.quotaLeft);
+      case 'queued':
+        if (outcome.durable) await this.#untilCommitted(outcome.journalId);
+        return first(this.#place({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
+      case 'waiting':
+        return first(this.#place({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
+      case 'replayed': {
+        const remembered = decodeRememberedAnswer(outcome.answer);
+        if (remembered.kind === 'queued') return replay(this.#place(remembered, outcome.no, user));
+        // Its entry is not known any more, but it is not later than the last one.
+        if (remembered.durable) await this.#untilCommitted(await this.journal.lastId());
+        return replay(this.#held(remembered, user));
+      }
+      case 'terms_changed':
+        throw new TermsChanged();
+      default:
+        throw this.#refusal(outcome);
+    }
+  }
+
+  /** A durable promise is told when Postgres has it. Too late for this answer, it stands: the retry gets it. */
+  async #untilCommitted(journalId: string): Promise<void> {
+    if (!(await this.commits.committed(journalId, this.limits.durableWaitMs))) throw unavailable();
+  }
+
+  #held(answer: Extract<RememberedAnswer, { kind: 'completed' }>, user: UserId): HeldUnit {
+    const { reservationId, orderId, dueMs, code, terms, durable, ticketKey } = answer;
+    const campaignNo = parseReservationId(reservationId)?.campaignNo ?? 0;
+    return {
+      kind: 'held',
+      reservationId,
+      orderId,
+      payBefore: timeOrNull(dueMs),
+      ticket: this.tickets.sign(campaignNo, user, ticketKey),
+      durability: durable ? 'committed' : 'journaled',
+      campaignNo,
+      code,
+      terms,
+    };
+  }
+
+  #place(answer: Extract<RememberedAnswer, { kind: 'queued' }>, campaignNo: number, user: UserId): Place {
+    const { position, queueSize, ticketKey } = answer;
+    return {
+      kind: 'place',
+      pollAfterSeconds: pollAfterSeconds(position),
+      data: {
+        status: 'queued',
+        position,
+        queue_size: queueSize,
+        estimated_wait_seconds: null,
+        ticket: this.tickets.sign(campaignNo, user, ticketKey),
+        poll_after_seconds: pollAfterSeconds(position),
+      },
+    };
+  }
+
+  #refusal(outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>): Problem {
+    const { deviceQuota, deviceWindowMs } = this.limits;
+    switch (outcome.kind) {
+      case 'key_reused':
+        return new Problem('idempotency_key_reused', 'This key was used for another request.');
+      case 'attestation_missing':
+        return new Problem('attestation_invalid', 'attestation and expires_at are required for this campaign.');
+      case 'attestation_expired':
+        return new Problem('attestation_expired', 'The token is too old.');
+      case 'attestation_future':
+        return new Problem('attestation_invalid', 'expires_at is further ahead than a token can be.');
+      case 'rate_limited':
+        return rateLimited('device', deviceQuota, deviceWindowMs / 1000, outcome.retryMs);
+      case 'journal_full':
+        return unavailable();
+      case 'not_found':
+        return new Problem('campaign_not_found', 'No campaign sells this product.');
+      case 'paused':
+        return new Problem('campaign_paused', 'The sale is paused; places and reservations are kept.', {
+          retryAfterSeconds: PAUSE_RETRY_SECONDS,
+        });
+      case 'ended':
+        return new Problem('campaign_ended', 'The sale is over.');
+      case 'not_started':
+        return new Problem('campaign_not_started', 'The sale opens at starts_at.', {
+          members: { starts_at: timeOrNull(outcome.startsAtMs) },
+          retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, (outcome.startsAtMs - outcome.nowMs) / 1000),
+        });
+      case 'qty_above_max':
+        return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
+          members: { errors: [{ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` }] },
+        });
+      case 'audience_mismatch':
+        return new Problem('audience_mismatch', 'The campaign is for others.');
+      case 'limit_reached':
+        return new Problem('already_redeemed', 'The user holds or has used what he may have of this campaign.');
+      case 'code_used':
+        return new Problem('already_redeemed', 'The code is used.');
+      case 'code_needed':
+        return new Problem('code_required', 'Every unit of this campaign is bound to a code; redeem the code.');
+      case 'token_missing':
+        return new Problem('token_invalid', 'This campaign needs a one-time token.');
+      case 'token_expired':
+        return new Problem('token_invalid', 'The one-time token is too old.');
+      case 'token_used':
+        return new Problem('token_invalid', 'The one-time token was used.');
+      case 'sold_out':
+        return new Problem('sold_out', 'Not enough units are free, and this campaign has no line.');
+      case 'line_full':
+        return new Problem('waiting_room_full', 'The line has reached its limit.');
+      default:
+        return assertNever(outcome);
+    }
+  }
+}

@@ -1,0 +1,324 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request, Response } from 'express';
+import { type Code, normaliseCode } from '../../shared/domain/codes.js';
+import type { Cart } from '../../shared/domain/discount.js';
+import type { DeviceId, OrderId, ReservationId, UserId } from '../../shared/domain/ids.js';
+import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { AttemptRecorder } from '../../shared/postgres/attempt-recorder.js';
+import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import { networkOf } from '../guards/address.js';
+import type { Admission } from '../guards/admission.js';
+import type { Attestation } from '../guards/attestation.js';
+import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { policyField, type Quota } from '../guards/quotas.js';
+import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import { retryAfter, sendData } from '../http/exchange.js';
+import { idempotencyKey } from '../http/idempotency-key.js';
+import { readJson } from '../http/json-body.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { assertHis, type CodeFinder, codeNotFound, type IssuedCode } from './code-finder.js';
+import {
+  placeData,
+  type RedeemBody,
+  redeemBody,
+  redeemedData,
+  tokenData,
+  tokenQuery,
+  validateBody,
+  validData,
+} from './coupon.contract.js';
+import type { OneTimeTokens } from './one-time-token.js';
+import type { Redeemed, Redemption } from './redemption.js';
+import type { Judged, Shopper, Validation } from './validation.js';
+
+export type CouponParts = {
+  admission: Admission;
+  finder: CodeFinder;
+  redemption: Redemption;
+  validation: Validation;
+  oneTimeTokens: OneTimeTokens;
+  attestation: Attestation;
+  shopper: ShopperIdentity;
+  attempts: AttemptRecorder;
+  clock: RedisClock;
+  tokenQuota: Quota;
+  metrics: Metrics;
+  log: Log;
+  limits: { oneTimeTokenMs: number; uniformRefusalMs: number; deviceQuota: number; deviceWindowMs: number };
+};
+
+const REFUSALS: readonly ErrorCode[] = [
+  'invalid_request',
+  'invalid_json',
+  'unsupported_media_type',
+  'body_too_large',
+  'unauthorized',
+  'forbidden',
+  'code_not_found',
+  'code_not_usable',
+  'audience_mismatch',
+  'already_redeemed',
+  'campaign_not_started',
+  'campaign_ended',
+  'campaign_paused',
+  'sold_out',
+  'waiting_room_full',
+  'rate_limited',
+  'temporarily_unavailable',
+];
+
+const contract = (path: string, rest: Pick<RouteContract, 'summary' | 'answers'> & Partial<RouteContract>) =>
+  ({ method: 'post', path: `/coupons${path}`, tag: 'coupons', caller: 'shopper', errors: REFUSALS, ...rest }) as const;
+
+/** POST /coupons/validate and /coupons/redeem, GET /coupons/token. */
+export function couponRoutes(parts: CouponParts): Route[] {
+  return [validateRoute(parts), redeemRoute(parts), tokenRoute(parts)];
+}
+
+function validateRoute(parts: CouponParts): Route {
+  const { admission, finder, validation, shopper } = parts;
+  return {
+    contract: contract('/validate', {
+      summary: 'What one code, or several, would give',
+      description:
+        'Reads only. One code: its campaign and discount, or the refusal that redeeming it would meet. Several: the best ' +
+        'combination that their campaigns allow, and why the others are not in it.',
+      body: validateBody,
+      answers: { 200: { description: 'What can be used.', data: validData } },
+    }),
+    async handle(req, res) {
+      const body = validate(validateBody, await readJson(req));
+      if (shopper.required) await shopper.require(req, body.user_id);
+      const who = shopperOf(body);
+      const judge = (typed: string) =>
+        recorded(parts, req, 'validate', who.user, async (about) => {
+          const issued = await finder.find(typed);
+          about(issued);
+          assertHis(issued, who.user);
+          return { issued, data: await validation.one(issued, who) };
+        });
+      const data = await admission.admit(async () => {
+        if (body.code !== undefined) return (await judge(body.code)).data;
+        const judged = await Promise.all((body.codes ?? []).map((typed) => judgedOf(typed, judge)));
+        return validation.several(judged, who.cart);
+      });
+      sendData(req, res, 200, data);
+    },
+  };
+}
+
+async function judgedOf(typed: string, judge: (typed: string) => Promise<{ issued: IssuedCode }>): Promise<Judged> {
+  try {
+    return { typed, issued: (await judge(typed)).issued };
+  } catch (refusal) {
+    if (refusal instanceof Problem && refusal.status < 500) return { typed, refusal };
+    throw refusal;
+  }
+}
+
+function redeemRoute(parts: CouponParts): Route {
+  const { admission, finder, redemption, attestation, shopper } = parts;
+  return {
+    contract: contract('/redeem', {
+      summary: 'Use a code',
+      description:
+        'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
+        'user_id and order_id. Device fields are optional; given, they are checked as in checkout.',
+      body: redeemBody,
+      answers: {
+        201: { description: 'It is used; pay before `pay_before` where that is given.', data: redeemedData },
+        202: { description: 'You are in line. `Location` is your queue-status.', data: placeData },
+      },
+      errors: [
+        ...REFUSALS,
+        'token_invalid',
+        'attestation_invalid',
+        'attestation_expired',
+        'duplicate_request',
+        'idempotency_key_reused',
+      ],
+    }),
+    async handle(req, res) {
+      const body = validate(redeemBody, await readJson(req));
+      const source = idempotencyKey(req, body.idempotency_key);
+      const device = deviceOf(req, body, attestation);
+      if (shopper.required) await shopper.require(req, body.user_id);
+      const who = shopperOf(body);
+      const { issued, redeemed } = await admission.admit(() =>
+        recorded(parts, req, 'redeem', who.user, async (about) => {
+          const found = await finder.find(body.code);
+          about(found);
+          assertHis(found, who.user);
+          const result = await redemption.run(found, {
+            ...who,
+            ...device,
+            order: body.order_id as OrderId,
+            oneTimeToken: body.token ?? null,
+            key: source.key,
+            trace: req.trace,
+          });
+          about(found, result);
+          return { issued: found, redeemed: result };
+        }),
+      );
+      tell(parts, req, res, { product: issued.product, user: who.user }, redeemed, source.from);
+    },
+  };
+}
+
+function tokenRoute({ oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+  return {
+    contract: {
+      ...contract('/token', {
+        summary: 'A one-time token for a code and a user',
+        description: 'For campaigns with `require_token`. Lives five minutes, is used up by the first redemption.',
+        query: tokenQuery,
+        answers: { 200: { description: 'Send it as `token`.', data: tokenData } },
+      }),
+      method: 'get',
+      caller: 'anyone',
+      errors: ['invalid_request', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      const { code, user_id } = validate(tokenQuery, req.query);
+      const rateLimit = await tokenQuota.take(networkOf(req));
+      const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
+      // Whether the code was issued is not said here: a token would be a way to ask.
+      const token = oneTimeTokens.sign(canonical(code), user_id, expiresAt);
+      sendData(req, res, 200, { token, expires_at: new Date(expiresAt).toISOString() }, rateLimit);
+    },
+  };
+}
+
+function canonical(typed: string): Code {
+  const normalised = normaliseCode(typed);
+  if (normalised.kind !== 'code') throw codeNotFound();
+  return normalised.code;
+}
+
+function shopperOf(body: {
+  user_id: string;
+  attributes: Record<string, unknown>;
+  cart?: { subtotal: number; currency: string } | undefined;
+}): Shopper {
+  return { user: body.user_id as UserId, attributes: body.attributes, cart: (body.cart as Cart | undefined) ?? null };
+}
+
+/** A device that is named has a quota; one with a token is checked as in checkout. */
+function deviceOf(req: Request, body: RedeemBody, attestation: Attestation) {
+  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+  if (body.attestation === undefined) return { device: named, attestation: null };
+  const device = named ?? derivedDevice(req);
+  if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
+    throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+  }
+  return { device, attestation: { expiresAtSeconds: body.expires_at } };
+}
+
+function tell(
+  { limits }: CouponParts,
+  req: Request,
+  res: Response,
+  claimed: { product: string; user: string },
+  { status, data, replayed, quotaLeft }: Redeemed,
+  keyFrom: 'header' | 'body',
+): void {
+  if (replayed && keyFrom === 'body') {
+    throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
+      members: { original_status: status, data },
+    });
+  }
+  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [];
+  if (quotaLeft !== null) {
+    const seconds = limits.deviceWindowMs / 1000;
+    const policy = policyField('device', limits.deviceQuota, seconds);
+    headers.push('RateLimit-Policy', policy, 'RateLimit', `"device";r=${quotaLeft};t=${seconds}`);
+  }
+  if (status === 202) {
+    const query = new URLSearchParams({ product_id: claimed.product, user_id: claimed.user });
+    headers.push(
+      'Location',
+      `/flash-sale/queue-status?${query}`,
+      'Retry-After',
+      retryAfter(Number(data.poll_after_seconds)),
+    );
+  }
+  sendData(req, res, status, data, headers);
+}
+
+type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
+
+/**
+ * Runs one attempt, records it with its outcome, counts and logs it. Of a campaign with uniform refusals nothing is told
+ * but that the code cannot be used, after the same time whatever the reason.
+ */
+async function recorded<Value>(
+  parts: CouponParts,
+  req: Request,
+  action: 'validate' | 'redeem',
+  user: UserId,
+  attempt: (about: About) => Promise<Value>,
+): Promise<Value> {
+  const { attempts, metrics, log } = parts;
+  let issued: IssuedCode | undefined;
+  let redeemed: Redeemed | undefined;
+  let outcome = 'failed';
+  try {
+    const value = await attempt((code, result) => {
+      issued = code;
+      redeemed = result;
+    });
+    outcome = action === 'validate' ? 'valid' : redeemed?.replayed ? 'replayed' : String(redeemed?.data.status);
+    return value;
+  } catch (error) {
+    outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
+    throw await maskedBy(parts, req, issued, error);
+  } finally {
+    const reservation = redeemed?.data.reservation_id;
+    metrics.coupons.inc({ action, outcome });
+    req.logged = true;
+    log.info(
+      { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
+      action,
+    );
+    attempts.record(attemptOf(req, action, user, outcome, issued, reservation as ReservationId | undefined));
+  }
+}
+
+function attemptOf(
+  req: Request,
+  action: 'validate' | 'redeem',
+  userId: UserId,
+  outcome: string,
+  issued: IssuedCode | undefined,
+  reservation: ReservationId | undefined,
+): Attempt {
+  return {
+    action,
+    outcome,
+    campaignId: issued?.terms.campaignId ?? null,
+    code: issued?.code ?? null,
+    codeExists: issued !== undefined,
+    userId,
+    deviceFp: req.headers['x-device-fingerprint']?.toString() ?? null,
+    network: networkOf(req),
+    reservationId: reservation ?? null,
+  };
+}
+
+async function maskedBy(
+  { limits }: CouponParts,
+  req: Request,
+  issued: IssuedCode | undefined,
+  error: unknown,
+): Promise<unknown> {
+  const isRefusal = error instanceof Problem && error.status < 500 && error.status !== 429;
+  if (!isRefusal || !issued?.terms.uniformRefusals) return error;
+  await sleep(Math.max(0, limits.uniformRefusalMs - (performance.now() - req.startedAt)));
+  return new Problem('code_not_usable', 'The code cannot be used.');
+}

@@ -1,0 +1,42 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { SigningKey } from '../../shared/config/config.js';
+import type { Code } from '../../shared/domain/codes.js';
+
+const NONCE_BYTES = 12;
+const PATTERN = /^([\w-]+)\.([0-9a-z]{1,11})\.([\w-]{16})\.([\w-]{43})$/;
+
+/**
+ * One-time tokens: `<key id>.<expiry ms, base 36>.<nonce>.<mac>`, bound to a code and a user. Nothing is stored when one is
+ * made; the script that claims stores that it was used.
+ */
+export class OneTimeTokens {
+  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #signing: SigningKey;
+
+  constructor(keys: readonly SigningKey[]) {
+    const [first] = keys;
+    if (!first) throw new Error('at least one ticket key is needed');
+    this.#signing = first;
+    this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
+  }
+
+  sign(code: Code, user: string, expiresAtMs: number): string {
+    const payload = `${this.#signing.id}.${expiresAtMs.toString(36)}.${randomBytes(NONCE_BYTES).toString('base64url')}`;
+    return `${payload}.${mac(this.#signing.key, payload, code, user)}`;
+  }
+
+  /** @returns null when it is not ours for this code and user. Its age and its use are judged by lua/reserve.lua. */
+  verify(token: string, code: Code, user: string): { nonce: string; expiresAtMs: number } | null {
+    const [, keyId, expires, nonce, given] = PATTERN.exec(token) ?? [];
+    const key = this.#byId.get(String(keyId));
+    if (!key || !expires || !nonce || !given) return null;
+    const expected = mac(key, `${keyId}.${expires}.${nonce}`, code, user);
+    if (!timingSafeEqual(Buffer.from(given), Buffer.from(expected))) return null;
+    return { nonce, expiresAtMs: Number.parseInt(expires, 36) };
+  }
+}
+
+/** The first word keeps these apart from tickets, which the same keys sign. */
+function mac(key: Buffer, payload: string, code: Code, user: string): string {
+  return createHmac('sha256', key).update(`once|${payload}|${code}|${user}`).digest('base64url');
+}

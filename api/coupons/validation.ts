@@ -1,0 +1,138 @@
+import { localTime } from '../../shared/calendar/sale-window.js';
+import { assertNever } from '../../shared/domain/assert-never.js';
+import { matchesAudience } from '../../shared/domain/audience.js';
+import type { Cart } from '../../shared/domain/discount.js';
+import type { UserId } from '../../shared/domain/ids.js';
+import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking.js';
+import { timeOrNull } from '../../shared/domain/time.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { AppraiseOutcome } from '../../shared/redis/scripts/checkout.js';
+import type { IssuedCode } from './code-finder.js';
+
+export type Shopper = { user: UserId; attributes: Record<string, unknown>; cart: Cart | null };
+/** One of several codes: usable, or why not. */
+export type Judged = { typed: string; issued: IssuedCode } | { typed: string; refusal: Problem };
+
+const FEW_UNITS = 10;
+const FEW_PART = 0.1;
+
+/** What a code would give its user at this moment. Promises nothing. */
+export class Validation {
+  constructor(readonly sale: SaleStore) {}
+
+  /** @throws Problem when it could not be redeemed now */
+  async one(issued: IssuedCode, shopper: Shopper): Promise<Record<string, unknown>> {
+    const stock = await this.appraise(issued, shopper);
+    const { terms, code } = issued;
+    const combined = shopper.cart && applyDiscounts(shopper.cart, [offerOf(issued)]);
+    const { endsAt, timeZone } = terms;
+    return {
+      valid: true,
+      code,
+      campaign: campaignOf(terms),
+      discount: terms.discount,
+      discount_amount: combined?.discountAmount ?? null,
+      total: combined?.total ?? null,
+      free_shipping: terms.discount?.kind === 'free_shipping',
+      remaining_hint: hintOf(stock),
+      ends_at: endsAt?.toISOString() ?? null,
+      ends_at_local: endsAt === null ? null : localTime(endsAt, timeZone),
+      time_zone: timeZone,
+    };
+  }
+
+  /** The best combination of those that are usable, and why the others are not in it. */
+  several(judged: readonly Judged[], cart: Cart | null): Record<string, unknown> {
+    const usable = judged.flatMap((one) => ('issued' in one ? [one.issued] : []));
+    const termsOf = new Map(usable.map(({ product, terms }) => [product as string, terms]));
+    const combined = cart && applyDiscounts(cart, usable.map(offerOf));
+    const refused = judged.flatMap((one) =>
+      'refusal' in one
+        ? [{ code: one.typed, reason: one.refusal.code, detail: one.refusal.detail, conflicts_with: null }]
+        : [],
+    );
+    const leftOut = (combined?.leftOut ?? []).map(({ code, reason, conflictsWith }) => ({
+      code,
+      reason,
+      detail: WHY[reason],
+      conflicts_with: conflictsWith,
+    }));
+    return {
+      valid: (combined?.applied.length ?? usable.length) > 0,
+      applied: (combined?.applied ?? []).map(({ code, campaign, discount, amount }) => ({
+        code,
+        campaign: campaignOf(termsOf.get(campaign) as TermsVersion),
+        discount,
+        amount,
+      })),
+      left_out: [...refused, ...leftOut],
+      discount_amount: combined?.discountAmount ?? null,
+      total: combined?.total ?? null,
+      free_shipping: combined?.freeShipping ?? false,
+    };
+  }
+
+  /** @throws Problem when it could not be redeemed now */
+  async appraise(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
+    const { audience } = issued.terms;
+    const outcome = await this.sale.appraise(issued.product, user, issued.codeNo);
+    if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
+      throw new Problem('audience_mismatch', 'The campaign is for others.');
+    }
+    if (outcome.kind !== 'usable') throw refusalOf(outcome);
+    return outcome;
+  }
+}
+
+const WHY: Record<LeftOutReason, string> = {
+  duplicate: 'It was sent twice.',
+  no_discount: 'Its campaign gives no discount.',
+  currency_mismatch: 'Its discount is in another currency than the cart.',
+  same_campaign: 'Two codes of one campaign do not combine.',
+  exclusive: 'It, or the other one, combines with nothing.',
+  same_group: 'Two codes of one group do not combine.',
+  no_effect: 'It would take nothing off any more.',
+};
+
+const offerOf = ({ code, product, terms }: IssuedCode) => ({
+  code,
+  campaign: product,
+  discount: terms.discount,
+  stacking: terms.stacking,
+});
+
+const campaignOf = ({ productId, name, type }: TermsVersion) => ({ product_id: productId, name, type });
+
+/** total -1: unlimited */
+function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'few' | 'none' {
+  if (total === -1) return 'plenty';
+  if (free === 0) return 'none';
+  return free <= Math.max(FEW_UNITS, total * FEW_PART) ? 'few' : 'plenty';
+}
+
+function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Problem {
+  switch (outcome.kind) {
+    case 'not_found':
+      return new Problem('code_not_found', 'The campaign of this code has not been published.');
+    case 'paused':
+      return new Problem('campaign_paused', 'The sale is paused.', { retryAfterSeconds: 5 });
+    case 'ended':
+      return new Problem('campaign_ended', 'The campaign is over.');
+    case 'not_started':
+      return new Problem('campaign_not_started', 'The campaign opens at starts_at.', {
+        members: { starts_at: timeOrNull(outcome.startsAtMs) },
+      });
+    case 'limit_reached':
+      return new Problem('already_redeemed', 'The user holds or has used what he may have of this campaign.');
+    case 'code_used':
+      return new Problem('already_redeemed', 'The code is used.');
+    case 'sold_out':
+      return new Problem('sold_out', 'Every unit is taken.');
+    case 'line_full':
+      return new Problem('waiting_room_full', 'The line has reached its limit.');
+    default:
+      return assertNever(outcome);
+  }
+}

@@ -1,0 +1,36 @@
+import { expect, test } from '@jest/globals';
+import { attributes, cart, note } from './fields.js';
+
+const takes = (schema: { safeParse(value: unknown): { success: boolean } }, value: unknown) =>
+  schema.safeParse(value).success;
+
+test('a cart has whole minor units of a currency that there is', () => {
+  for (const subtotal of [0, 1, 999_999_999_999_999]) expect(takes(cart, { subtotal, currency: 'IDR' })).toBe(true);
+  expect(takes(cart, { subtotal: 1, currency: 'IDR', items: [{ sku: 'a' }, 7] })).toBe(true);
+  for (const subtotal of [-1, 0.5, 1e15, 1e300, '1', null, undefined])
+    expect([subtotal, takes(cart, { subtotal, currency: 'IDR' })]).toEqual([subtotal, false]);
+  for (const currency of ['idr', 'XYZ', '', null, undefined])
+    expect([currency, takes(cart, { subtotal: 1, currency })]).toEqual([currency, false]);
+  expect(takes(cart, { subtotal: 1, currency: 'IDR', items: 'none' })).toBe(false);
+});
+
+test('attributes are a few members with short names, and what is nested in them is not looked at', () => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+  expect(attributes.parse({ tier: 'gold', deep })).toEqual({ tier: 'gold', deep: expect.anything() });
+  const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, 1]));
+  expect([takes(attributes, members(100)), takes(attributes, members(101))]).toEqual([true, false]);
+  expect([takes(attributes, { ['a'.repeat(64)]: 1 }), takes(attributes, { ['a'.repeat(65)]: 1 })]).toEqual([
+    true,
+    false,
+  ]);
+  for (const value of [null, [], 'gold', 7]) expect([value, takes(attributes, value)]).toEqual([value, false]);
+});
+
+test('attributes do not change what objects inherit', () => {
+  const given = attributes.parse(JSON.parse('{"__proto__": {"tier": "gold"}, "constructor": 1}'));
+  expect([Object.hasOwn(given, 'tier'), ({} as Record<string, unknown>).tier]).toEqual([false, undefined]);
+});
+
+test('a note has no halves of characters, which a table would change', () => {
+  expect([takes(note, 'Indomie 🍜'), takes(note, '\ud83c'), takes(note, 'a\0')]).toEqual([true, false, false]);
+});

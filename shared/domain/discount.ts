@@ -1,0 +1,30 @@
+import type { Discount } from './campaign.js';
+import { basisPointsOf, isAmount, type MinorUnits, partOf } from './money.js';
+
+/** What is bought, before any discount. */
+export type Cart = { subtotal: MinorUnits; currency: string };
+
+/** Percentages first, so that they are of the whole price; then amounts; then what has no amount. */
+const ORDER: { [Kind in Discount['kind']]: number } = { percent: 0, amount: 1, free_shipping: 2 };
+
+export const orderOfKind = (discount: Discount): number => ORDER[discount.kind];
+
+/**
+ * What a discount takes off a price, in minor units of the cart's currency; never more than the price. Free shipping takes
+ * off nothing that stands in a cart.
+ * @throws RangeError when the terms were never checked (a percentage or an amount that cannot be)
+ */
+export function discountOn(price: MinorUnits, discount: Discount): MinorUnits {
+  switch (discount.kind) {
+    case 'percent': {
+      const points = basisPointsOf(discount.percent);
+      if (points === null) throw new RangeError(`no percentage: ${discount.percent}`);
+      return partOf(price, points);
+    }
+    case 'amount':
+      if (!isAmount(discount.amount)) throw new RangeError(`no amount: ${discount.amount}`);
+      return Math.min(price, discount.amount) as MinorUnits;
+    case 'free_shipping':
+      return 0 as MinorUnits;
+  }
+}

@@ -1,0 +1,82 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type BasisPoints,
+  basisPointsOf,
+  isAmount,
+  isCurrency,
+  MAX_AMOUNT,
+  type MinorUnits,
+  minus,
+  partOf,
+} from './money.js';
+
+const part = (amount: number, percent: number) => partOf(amount as MinorUnits, basisPointsOf(percent) as BasisPoints);
+const amounts = fc.oneof(fc.integer({ min: 0, max: 10_000 }), fc.integer({ min: 0, max: MAX_AMOUNT }));
+
+test('reads every percentage of two decimals exactly', () => {
+  for (let points = 1; points <= 10_000; points += 1) {
+    const percent = Number(`${Math.trunc(points / 100)}.${String(points % 100).padStart(2, '0')}`);
+    expect([percent, basisPointsOf(percent)]).toEqual([percent, points]);
+  }
+});
+
+test('refuses percentages that are none, too many or too fine', () => {
+  for (const percent of [0, -0, -1, 100.01, 101, 1e21, 0.001, 12.345, 1e-7, Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect([percent, basisPointsOf(percent)]).toEqual([percent, null]);
+  }
+});
+
+test('takes a part to the nearest minor unit, halves up', () => {
+  const expected: [number, number, number][] = [
+    [1_000, 12.5, 125],
+    [1_001, 12.5, 125],
+    [1_004, 12.5, 126],
+    [99, 50, 50],
+    [1, 50, 1],
+    [1, 49.99, 0],
+    [4, 12.5, 1],
+    [3, 12.5, 0],
+    [1_999, 33.33, 666],
+    [29, 1.15, 0],
+    [10_000, 1.15, 115],
+    [MAX_AMOUNT, 100, MAX_AMOUNT],
+    [MAX_AMOUNT, 33.33, 333_300_000_000_000],
+    [0, 100, 0],
+  ];
+  for (const [amount, percent, taken] of expected)
+    expect([amount, percent, part(amount, percent)]).toEqual([amount, percent, taken]);
+});
+
+test('a part is nearer to the exact one than any other whole number, and no larger than the whole', () => {
+  fc.assert(
+    fc.property(amounts, fc.integer({ min: 1, max: 10_000 }), (amount, points) => {
+      const taken = partOf(amount as MinorUnits, points as BasisPoints);
+      const twiceOff = 2n * (BigInt(taken) * 10_000n - BigInt(amount) * BigInt(points));
+      expect(twiceOff > -10_000n && twiceOff <= 10_000n && taken <= amount && isAmount(taken)).toBe(true);
+    }),
+  );
+});
+
+test('never leaves less than nothing', () => {
+  fc.assert(
+    fc.property(amounts, amounts, (amount, taken) => {
+      const left = minus(amount as MinorUnits, taken as MinorUnits);
+      expect(left).toBe(taken > amount ? 0 : amount - taken);
+    }),
+  );
+});
+
+test('takes whole amounts that are exact everywhere, and nothing else', () => {
+  for (const amount of [0, 1, MAX_AMOUNT]) expect([amount, isAmount(amount)]).toEqual([amount, true]);
+  for (const amount of [-1, 0.5, 1e15, 1e300, Number.NaN, Number.POSITIVE_INFINITY, '1', null, undefined, 1n, {}]) {
+    expect([String(amount), isAmount(amount)]).toEqual([String(amount), false]);
+  }
+});
+
+test('knows the currencies of the world by their codes', () => {
+  for (const code of ['EUR', 'USD', 'IDR', 'JPY', 'SGD', 'MYR', 'BRL', 'KWD'])
+    expect([code, isCurrency(code)]).toEqual([code, true]);
+  for (const code of ['', 'eur', 'EURO', 'ABC', 'BTC', 'constructor', '__proto__'])
+    expect([code, isCurrency(code)]).toEqual([code, false]);
+});

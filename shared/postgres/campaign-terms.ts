@@ -1,0 +1,99 @@
+import { type AudienceRule, storedAudience } from '../domain/audience.js';
+import type { CampaignType, Discount } from '../domain/campaign.js';
+import type { CampaignId, ProductId } from '../domain/ids.js';
+import type { Stacking } from '../domain/stacking.js';
+import type { Database } from './pool.js';
+
+/** One version of what a campaign promises; it never changes, so whoever has read it may keep it. */
+export type TermsVersion = {
+  campaignId: CampaignId;
+  productId: ProductId;
+  type: CampaignType;
+  version: number;
+  /** When it came into force; the one before it held until then. */
+  validFrom: Date;
+  name: string;
+  discount: Discount | null;
+  /** null = everybody */
+  audience: AudienceRule | null;
+  stacking: Stacking;
+  startsAt: Date;
+  /** null = open end */
+  endsAt: Date | null;
+  timeZone: string;
+  perUserLimit: number;
+  holdSeconds: number;
+  refundPolicy: 'return' | 'burn';
+  uniformRefusals: boolean;
+  requireToken: boolean;
+};
+
+type Row = {
+  campaign_id: string;
+  product_id: string;
+  type: CampaignType;
+  version: number;
+  valid_from: Date;
+  name: string;
+  discount: Discount | null;
+  audience: unknown;
+  stacking: Stacking;
+  starts_at: Date;
+  ends_at: Date | null;
+  time_zone: string;
+  per_user_limit: number;
+  hold_seconds: number;
+  refund_policy: 'return' | 'burn';
+  uniform_refusals: boolean;
+  require_token: boolean;
+};
+
+/** Table `campaign_terms`: written by a trigger whenever a campaign gets a new version, read here. */
+export class CampaignTermsTable {
+  constructor(readonly database: Database) {}
+
+  /** @returns null when the product has no campaign. @throws EngineUnavailable */
+  async current(product: ProductId): Promise<TermsVersion | null> {
+    return this.#one('c.product_id = $1 and t.version = c.terms_version', [product]);
+  }
+
+  /** @returns null when there is no such version. @throws EngineUnavailable */
+  async byVersion(campaign: CampaignId, version: number): Promise<TermsVersion | null> {
+    return this.#one('t.campaign_id = $1 and t.version = $2', [campaign, version]);
+  }
+
+  /** The same by the product, which is what shoppers name. */
+  async ofProduct(product: ProductId, version: number): Promise<TermsVersion | null> {
+    return this.#one('c.product_id = $1 and t.version = $2', [product, version]);
+  }
+
+  async #one(condition: string, values: unknown[]): Promise<TermsVersion | null> {
+    const { rows } = await this.database.query<Row>(
+      `select t.*, c.product_id, c.type from campaign_terms t join campaigns c using (campaign_id) where ${condition}`,
+      values,
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+}
+
+function fromRow(row: Row): TermsVersion {
+  return {
+    campaignId: row.campaign_id as CampaignId,
+    productId: row.product_id as ProductId,
+    type: row.type,
+    version: row.version,
+    validFrom: row.valid_from,
+    name: row.name,
+    discount: row.discount,
+    audience: storedAudience(row.audience),
+    stacking: row.stacking,
+    startsAt: row.starts_at,
+    endsAt: row.ends_at,
+    timeZone: row.time_zone,
+    perUserLimit: row.per_user_limit,
+    holdSeconds: row.hold_seconds,
+    refundPolicy: row.refund_policy,
+    uniformRefusals: row.uniform_refusals,
+    requireToken: row.require_token,
+  };
+}

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import { uuidv7 } from 'uuidv7';
+import type { CampaignId, ReservationId } from '../domain/ids.js';
+import type { Database } from './pool.js';
+
+/** What somebody tried to do with a code or a campaign, and what he was answered. */
+export type Attempt = {
+  action: 'validate' | 'redeem' | 'checkout';
+  /** `valid`, `redeemed`, `reserved`, `queued`, or the code of the error. */
+  outcome: string;
+  campaignId: CampaignId | null;
+  /** Canonical; null when none was sent. */
+  code: string | null;
+  /** Only codes that exist are kept as they are: what else is sent is not ours to keep, and may be anything. */
+  codeExists: boolean;
+  userId: string | null;
+  deviceFp: string | null;
+  /** IPv4 address or IPv6 /64 (api/guards/address.ts). */
+  network: string | null;
+  reservationId: ReservationId | null;
+};
+
+/** An attempt with its time, milliseconds since 1970, and its id, made once so that writing it twice is harmless. */
+export type TimedAttempt = Attempt & { id: string; atMs: number };
+
+/** Table `redemption_attempts`. */
+export class RedemptionAttempts {
+  constructor(readonly database: Database) {}
+
+  /** One statement for all of them. @throws EngineUnavailable; pg.DatabaseError when Postgres refuses one of them */
+  async insert(attempts: readonly TimedAttempt[]): Promise<void> {
+    const column = <Value>(value: (attempt: TimedAttempt) => Value) => attempts.map(value);
+    await this.database.query(
+      `insert into redemption_attempts (attempt_id, at, action, outcome, campaign_id, code, code_hash, user_id, device_fp,
+         network, reservation_id)
+       select n.id, ms(n.at), n.action, n.outcome, n.campaign_id, n.code, n.code_hash, n.user_id, n.device_fp, n.network,
+         n.reservation_id
+       from unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::text[],
+         $9::text[], $10::text[], $11::uuid[])
+         as n(id, at, action, outcome, campaign_id, code, code_hash, user_id, device_fp, network, reservation_id)
+       on conflict (attempt_id) do nothing`,
+      [
+        column(({ id }) => id),
+        column(({ atMs }) => Math.floor(atMs)),
+        column(({ action }) => action),
+        column(({ outcome }) => outcome),
+        column(({ campaignId }) => campaignId),
+        column(({ code, codeExists }) => (codeExists ? code : null)),
+        column(({ code, codeExists }) => (codeExists || code === null ? null : hashOf(code))),
+        column(({ userId }) => userId),
+        column(({ deviceFp }) => deviceFp),
+        column(({ network }) => network),
+        column(({ reservationId }) => reservationId),
+      ],
+    );
+  }
+
+  /**
+   * Forgets what was written before a moment, oldest first.
+   * @returns how many were removed; fewer than `limit` when nothing is left to remove
+   */
+  async prune(before: Date, limit: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `delete from redemption_attempts where attempt_id in (
+         select attempt_id from redemption_attempts where attempt_id < $1 order by attempt_id limit $2)`,
+      [firstIdOf(before), limit],
+    );
+    return rowCount ?? 0;
+  }
+}
+
+export const newAttemptId = (): string => uuidv7();
+
+/** 96 bits, in 16 characters whatever was sent. */
+const hashOf = (code: string): string => createHash('sha256').update(code).digest('base64url').slice(0, 16);
+
+/** The least UUIDv7 of a millisecond. */
+function firstIdOf(moment: Date): string {
+  const hex = moment.getTime().toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
+}

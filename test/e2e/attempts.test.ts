@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { newAttemptId, RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
+import { createTestDatabase, startTestRedis } from '../harness/engines.js';
+import { connectDatabase } from '../harness/persistence.js';
+import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
+import { until } from '../harness/until.js';
+
+/** What real processes do with attempts: the worker forgets old ones, the API counts what it could not write. */
+const redis = await startTestRedis();
+const database = await createTestDatabase();
+const env = serviceEnv(redis.url, database.url, { ATTEMPTS_KEEP_DAYS: '2' });
+
+test('a worker forgets attempts that are older than they are to be kept', async () => {
+  const attempt = (user: string, id: string) => ({
+    action: 'validate' as const,
+    outcome: 'code_not_found',
+    campaignId: null,
+    code: null,
+    codeExists: false,
+    userId: user,
+    deviceFp: null,
+    network: null,
+    reservationId: null,
+    id,
+    atMs: Date.now(),
+  });
+  const threeDaysAgo = (Date.now() - 3 * 86_400_000).toString(16).padStart(12, '0');
+  const oldId = `${threeDaysAgo.slice(0, 8)}-${threeDaysAgo.slice(8)}-7000-8000-000000000001`;
+  await new RedemptionAttempts(connectDatabase(database.url)).insert([
+    attempt('old', oldId),
+    attempt('new', newAttemptId()),
+  ]);
+  await startWorkerProcess(env);
+  const left = async () => (await database.client.query('select user_id from redemption_attempts')).rows;
+  await until('the old one is gone', async () => (await left()).length === 1, 20_000);
+  expect(await left()).toEqual([{ user_id: 'new' }]);
+});
+
+test('an API says how many it has written and dropped, and stops in order', async () => {
+  const { process: api, url } = await startApiProcess(env);
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  expect(metrics).toMatch(/^doorbuster_attempts_written_total 0$/m);
+  expect(metrics).toMatch(/^# TYPE doorbuster_attempts_dropped_total counter$/m);
+  await api.stop();
+  expect(api.child.exitCode).toBe(0);
+});

@@ -1,0 +1,13 @@
+import type { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
+
+/** Forgets attempts that were kept long enough, a bounded number in one run; the next run goes on. */
+export async function forgetAttempts(
+  attempts: RedemptionAttempts,
+  keepDays: number,
+  limits: { pruneBatch: number; attemptsPruneBatches: number },
+): Promise<void> {
+  const before = new Date(Date.now() - keepDays * 86_400_000);
+  for (let batch = 0; batch < limits.attemptsPruneBatches; batch += 1) {
+    if ((await attempts.prune(before, limits.pruneBatch)) < limits.pruneBatch) return;
+  }
+}
