@@ -59,6 +59,7 @@ import { couponRoutes } from './coupons/coupons.route.js';
 import { OneTimeTokens } from './coupons/one-time-token.js';
 import { Redemption } from './coupons/redemption.js';
 import { Validation } from './coupons/validation.js';
+import { observeCodeFilter } from './coupons/code-filter-metrics.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
@@ -372,29 +373,4 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     }),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
-}
-
-function observeCodeFilter(metrics: Metrics, filter: CodeFilter): void {
-  metrics.observe('code_filter_bytes', 'Memory of the code filters', () => filter.state.bytes);
-  metrics.observe('code_filter_codes', 'Codes in the code filters', () => filter.state.codes);
-  metrics.observe(
-    'code_filter_error_rate',
-    'Estimated share of unknown codes that are looked up',
-    () => (filter.isSure ? filter.state.errorRate : 1),
-    'max',
-  );
-  metrics.observeCounts(
-    'code_filter_lookups_total',
-    'Codes asked of the filter by answer',
-    'answer',
-    () => filter.lookups,
-  );
-  metrics.observeCounts(
-    'code_filter_false_positives_total',
-    'Codes that had to be looked up to be unknown',
-    'filter',
-    () => ({
-      codes: filter.falsePositives,
-    }),
-  );
 }

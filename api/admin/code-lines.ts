@@ -4,7 +4,7 @@ import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import type { LineError, UploadSummary } from '../../shared/postgres/code-jobs.js';
 
 const LF = 0x0a;
-const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
+/** Leaves out a byte order mark. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 /** One cell and what ends it: quoted, with "" for a quote, or bare. */
 const CELL = /\s*(?:"((?:[^"]|"")*)"|([^",]*?))\s*(,|$)/y;
@@ -89,7 +89,7 @@ export class CodeLines {
     this.#rest = Buffer.alloc(0);
     this.#skipping = false;
     if (tooLong) return this.#refuse(`the line is longer than ${this.options.maxLineBytes} bytes`);
-    const text = decode(this.#line === 1 && bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : bytes);
+    const text = decode(bytes);
     if (text === null) return this.#refuse('the line is not UTF-8');
     if (text.trim() === '') return;
     this.#readCells(text);

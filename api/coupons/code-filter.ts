@@ -27,6 +27,8 @@ export class CodeFilter {
   /** The next filter while it is being loaded; what is announced meanwhile goes into both. */
   #filling: Filled | null = null;
   #caughtUp = false;
+  /** A crowded filter is to be made anew, once. */
+  #renewing = false;
   #generation = 0;
   #working: Promise<void> = Promise.resolve();
   readonly lookups = { unknown: 0, maybe: 0, unsure: 0 };
@@ -92,7 +94,9 @@ export class CodeFilter {
       this.#filled?.bloom.add(code);
       this.#filling?.bloom.add(code);
     }
-    if (this.#caughtUp && !this.#filling && this.#filled?.bloom.isCrowded) this.#catchUp();
+    if (!this.#caughtUp || this.#renewing || !this.#filled?.bloom.isCrowded) return;
+    this.#renewing = true;
+    this.#catchUp();
   }
 
   /** One after the other: a load that lost its subscription ends at its next page. */
@@ -123,6 +127,7 @@ export class CodeFilter {
     }
     this.#filled = target;
     this.#filling = null;
+    this.#renewing = false;
     this.#caughtUp = true;
     this.log.info(this.state, 'the code filter is up to date');
   }

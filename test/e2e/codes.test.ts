@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, pointersOf } from '../harness/checks.js';
+import { atEnd } from '../harness/cleanup.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
-import { ADMIN_SECRET, SERVICE_SECRET, startService, startWorkerProcess } from '../harness/service.js';
+import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
 type Body = string | ReadableStream;
@@ -50,10 +52,14 @@ async function stored(product: string): Promise<{ code: string; code_no: number;
 }
 
 /** Sends the head of an upload and the bytes that follow, over a connection of its own. */
-async function beginUpload(product: string, bytes: string) {
-  const { hostname, port } = new URL(service.url);
+async function beginUpload(product: string, bytes: string, url = service.url) {
+  const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
+  socket.on('error', () => {
+    // Its server may be killed.
+  });
+  atEnd('a socket', () => void socket.destroy());
   socket.write(
     `POST ${pathOf(product)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_SECRET}\r\nContent-Type: text/csv\r\nContent-Length: 100000000\r\n\r\n${bytes}`,
   );
@@ -66,6 +72,15 @@ const transfers = async () =>
       "select pid from pg_stat_activity where application_name = 'doorbuster-api-transfers' and state <> 'idle'",
     )
   ).rows.length;
+
+async function leftovers(product: string): Promise<{ lines: number; jobs: number }> {
+  const { rows } = await sql(
+    `select (select count(*)::int from code_staging) as lines,
+       (select count(*)::int from code_jobs join campaigns using (campaign_id) where product_id = $1) as jobs`,
+    [product],
+  );
+  return rows[0];
+}
 
 describe('codes', () => {
   test('are generated, and the export of one campaign is the import of another installation', async () => {
@@ -191,13 +206,31 @@ describe('an upload', () => {
     await until('Postgres takes it', async () => (await transfers()) === 1);
     socket.destroy();
     await until('the connection is given back', async () => (await transfers()) === 0);
-    const { rows } = await sql(
-      `select (select count(*)::int from code_staging) as lines,
-         (select count(*)::int from code_jobs join campaigns using (campaign_id) where product_id = $1) as jobs`,
-      [product],
-    );
-    expect(rows).toEqual([{ lines: 0, jobs: 0 }]);
+    expect(await leftovers(product)).toEqual({ lines: 0, jobs: 0 });
     await finished(await upload(product, 'LEFT1\n'));
+  });
+
+  test('leaves nothing when the API is killed in the middle of it', async () => {
+    const product = await open();
+    const { process: api, url } = await startApiProcess(service.env);
+    await beginUpload(product, 'KILLED1\nKILLED2\n'.repeat(20_000), url);
+    await until('Postgres takes it', async () => (await transfers()) === 1);
+    await api.kill();
+    await until('Postgres has noticed', async () => (await transfers()) === 0);
+    expect(await leftovers(product)).toEqual({ lines: 0, jobs: 0 });
+  });
+
+  test('is told to come back when as many as may be are under way', async () => {
+    const product = await open();
+    const sockets = [];
+    for (let i = 0; i < 4; i += 1) sockets.push(await beginUpload(product, 'BUSY1\n'.repeat(10_000)));
+    await until('all connections are taken', async () => (await transfers()) === 4);
+    const refused = await upload(product, 'BUSY2');
+    expectProblem(refused, 503, 'temporarily_unavailable');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    for (const socket of sockets) socket.destroy();
+    await until('they are given back', async () => (await transfers()) === 0);
+    expect(await finished(await upload(product, 'BUSY2'))).toMatchObject({ added: 1 });
   });
 
   test.each<[string, Body, Record<string, string>, number, string]>([
@@ -228,6 +261,33 @@ describe('an upload', () => {
     expect(await finished(await upload(product, text))).toMatchObject({ added: 5_000, bad_lines: 0 });
     expect(await exportOf(product)).toBe(`code,user_id\n${text.replaceAll('\n', ',\n')}`);
   });
+});
+
+test('an export goes at the pace of its reader: one who stops costs no memory, one who leaves gives the connection back', async () => {
+  const product = await open();
+  // 33 MB, more than the buffers of any socket.
+  await sql(
+    `insert into codes (code, campaign_id, code_no)
+     select 'EXPORT' || lpad(n::text, 58, '0'), campaign_id, n from generate_series(1, 500000) n, campaigns where product_id = $1`,
+    [product],
+  );
+  const rssKiB = () => Number(execFileSync('ps', ['-o', 'rss=', '-p', String(service.api.pid)]));
+  const before = rssKiB();
+  const { hostname, port } = new URL(service.url);
+  const socket = connect(Number(port), hostname);
+  atEnd('a socket', () => void socket.destroy());
+  socket.pause();
+  socket.write(`GET ${pathOf(product)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${ADMIN_SECRET}\r\n\r\n`);
+  const isWaiting = async () =>
+    (
+      await sql(
+        "select 1 from pg_stat_activity where application_name = 'doorbuster-api-transfers' and wait_event = 'ClientWrite'",
+      )
+    ).rows.length === 1;
+  await until('Postgres waits for the reader', isWaiting);
+  expect(rssKiB() - before).toBeLessThan(20_000);
+  socket.destroy();
+  await until('the connection is given back', async () => (await transfers()) === 0);
 });
 
 describe('refusals', () => {
