@@ -32,7 +32,7 @@ export async function up(knex: Knex): Promise<void> {
       insert into campaign_terms (campaign_id, version, name, discount, audience, stacking, starts_at, ends_at, time_zone,
         per_user_limit, hold_seconds, refund_policy, uniform_refusals, require_token, valid_from)
       values (new.campaign_id, new.terms_version, new.name, new.discount, nullif(new.rules -> 'audience', 'null'),
-        coalesce(new.rules -> 'stacking', '{"exclusive": false}'), new.starts_at, new.ends_at, new.time_zone,
+        coalesce(nullif(new.rules -> 'stacking', 'null'), '{"exclusive": false}'), new.starts_at, new.ends_at, new.time_zone,
         new.per_user_limit, new.hold_seconds, new.refund_policy,
         coalesce((new.rules ->> 'uniform_refusals')::boolean, false), coalesce((new.rules ->> 'require_token')::boolean, false),
         new.updated_at);
@@ -46,7 +46,7 @@ export async function up(knex: Knex): Promise<void> {
     insert into campaign_terms (campaign_id, version, name, discount, audience, stacking, starts_at, ends_at, time_zone,
       per_user_limit, hold_seconds, refund_policy, uniform_refusals, require_token, valid_from)
     select campaign_id, terms_version, name, discount, nullif(rules -> 'audience', 'null'),
-      coalesce(rules -> 'stacking', '{"exclusive": false}'), starts_at, ends_at, time_zone, per_user_limit, hold_seconds,
+      coalesce(nullif(rules -> 'stacking', 'null'), '{"exclusive": false}'), starts_at, ends_at, time_zone, per_user_limit, hold_seconds,
       refund_policy, coalesce((rules ->> 'uniform_refusals')::boolean, false),
       coalesce((rules ->> 'require_token')::boolean, false), updated_at
     from campaigns;

@@ -9,10 +9,24 @@ const ORDER: { [Kind in Discount['kind']]: number } = { percent: 0, amount: 1, f
 
 export const orderOfKind = (discount: Discount): number => ORDER[discount.kind];
 
+/** Whether it can be computed; stored terms may be older than the checks that operators meet today. */
+export function isDiscount(discount: Discount): boolean {
+  switch (discount.kind) {
+    case 'percent':
+      return basisPointsOf(discount.percent) !== null;
+    case 'amount':
+      return isAmount(discount.amount);
+    case 'free_shipping':
+      return true;
+    default:
+      return false;
+  }
+}
+
 /**
  * What a discount takes off a price, in minor units of the cart's currency; never more than the price. Free shipping takes
  * off nothing that stands in a cart.
- * @throws RangeError when the terms were never checked (a percentage or an amount that cannot be)
+ * @throws RangeError when it is no discount (`isDiscount`)
  */
 export function discountOn(price: MinorUnits, discount: Discount): MinorUnits {
   switch (discount.kind) {

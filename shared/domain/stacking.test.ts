@@ -136,6 +136,15 @@ test('the total is never below zero', () => {
   });
 });
 
+test('terms from before they were checked give nothing, and refuse nobody else', () => {
+  const wrong = [percent(33.333), percent(101), amount(0.5), { kind: 'gift' } as unknown as Discount];
+  const codes = wrong.map((discount, index) => offer(`C${index}`, discount));
+  expect(brief(cartOf(100), ...codes, offer('D', percent(1)))).toMatchObject({
+    applied: [['D', 1]],
+    leftOut: codes.map(({ code }) => [code, 'no_discount', null]),
+  });
+});
+
 test('no code at all leaves the price', () => {
   expect(applyDiscounts(cartOf(70), [])).toEqual({
     currency: 'EUR',

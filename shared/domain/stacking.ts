@@ -1,5 +1,5 @@
 import type { Discount } from './campaign.js';
-import { type Cart, discountOn, orderOfKind } from './discount.js';
+import { type Cart, discountOn, isDiscount, orderOfKind } from './discount.js';
 import { type MinorUnits, minus } from './money.js';
 
 /** Every combination is looked at, so their number doubles with each code: 1,024 at most, about a millisecond. */
@@ -75,7 +75,7 @@ export function applyDiscounts(cart: Cart, codes: readonly OfferedCode[]): Combi
 /** Why a code is in no combination at all. */
 function unusableBecause(cart: Cart, offered: OfferedCode, before: readonly OfferedCode[]): LeftOutReason | null {
   if (before.some(({ code }) => code === offered.code)) return 'duplicate';
-  if (offered.discount === null) return 'no_discount';
+  if (offered.discount === null || !isDiscount(offered.discount)) return 'no_discount';
   if (offered.discount.kind === 'amount' && offered.discount.currency !== cart.currency) return 'currency_mismatch';
   return null;
 }
