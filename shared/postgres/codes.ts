@@ -51,7 +51,7 @@ export class CodesTable {
   async numbered(campaignNo: number, from: number, to: number): Promise<Map<number, Code>> {
     const { rows } = await this.database.query<{ code: Code; code_no: number }>({
       name: 'codes.numbered',
-      text: `select code, code_no from codes join campaigns using (campaign_id)
+      text: `select c.code, code_no from codes c join campaigns using (campaign_id)
         where no = $1 and code_no >= $2 and code_no < $3`,
       values: [campaignNo, from, to],
     });

@@ -43,6 +43,7 @@ test('joining and leaving the line tell nothing', () => {
     order: '',
     qty: 1,
     lineNo: 1,
+    code: null,
     key: '',
     answer: '',
     device: '',

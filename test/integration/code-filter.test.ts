@@ -50,6 +50,7 @@ async function issue(count: number, total = count): Promise<Code[]> {
     jobs,
     codes,
     news,
+    issued: async () => {},
     again: async () => {},
     metrics: new Metrics(false),
     log: recordingLog(),

@@ -31,6 +31,7 @@ function parts(changed: Partial<IssueParts['limits']> = {}, news?: CodeNews) {
     jobs,
     codes,
     news: news ?? new CodeNews(sale.redis, { codeAnnounceCodes: 30, codeSettleMs: 0 }),
+    issued: async () => {},
     again: async ({ id, processed }: { id: string; processed: number }) => void again.push(`${id}-${processed}`),
     runs: again,
     metrics: new Metrics(false),

@@ -41,7 +41,7 @@ export async function issueCodes(jobId: string, parts: IssueParts): Promise<void
     const job = await issueChunk(jobId, parts);
     if (job === null) return;
     parts.metrics.codesIssued.inc({ kind: job.kind }, job.added);
-    if (job.added > 0) await parts.issued(job.campaignId);
+    if (job.added > 0) await parts.issued(job.campaignId as CampaignId);
     if (job.status === 'done' || job.status === 'failed') {
       parts.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
       return;
