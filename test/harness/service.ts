@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
@@ -59,7 +60,23 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
 export async function startApiProcess(env: NodeJS.ProcessEnv): Promise<{ process: ServiceProcess; url: string }> {
   const service = launch('api', env);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
-  return { process: service, url: String(line.url) };
+  const url = String(line.url);
+  await readyOrAway(url);
+  return { process: service, url };
+}
+
+const READY_LIMIT_MS = 10_000;
+/** Returns when the API is ready, as a load balancer would wait; a test that has an engine away on purpose waits in vain. */
+async function readyOrAway(url: string): Promise<void> {
+  const deadline = performance.now() + READY_LIMIT_MS;
+  while (performance.now() < deadline) {
+    const status = await fetch(`${url}/readyz`).then(
+      (answer) => answer.status,
+      () => 0,
+    );
+    if (status === 200) return;
+    await sleep(20);
+  }
 }
 
 export async function startWorkerProcess(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
