@@ -65,6 +65,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
 
+  // Apart: a batch that hangs is given up soon, so that service is back soon; other statements of a worker may take long.
+  const batches = new Database({
+    url: config.databaseUrl,
+    name: 'doorbuster-worker-persist',
+    connections: 2,
+    statementMs: LIMITS.persistStatementMs,
+    connectMs: LIMITS.postgresConnectMs,
+    onError: () => {},
+  });
+
   const metrics = new Metrics(false);
   const commits = new CommitWatch(subscriber, 0);
   const journal = new Journal(commands);
@@ -94,7 +104,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   );
   const relay = new JournalRelay(new Journal(blocking), cursor, queues, new RelayLease(commands, name), log);
   const persist = new Persist(
-    database,
+    batches,
     journal,
     cursor,
     new RefusedEntries(filler, redemptions, cursor, metrics, log),
@@ -246,7 +256,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       await queues.close();
       clock.stop();
       await board.remove(name).catch(() => {});
-      await database.close();
+      await Promise.all([database.close(), batches.close()]);
       for (const connection of [commands, jobs, blocking, subscriber]) connection.disconnect();
     },
   };

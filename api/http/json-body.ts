@@ -1,10 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
-const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
  * Reads the body as one JSON value. Written for the hot path: express.json costs as much as a whole checkout should
@@ -30,7 +30,9 @@ export function readJson(req: Request): Promise<unknown> {
     });
     req.on('end', () => {
       try {
-        resolve(JSON.parse(utf8.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))));
+        const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
+        if (!isUtf8(body)) throw new SyntaxError('not UTF-8');
+        resolve(JSON.parse(body.toString('utf8')));
       } catch {
         reject(new Problem('invalid_json', 'The body could not be parsed.'));
       }

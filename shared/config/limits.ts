@@ -16,11 +16,13 @@ export const LIMITS = {
   /** Refused by the kernel beyond it; each idle connection costs some KiB. */
   connections: 20_000,
   /** One call to Redis: an answer within 2 s is promised, so the engine gets less. */
-  redisCommandMs: 1_200,
+  redisCommandMs: 1_000,
   redisConnectMs: 1_500,
   /** One statement of the API; the worker's batches have their own. */
   postgresStatementMs: 1_500,
   postgresBatchStatementMs: 30_000,
+  /** One statement of a batch takes milliseconds; one that hangs is begun again, with half as much. */
+  persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
   /** Attestation lives so long and is tolerated so much longer (CONTRACT §5). Also stands in lua/reserve.lua. */
   attestationLifeSeconds: 30,

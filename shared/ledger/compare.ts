@@ -1,3 +1,4 @@
+import type { RawEntry } from '../contracts/journal.js';
 import type { Difference, Verdict } from '../contracts/verdict.js';
 import type { ProductId } from '../domain/ids.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
@@ -21,14 +22,17 @@ export type LedgerParts = {
 /**
  * Compares Redis, the journal and Postgres, reservation by reservation. What differs is looked at again once the journal
  * up to that moment is written, so what was merely under way does not count.
- * @param settleMs how long to wait, each time, for Postgres to catch up
+ * @param settleMs how long to wait, each time, for Postgres to move on; one that is catching up is waited for
  */
 export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
   await settle(parts, settleMs);
   const product = campaign.productId;
   const scan = await scanBothSides(parts, campaign);
   await settle(parts, settleMs);
-  const found = await confirmSuspects(parts, product, scan.suspects);
+  const confirmed = await confirmSuspects(parts, product, scan.suspects);
+  // What Postgres has not been given yet is neither lost nor wrong.
+  const pending = confirmed.length > 0 ? await pendingReservations(parts) : new Set<string>();
+  const found = confirmed.filter(({ reservation }) => reservation === null || !pending.has(reservation));
 
   const [stock, summary, duplicated] = await Promise.all([
     parts.sale.stock(product),
@@ -67,15 +71,29 @@ export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign
   };
 }
 
-/** Waits until Postgres has what the journal has now; gives up after a while, and then what is missing counts. */
+/** Waits until Postgres has what the journal has now; gives up when it has not moved on for `limitMs`. */
 export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
   const target = await parts.journal.lastId();
-  const deadline = performance.now() + limitMs;
+  let deadline = performance.now() + limitMs;
+  let before = '';
   while (performance.now() < deadline) {
     const cursor = await parts.cursor.read();
     if (compareJournalIds(cursor, target) >= 0) return;
+    if (cursor !== before) deadline = performance.now() + limitMs;
+    before = cursor;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** Reservations of which the journal has something that Postgres has not. */
+async function pendingReservations({ journal, cursor }: Pick<LedgerParts, 'journal' | 'cursor'>): Promise<Set<string>> {
+  const pending = new Set<string>();
+  for (let after: string | undefined = await cursor.read(); after !== undefined; ) {
+    const entries: RawEntry[] = await journal.read(after, SCAN_BATCH);
+    for (const { fields } of entries) if (fields.reservation) pending.add(fields.reservation);
+    after = entries.at(-1)?.journalId;
+  }
+  return pending;
 }
 
 type Scan = { confirmed: number; voided: number; unitsTaken: number; suspects: Set<string> };

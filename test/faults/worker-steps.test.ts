@@ -28,7 +28,7 @@ const rows = async (product: string) =>
 const waitsFor = (event: string) =>
   until(`the worker waits for ${event}`, async () => {
     const found = await stage.query(
-      `select 1 from pg_stat_activity where application_name = 'doorbuster-worker' and wait_event_type = 'Lock'
+      `select 1 from pg_stat_activity where application_name like 'doorbuster-worker%' and wait_event_type = 'Lock'
          and clock_timestamp() - query_start < interval '1 second'`,
     );
     return found.length > 0;

@@ -11,6 +11,8 @@ import { type Database, isRefusal } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, type Journal } from '../../shared/redis/journal.js';
 import type { RefusedEntries } from './refused-entries.js';
 
+const SMALLEST_FIRST_BATCH = 50;
+
 export type PersistLimits = { batchEntries: number };
 
 /**
@@ -19,6 +21,8 @@ export type PersistLimits = { batchEntries: number };
  * is halved until the bad entry is alone; that one is voided and the rest is saved.
  */
 export class Persist {
+  #firstBatch: number;
+
   constructor(
     readonly database: Database,
     readonly journal: Journal,
@@ -27,19 +31,26 @@ export class Persist {
     readonly metrics: Metrics,
     readonly log: Log,
     readonly limits: PersistLimits,
-  ) {}
+  ) {
+    this.#firstBatch = limits.batchEntries;
+  }
 
   /** Returns when everything up to and with `to` is committed. */
   async upTo(to: string): Promise<void> {
-    let size = this.limits.batchEntries;
+    let size = this.#firstBatch;
     for (;;) {
-      const batch = await this.#writeNext(to, size);
+      const batch = await this.#writeNext(to, size).catch((error: unknown) => {
+        // Too slow for so much, perhaps; the next run begins with less.
+        this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
+        throw error;
+      });
       if (batch.kind === 'done') return;
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
         this.log.warn({ err: batch.error, entries: batch.entries }, 'Postgres refused a batch; halving it');
       } else {
         size = Math.min(this.limits.batchEntries, size * 2);
+        this.#firstBatch = size;
       }
     }
   }
