@@ -4,9 +4,9 @@
 -- ARGV
 --   user
 -- REPLY
---   standing status position waiting reservation_id order_id due_ms
+--   standing status position waiting reservation_id order_id due_ms code
 --       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
---       position 0 = not in the line; the last three are "", "", 0 when he holds nothing
+--       position 0 = not in the line; the last four are "", "", 0, "" when he holds nothing
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing
