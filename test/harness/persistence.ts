@@ -126,7 +126,7 @@ export class Persistence {
 
   async tickets(campaign: TestCampaign): Promise<Record<string, unknown>[]> {
     const { rows } = await this.sql.query(
-      'select line_no::int, user_id, qty, status, reservation_id, order_id from waiting_tickets where campaign_id = $1 order by line_no',
+      'select line_no::int, user_id, qty, status, reservation_id, order_id, code_no from waiting_tickets where campaign_id = $1 order by line_no',
       [campaign.terms.id],
     );
     return rows;
