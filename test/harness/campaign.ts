@@ -15,6 +15,9 @@ import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';
 
+/** terms -1: the audience does not match */
+export type RedeemOptions = Omit<CheckoutOptions, 'coupon'> & Partial<Pick<CouponClaim, 'terms' | 'once'>>;
+
 export type CheckoutOptions = {
   qty?: number;
   key?: string;
@@ -66,6 +69,19 @@ export class TestCampaign {
     });
   }
 
+  /** Redeems a code, judged by the terms in force. @param code its number; 0 = the campaign's one code */
+  redeem(user: string, code: number, options: RedeemOptions = {}) {
+    const { terms = this.terms.termsVersion, once = null, ...rest } = options;
+    return this.checkout(user, { ...rest, coupon: { code, terms, once } });
+  }
+
+  /** Redeems a code and gets a unit. @returns the reservation id */
+  async use(user: string, code: number, options: RedeemOptions = {}): Promise<string> {
+    const outcome = await this.redeem(user, code, options);
+    if (outcome.kind !== 'reserved') throw new Error(`${user} got ${JSON.stringify(outcome)} for code ${code}`);
+    return outcome.reservationId;
+  }
+
   /** Checks out and gets a unit. @returns the reservation id */
   async take(user: string, options: CheckoutOptions = {}): Promise<string> {
     const outcome = await this.checkout(user, options);
@@ -107,6 +123,13 @@ export class TestCampaign {
   positions(users: readonly string[]) {
     return this.store.positions(this.product, users as readonly UserId[]);
   }
+  appraise(user: string, code: number) {
+    return this.store.appraise(this.product, user as UserId, code);
+  }
+  /** The campaign has so many codes in all from here on. */
+  addCodes(codes: number) {
+    return this.store.addCodes(this.product, codes);
+  }
   setStatus(action: Parameters<SaleStore['setStatus']>[1], actor = 'tester', request = 'request-1') {
     return this.store.setStatus(this.product, action, actor, request);
   }
@@ -132,6 +155,10 @@ export class TestCampaign {
   }
   async person(user: string): Promise<PersonInRedis | undefined> {
     return (await this.inRedis()).people.get(user);
+  }
+  /** Numbers of the codes that are used. */
+  async usedCodes(): Promise<number[]> {
+    return (await this.inRedis()).usedCodes;
   }
   /** Users in the order of the line. */
   async line(): Promise<string[]> {

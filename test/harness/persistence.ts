@@ -1,7 +1,9 @@
 import type pg from 'pg';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
+import { drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
+import { CodesTable } from '../../shared/postgres/codes.js';
 import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { Database } from '../../shared/postgres/pool.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
@@ -80,7 +82,7 @@ export class Persistence {
 
   /** Puts a campaign into Postgres only. */
   async storeCampaign(
-    terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId'>> = {},
+    terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId' | 'type'>> = {},
   ): Promise<TestCampaign> {
     const stored = await this.campaigns.insert({ ...describeCampaign(terms), rules: {} });
     if (!stored) throw new Error('there is a campaign for this product');
@@ -90,6 +92,24 @@ export class Persistence {
   /** Puts a campaign into Postgres and Redis, as an operator does. */
   async openCampaign(terms: Parameters<Persistence['storeCampaign']>[0] = {}): Promise<TestCampaign> {
     return this.sale.load(await this.storeCampaign(terms));
+  }
+
+  /** Issues further codes of a campaign, as the worker does. @returns how many it has by then */
+  async issueCodes(campaign: TestCampaign, count: number): Promise<number> {
+    const { id } = campaign.terms;
+    const codes = new CodesTable(this.database);
+    const all = await this.database.transaction(async (client) => {
+      const last = await codes.lockSeries(id, client);
+      const fresh = drawCodes(count, { prefix: '', symbols: 12 }).map((code, i) => ({
+        code,
+        codeNo: last + i + 1,
+        userId: null,
+      }));
+      await codes.insert(id, fresh, client);
+      return last + count;
+    });
+    await campaign.addCodes(all);
+    return all;
   }
 
   /** Rows of a campaign in the order in which its reservations were made. */
@@ -106,7 +126,7 @@ export class Persistence {
 
   async tickets(campaign: TestCampaign): Promise<Record<string, unknown>[]> {
     const { rows } = await this.sql.query(
-      'select line_no::int, user_id, qty, status, reservation_id, order_id from waiting_tickets where campaign_id = $1 order by line_no',
+      'select line_no::int, user_id, qty, status, reservation_id, order_id, code_no from waiting_tickets where campaign_id = $1 order by line_no',
       [campaign.terms.id],
     );
     return rows;
@@ -145,12 +165,12 @@ export class Persistence {
   /** Writes a row behind the product's back, as a person with psql or another system would. */
   async insertByHand(
     campaign: TestCampaign,
-    row: { user: string; qty?: number; slot?: number; status?: string },
+    row: { user: string; qty?: number; slot?: number; status?: string; code?: number },
   ): Promise<void> {
     await this.sql.query(
-      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
-       values (gen_random_uuid(), $1, $2, 'by-hand', $3, $4, $5, now())`,
-      [campaign.terms.id, row.user, row.qty ?? 1, row.slot ?? 1, row.status ?? 'redeemed'],
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, code_no)
+       values (gen_random_uuid(), $1, $2, 'by-hand', $3, $4, $5, now(), $6)`,
+      [campaign.terms.id, row.user, row.qty ?? 1, row.slot ?? 1, row.status ?? 'redeemed', row.code ?? null],
     );
   }
 }

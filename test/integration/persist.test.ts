@@ -90,7 +90,8 @@ test('writes what the scripts have journaled as rows', async () => {
       slot: 1,
       burned: false,
       reacquired: false,
-      terms_version: null,
+      code_no: null,
+      terms_version: 1,
       line_no: null,
       reserved_at: at(id, 'reserved'),
       pay_before: dueOf(id),
@@ -121,12 +122,13 @@ test('writes what the scripts have journaled as rows', async () => {
     row('refunded', { status: 'refunded' }),
     row('again', { status: 'released' }),
     row('late', { status: 'redeemed', reacquired: true, reason: 'deadline', payment_ref: 'pay-2' }),
-    row('burned', { status: 'refunded', burned: true }),
-    row('voided', { status: 'voided', reason: 'a_reason' }),
+    row('burned', { status: 'refunded', burned: true, terms_version: 2 }),
+    row('voided', { status: 'voided', reason: 'a_reason', terms_version: 2 }),
     row('promoted', {
       status: 'reserved',
       line_no: '1',
       order_id: 'cart-2',
+      terms_version: 2,
       idempotency_key: null,
       idempotency_answer: null,
     }),
@@ -135,9 +137,33 @@ test('writes what the scripts have journaled as rows', async () => {
     String(a.redemption_id) < String(b.redemption_id) ? -1 : 1;
   expect(await store.redemptions(campaign)).toEqual(expected.sort(byId));
   expect(await store.tickets(campaign)).toEqual([
-    { line_no: 1, user_id: 'promoted', qty: 1, status: 'promoted', reservation_id: ids.promoted, order_id: 'cart-2' },
-    { line_no: 2, user_id: 'left', qty: 1, status: 'left', reservation_id: expect.any(String), order_id: null },
-    { line_no: 3, user_id: 'waiting', qty: 2, status: 'waiting', reservation_id: expect.any(String), order_id: null },
+    {
+      line_no: 1,
+      user_id: 'promoted',
+      qty: 1,
+      status: 'promoted',
+      reservation_id: ids.promoted,
+      order_id: 'cart-2',
+      code_no: null,
+    },
+    {
+      line_no: 2,
+      user_id: 'left',
+      qty: 1,
+      status: 'left',
+      reservation_id: expect.any(String),
+      order_id: null,
+      code_no: null,
+    },
+    {
+      line_no: 3,
+      user_id: 'waiting',
+      qty: 2,
+      status: 'waiting',
+      reservation_id: expect.any(String),
+      order_id: null,
+      code_no: null,
+    },
   ]);
   const stock = await campaign.stock();
   const taken = Number(stock?.held) + Number(stock?.redeemed) + Number(stock?.burned);

@@ -1,6 +1,9 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey } from '../../shared/domain/ids.js';
+import { Salvage } from '../../shared/postgres/salvage.js';
 import { keys } from '../../shared/redis/keys.js';
+import { PromiseMemory } from '../../shared/redis/promise-memory.js';
+import { SaleStore } from '../../shared/redis/sale-store.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -15,7 +18,9 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
-  const lost = [keys.campaign, keys.people, keys.reservations, keys.deadlines, keys.line].map((key) => key(product));
+  const lost = [keys.campaign, keys.people, keys.reservations, keys.deadlines, keys.line, keys.usedCodes].map((key) =>
+    key(product),
+  );
   await sale.redis.del(...lost, ...answers.map((key) => keys.idempotency(key as IdempotencyKey)));
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
@@ -47,6 +52,133 @@ test('has the stock, the promises, the deadlines, the line and the allowances th
   expect(await campaign.join('gus')).toBe(3);
   expect(await campaign.restock(1)).toMatchObject({ total: 6 });
   expect(await campaign.standing('dan')).toMatchObject({ status: 'promoted', orderId: 'cart-2' });
+});
+
+test('knows which codes are used, by promises and by those who wait, and hands out the lowest that is not', async () => {
+  const campaign = await store.openCampaign({ type: 'pool', totalLimit: 9, perUserLimit: 9, refundPolicy: 'burn' });
+  await store.issueCodes(campaign, 20);
+  const first = await campaign.take('ann');
+  const second = await campaign.take('ann');
+  const third = await campaign.take('bob');
+  await campaign.confirm(third);
+  await campaign.use('cid', 18);
+  await campaign.take('dan', { qty: 3 });
+  await campaign.confirm(first);
+  await campaign.refund(first);
+  await campaign.release(second);
+  await campaign.take('eve', { qty: 2 });
+  await campaign.take('eve');
+  expect((await campaign.redeem('fay', 11)).kind).toBe('queued');
+  expect((await campaign.redeem('gus', 12)).kind).toBe('queued');
+  await campaign.leave('gus');
+  await campaign.join('hal');
+  const { fields, reservations, line, usedCodes } = await campaign.inRedis();
+  expect(usedCodes).toEqual([1, 2, 3, 4, 5, 11, 18]);
+  await loseAndRestore(campaign);
+  const after = await campaign.inRedis();
+  expect(after).toMatchObject({ fields, reservations, line, usedCodes });
+  expect([after.people.get('fay')?.code, after.people.get('hal')?.code]).toEqual(['11', '']);
+  expect(await campaign.redeem('ida', 11)).toEqual({ kind: 'code_used' });
+  await campaign.restock(2);
+  expect(await campaign.standing('fay')).toMatchObject({ status: 'promoted', code: 11 });
+  expect(await campaign.standing('hal')).toMatchObject({ status: 'promoted', code: 6 });
+});
+
+test('knows the codes that the people of a closed line came with', async () => {
+  const campaign = await store.openCampaign({ type: 'pool', totalLimit: 0 });
+  await store.issueCodes(campaign, 9);
+  await campaign.redeem('ann', 5);
+  await campaign.setStatus('close');
+  await loseAndRestore(campaign);
+  expect(await campaign.usedCodes()).toEqual([5]);
+});
+
+test('gives the first answers to redemptions again, and tells them from checkouts', async () => {
+  const campaign = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
+  await store.issueCodes(campaign, 9);
+  const requests: [string, string, number | null][] = [
+    [newKey(), 'ann', 3],
+    [newKey(), 'bob', null],
+    [newKey(), 'cid', 4],
+  ];
+  const askAll = async () => {
+    const outcomes = [];
+    for (const [key, user, code] of requests) {
+      const order = `cart-of-${user}`;
+      outcomes.push(
+        await (code ? campaign.redeem(user, code, { key, order }) : campaign.checkout(user, { key, order })),
+      );
+    }
+    return outcomes;
+  };
+  expect((await askAll()).map(({ kind }) => kind)).toEqual(['reserved', 'reserved', 'queued']);
+  const replies = await askAll();
+  expect(replies.map(({ kind }) => kind)).toEqual(['replayed', 'replayed', 'replayed']);
+  await loseAndRestore(
+    campaign,
+    requests.map(([key]) => key),
+  );
+  expect(await askAll()).toEqual(replies);
+  const [annsKey = '', bobsKey = ''] = requests.map(([key]) => key);
+  expect(await campaign.checkout('ann', { key: annsKey })).toEqual({ kind: 'key_reused' });
+  expect(await campaign.redeem('bob', 3, { key: bobsKey })).toEqual({ kind: 'key_reused' });
+  expect(await campaign.usedCodes()).toEqual([1, 3, 4]);
+});
+
+test('what only the APIs still knew is in the rows with its codes and terms, and the answers are the same', async () => {
+  const memory = new PromiseMemory(100, () => Date.now());
+  const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
+  const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
+  await store.issueCodes(plain, 9);
+  await store.persist();
+  const campaign = plain.through(remembering);
+  const [annsKey, bobsKey, cidsKey] = [newKey(), newKey(), newKey()];
+  const ask = async () => [
+    await campaign.redeem('ann', 7, { key: annsKey, order: 'cart-1' }),
+    await campaign.checkout('bob', { key: bobsKey }),
+    await campaign.redeem('cid', 4, { key: cidsKey, order: 'cart-3' }),
+  ];
+  await ask();
+  const replies = await ask();
+  expect(memory.size).toBe(3);
+  await sale.journal.continueAfter(await sale.journal.lastId());
+  const salvage = new Salvage(store.database);
+  await salvage.write(memory.all());
+  expect(await salvage.apply()).toEqual({ applied: 3, refused: [] });
+  await loseAndRestore(plain, [annsKey, bobsKey, cidsKey]);
+  expect(
+    (await store.redemptions(plain)).map(({ user_id, code_no, terms_version }) => [user_id, code_no, terms_version]),
+  ).toEqual([
+    ['ann', 7, 1],
+    ['bob', 1, 1],
+  ]);
+  const { rows } = await store.sql.query('select user_id, code_no from waiting_tickets where campaign_id = $1', [
+    plain.terms.id,
+  ]);
+  expect(rows).toEqual([{ user_id: 'cid', code_no: 4 }]);
+  expect(await plain.usedCodes()).toEqual([1, 4, 7]);
+  expect(await ask()).toEqual(replies);
+});
+
+test('a saved promise whose code Postgres knows to be used is refused and named, and the others are kept', async () => {
+  const memory = new PromiseMemory(100, () => Date.now());
+  const plain = await store.openCampaign({ type: 'pool', totalLimit: 3 });
+  await store.issueCodes(plain, 9);
+  await store.insertByHand(plain, { user: 'somebody', code: 2 });
+  const campaign = plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory));
+  await campaign.use('ann', 2);
+  await campaign.use('bob', 3);
+  const [annsPromise] = memory.all();
+  await sale.journal.continueAfter(await sale.journal.lastId());
+  const salvage = new Salvage(store.database);
+  await salvage.write(memory.all());
+  expect(await salvage.apply()).toEqual({
+    applied: 1,
+    refused: [{ promise: annsPromise, reason: 'redemptions_one_per_code' }],
+  });
+  await loseAndRestore(plain);
+  expect(await plain.usedCodes()).toEqual([2, 3]);
+  expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });
 });
 
 test('gives the first answers again', async () => {

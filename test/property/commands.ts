@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type CampaignNo, type IdempotencyKey, newReservationPrefix, type UserId } from '../../shared/domain/ids.js';
 import { decodeRememberedAnswer } from '../../shared/redis/remembered-answer.js';
 import type { SaleModel } from './model.js';
-import type { Action, Promised, Terms } from './model-types.js';
+import type { Action, Claim, Promised, Terms } from './model-types.js';
 import { DEVICES, type Real, USERS } from './real.js';
 
 type Step = fc.AsyncCommand<SaleModel, Real>;
@@ -38,6 +38,11 @@ const nth = fc.nat(30);
 const key = fc.integer({ min: 1, max: 15 }).map((n) => `shared-key-${n}`);
 const limit = fc.integer({ min: 1, max: 3 });
 
+/** Whose terms a redemption was judged by: those in force, other ones, or ones that are not for him. */
+type Judged = 'now' | 'others' | 'not for him';
+/** By the nth code. */
+type RedeemStep = { nth: number; judged: Judged };
+
 type CheckoutStep = {
   who: string;
   qty: number;
@@ -45,6 +50,7 @@ type CheckoutStep = {
   device: string | null;
   order: string;
   times: 1 | 2;
+  redeem: RedeemStep | null;
 };
 
 /** Checks out; a second time at once, as somebody does whose answer was lost, with the same key. */
@@ -59,11 +65,22 @@ const checkout = fc
     ),
     order: fc.constantFrom('', 'cart-1'),
     times: fc.constantFrom(1, 1, 1, 2),
+    redeem: fc.option(
+      fc.record<RedeemStep>({
+        nth: fc.nat(6),
+        judged: fc.oneof(
+          { weight: 12, arbitrary: fc.constant('now' as const) },
+          { weight: 1, arbitrary: fc.constantFrom('others' as const, 'not for him' as const) },
+        ),
+      }),
+      { freq: 2 },
+    ),
   })
   .map((given) =>
     step(`checkout(${JSON.stringify(given)})`, async (model, real) => {
       const uniqueKey = `${real.campaign.product}-${given.key ?? newReservationPrefix()}`;
       const calls = Array.from({ length: given.times }, () => newReservationPrefix());
+      const claim = given.redeem && claimOf(given.redeem, model);
       const earliest = await real.store.sale.nowMs();
       const outcomes = await Promise.all(
         calls.map((reservationPrefix) =>
@@ -78,7 +95,7 @@ const checkout = fc
             ticketKey: 't1',
             device: given.device === null ? null : real.device(given.device),
             trace: '',
-            coupon: null,
+            coupon: claim && { ...claim, once: null },
           }),
         ),
       );
@@ -92,11 +109,17 @@ const checkout = fc
           device: given.device,
           order: given.order,
           id,
+          claim,
         });
         expectAnswer(outcomes[i], expected, { earliest, latest, holdMs: model.terms.holdSeconds * 1000 });
       }
     }),
   );
+
+function claimOf({ nth, judged }: RedeemStep, model: SaleModel): Claim {
+  const code = model.type === 'shared' ? 0 : 1 + (nth % model.codes);
+  return { code, terms: judged === 'not for him' ? -1 : model.version + (judged === 'others' ? 1 : 0) };
+}
 
 function expectAnswer(
   actual: Awaited<ReturnType<Real['campaign']['checkout']>> | undefined,
@@ -215,10 +238,19 @@ const amend = fc
       const perUserLimit = Math.max(model.terms.perUserLimit, terms.perUserLimit ?? 0);
       await real.amend({ ...terms, perUserLimit });
       Object.assign(model.terms, terms, { perUserLimit });
+      model.version += 1;
       // An amendment carries all terms, the end of the sale too.
       model.over = false;
     }),
   );
+/** A campaign of one shared code has no others. */
+const codesAreAdded = limit.map((count) =>
+  step(`${count} codes are added`, async (model, real) => {
+    if (model.type === 'shared') return;
+    model.codes += count;
+    expect(await real.store.issueCodes(real.campaign, count)).toBe(model.codes);
+  }),
+);
 const timePasses = fc.tuple(fc.constantFrom(...DEVICES), limit).map(([device, count]) =>
   step(`${count} checkouts of ${device} leave the window`, async (model, real) => {
     await real.forgetOldest(device, count);
@@ -261,6 +293,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: act('open', 'start', 'finish', 'publish') },
   { weight: 1, arbitrary: fc.oneof({ weight: 1, arbitrary: act('close') }, { weight: 6, arbitrary: theEndComes }) },
   { weight: 2, arbitrary: amend },
+  { weight: 2, arbitrary: codesAreAdded },
   { weight: 1, arbitrary: timePasses },
   { weight: 4, arbitrary: persist },
   { weight: 1, arbitrary: redisForgetsScripts },

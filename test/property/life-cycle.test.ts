@@ -4,7 +4,7 @@ import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 import { anyStep } from './commands.js';
 import { SaleModel } from './model.js';
-import type { Status, Terms } from './model-types.js';
+import type { CampaignType, Status, Terms } from './model-types.js';
 import { campaignTerms, Real } from './real.js';
 
 const sale = await startSale();
@@ -14,7 +14,7 @@ const RUNS = 150;
 const TIME_LIMIT_MS = 40_000;
 const DEVICE_QUOTA = 4;
 
-type Opening = { total: number; status: Status; terms: Terms };
+type Opening = { total: number; status: Status; type: CampaignType; codes: number; terms: Terms };
 
 const opening = fc.record<Opening>({
   total: fc.integer({ min: 0, max: 4 }),
@@ -22,6 +22,12 @@ const opening = fc.record<Opening>({
     { weight: 14, arbitrary: fc.constant('open' as const) },
     { weight: 1, arbitrary: fc.constantFrom('scheduled', 'draft') },
   ),
+  type: fc.oneof(
+    { weight: 2, arbitrary: fc.constant('shared' as const) },
+    { weight: 3, arbitrary: fc.constant('pool' as const) },
+    { weight: 1, arbitrary: fc.constant('unique' as const) },
+  ),
+  codes: fc.integer({ min: 1, max: 4 }),
   terms: fc.record<Terms>({
     perUserLimit: fc.integer({ min: 1, max: 3 }),
     maxQty: fc.integer({ min: 1, max: 3 }),
@@ -34,11 +40,15 @@ const opening = fc.record<Opening>({
 });
 
 /** Opens a campaign on both sides. */
-async function open({ total, status, terms }: Opening): Promise<{ model: SaleModel; real: Real }> {
+async function open({ total, status, type, codes, terms }: Opening): Promise<{ model: SaleModel; real: Real }> {
   const room = { waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null } };
-  const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status });
+  const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status, type });
+  const known = type === 'shared' ? 0 : await store.issueCodes(stored, codes);
   const campaign = stored.through(sale.storeWith({ deviceQuota: DEVICE_QUOTA, deviceWindowMs: 86_400_000 }));
-  return { model: new SaleModel(total, status, { ...terms }, DEVICE_QUOTA), real: new Real(store, campaign) };
+  return {
+    model: new SaleModel(total, status, { ...terms }, DEVICE_QUOTA, type, known),
+    real: new Real(store, campaign),
+  };
 }
 
 test('whatever happens in whatever order, the sale does what the model does and Postgres ends with the same rows', async () => {

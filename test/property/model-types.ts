@@ -17,6 +17,10 @@ export type Promised = {
   state: State;
   lineNo: number;
   order: string;
+  /** Number of the coupon code; null = none. */
+  code: number | null;
+  /** Version of the terms it was made under. */
+  terms: number;
   /** The clock has passed its deadline. The smaller, the earlier. */
   overdue: number | null;
   reacquired: boolean;
@@ -30,12 +34,25 @@ export type Ticket = {
   qty: number;
   id: string;
   order: string;
+  /** The code he came with. */
+  code: number | null;
   status: 'waiting' | 'promoted' | 'left' | 'closed';
   made: number;
 };
 export type Status = 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';
 export type Action = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
-export type Checkout = { user: string; qty: number; key: string; device: string | null; order: string; id: string };
+export type CampaignType = 'shared' | 'pool' | 'unique';
+export type Checkout = {
+  user: string;
+  qty: number;
+  key: string;
+  device: string | null;
+  order: string;
+  id: string;
+  claim: Claim | null;
+};
+/** A redemption: by a code, 0 = the campaign's one code, and by which terms it was judged, -1 = they are not for him. */
+export type Claim = { code: number; terms: number };
 
 /**
  * The status after an action: the same when nothing changes, null when the action is not possible from there. The start of

@@ -59,7 +59,7 @@ export class Real {
       ...USERS.map((user) => this.campaign.standing(user)),
     ]);
     expect(inconsistencies(this.campaign.product, state)).toEqual([]);
-    const { fields, reservations, line } = state;
+    const { fields, reservations, line, usedCodes } = state;
     expect({
       status: fields.status,
       total: Number(fields.total),
@@ -67,6 +67,8 @@ export class Real {
       held: Number(fields.held),
       redeemed: Number(fields.redeemed),
       burned: Number(fields.burned),
+      codes: Number(fields.codes),
+      usedCodes,
     }).toEqual({
       status: model.status,
       total: model.total,
@@ -74,9 +76,11 @@ export class Real {
       held: model.units('reserved'),
       redeemed: model.units('redeemed'),
       burned: model.units('burned'),
+      codes: model.codes,
+      usedCodes: model.usedCodes,
     });
     expect(line).toEqual(model.line.map(({ user, lineNo }) => ({ user, lineNo })));
-    const records = [...reservations].map(([id, { state, user, qty, slot, lineNo, order }]) => ({
+    const records = [...reservations].map(([id, { state, user, qty, slot, lineNo, order, code }]) => ({
       id,
       state,
       user,
@@ -84,10 +88,11 @@ export class Real {
       slot,
       lineNo,
       order,
+      code,
     }));
     expect(records.sort(byId)).toEqual(
       model.promised
-        .map(({ id, state, user, qty, slot, lineNo, order, reacquired }) => ({
+        .map(({ id, state, user, qty, slot, lineNo, order, code, reacquired }) => ({
           id,
           state: state === 'redeemed' && reacquired ? 'reacquired' : state,
           user,
@@ -95,6 +100,7 @@ export class Real {
           slot,
           lineNo,
           order,
+          code: code === null ? '' : String(code),
         }))
         .sort(byId),
     );
@@ -133,12 +139,14 @@ export class Real {
       reacquired: row.reacquired,
       lineNo: Number(row.line_no ?? 0),
       order: row.order_id,
+      code: row.code_no,
+      terms: row.terms_version,
       payment: row.payment_ref,
       reason: row.reason,
     }));
     expect(rows.sort(byId)).toEqual(
       model.promised
-        .map(({ id, user, qty, slot, state, reacquired, lineNo, order, payment, reason }) => ({
+        .map(({ id, user, qty, slot, state, reacquired, lineNo, order, code, terms, payment, reason }) => ({
           id,
           user,
           qty,
@@ -148,19 +156,22 @@ export class Real {
           reacquired,
           lineNo,
           order,
+          code,
+          terms,
           payment,
           reason,
         }))
         .sort(byId),
     );
     expect(await this.store.tickets(this.campaign)).toEqual(
-      model.tickets.map(({ lineNo, user, qty, id, order, status }) => ({
+      model.tickets.map(({ lineNo, user, qty, id, order, code, status }) => ({
         line_no: lineNo,
         user_id: user,
         qty,
         status,
         reservation_id: id,
         order_id: order || null,
+        code_no: code,
       })),
     );
     expect(await this.store.campaignRow(this.campaign)).toEqual({
@@ -179,7 +190,9 @@ export class Real {
     const { deadlines } = await this.campaign.inRedis();
     for (const [id, dueMs] of deadlines)
       await sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [id, dueMs]);
-    const lost = [keys.campaign, keys.people, keys.reservations, keys.deadlines, keys.line].map((key) => key(product));
+    const lost = [keys.campaign, keys.people, keys.reservations, keys.deadlines, keys.line, keys.usedCodes].map((key) =>
+      key(product),
+    );
     await sale.redis.del(...lost, ...[...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey)));
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
@@ -225,28 +238,46 @@ const LIFE = /^(P[FV]?|R(V|D[FV]?|[LX](A[FV]?)?)?)$/;
 const LETTERS = { released: 'L', expired: 'X', voided: 'V', refunded: 'F' } as const;
 
 /**
- * Reads the journal as a stranger would: each promise is made once and ends once, the line is served in its order, and nobody who
- * came later got a unit while somebody waited.
+ * Reads the journal as a stranger would: each promise is made once and ends once, the line is served in its order, nobody who came
+ * later got a unit while somebody waited, and a code is used by one at a time.
  */
 export function expectHonestHistory(history: readonly JournalEntry[]): void {
   const lives = new Map<string, string>();
-  const line: { user: string; lineNo: number }[] = [];
+  const line: { user: string; lineNo: number; reservation: string }[] = [];
+  const codes = new Map<number, string>();
+  const codeOf = new Map<string, number | null>();
+  const use = (reservation: string) => {
+    const code = codeOf.get(reservation) ?? null;
+    if (code === null) return;
+    expect([undefined, reservation]).toContain(codes.get(code));
+    codes.set(code, reservation);
+  };
+  const free = (reservation: string | undefined) => {
+    const code = codeOf.get(String(reservation)) ?? null;
+    if (code !== null && codes.get(code) === reservation) codes.delete(code);
+  };
   let lastServed = 0;
   for (const entry of history) {
     switch (entry.kind) {
       case 'queued':
         line.push(entry);
+        codeOf.set(entry.reservation, entry.code);
+        use(entry.reservation);
         break;
       case 'left':
-        line.splice(
-          line.findIndex(({ user }) => user === entry.user),
-          1,
+        free(
+          line.splice(
+            line.findIndex(({ user }) => user === entry.user),
+            1,
+          )[0]?.reservation,
         );
         break;
       case 'status':
         if (entry.status === 'closed') line.splice(0);
         break;
       case 'reserved':
+        codeOf.set(entry.reservation, entry.code);
+        use(entry.reservation);
         lives.set(entry.reservation, (lives.get(entry.reservation) ?? '') + (entry.state === 'redeemed' ? 'P' : 'R'));
         if (entry.lineNo === 0) {
           expect(line).toEqual([]);
@@ -257,12 +288,14 @@ export function expectHonestHistory(history: readonly JournalEntry[]): void {
         }
         break;
       case 'redeemed':
+        use(entry.reservation);
         lives.set(entry.reservation, lives.get(entry.reservation) + (entry.reacquired ? 'A' : 'D'));
         break;
       case 'restocked':
       case 'answered':
         break;
       default:
+        if (entry.kind !== 'refunded' || !entry.burned) free(entry.reservation);
         lives.set(entry.reservation, lives.get(entry.reservation) + LETTERS[entry.kind]);
     }
   }

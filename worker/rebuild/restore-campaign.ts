@@ -1,13 +1,15 @@
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot, type SnapshotReservation } from '../../shared/postgres/snapshot.js';
+import { CampaignSnapshot, type SnapshotReservation, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
 import { type RecordState, type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
 import { CampaignRestore, type PersonRecord } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
 
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
+
+const KEEPS_CODE: ReadonlySet<SnapshotTicket['status']> = new Set(['waiting', 'closed']);
 
 export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
 
@@ -66,7 +68,8 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
         sinceMs: ticket.joinedMs,
       });
     }
-    await restore.codes(tickets.flatMap(({ status, code }) => (code && status === 'waiting' ? [code] : [])));
+    // A line that was closed keeps its codes, since no script frees them.
+    await restore.codes(tickets.flatMap(({ status, code }) => (code && KEEPS_CODE.has(status) ? [code] : [])));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);

@@ -19,6 +19,9 @@ test('puts the terms and the counters of a campaign into Redis and its number in
     refundPolicy: 'burn',
     confirmation: 'durable',
     requireAttestation: true,
+    requireToken: true,
+    type: 'pool',
+    codes: 5,
   });
   const { no } = campaign.terms;
   expect((await campaign.inRedis()).fields).toEqual({
@@ -36,6 +39,10 @@ test('puts the terms and the counters of a campaign into Redis and its number in
     refund_policy: 'burn',
     durable: '1',
     attest: '1',
+    once: '1',
+    type: 'pool',
+    codes: '5',
+    code_hint: '0',
     total: '7',
     free: '7',
     held: '0',

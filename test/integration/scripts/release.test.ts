@@ -66,6 +66,7 @@ test('gives the unit to the head of the line in the same call', async () => {
     dueMs: promoted?.dueMs,
     lineNo: 1,
     order: 'cart-of-bob',
+    code: '',
   });
   expect(await campaign.lastEntries(2)).toEqual([
     { kind: 'released', no: campaign.terms.no, atMs: expect.any(Number), reservation, reason: '', trace: '' },
@@ -81,6 +82,8 @@ test('gives the unit to the head of the line in the same call', async () => {
       dueMs: promoted?.dueMs,
       lineNo: 1,
       state: 'reserved',
+      code: null,
+      terms: 1,
       key: '',
       answer: '',
       device: '',

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
+import type { CouponClaim } from '../../../shared/redis/sale-store.js';
 import type { CheckoutOptions, TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
@@ -21,6 +22,13 @@ async function expectRefusal(
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual(before);
   expect(await sale.redis.exists(keys.idempotency(key as never))).toBe(0);
 }
+
+/** A claim by code, judged by the first terms unless said otherwise. */
+const claimOf = (code: number, { terms = 1, once = null }: Partial<CouponClaim> = {}): CouponClaim => ({
+  code,
+  terms,
+  once,
+});
 
 test('refuses a key that belongs to another user, quantity, campaign or restock', async () => {
   const campaign = await sale.openCampaign();
@@ -123,6 +131,60 @@ test('limits a device, and only that device', async () => {
   expect((await strict.checkout('ann', { device: 'one', key })).kind).toBe('replayed');
   await strict.take('cid', { device: 'two' });
   await strict.take('dan', { device: null });
+});
+
+test('refuses a redemption that was judged by other terms or is not for this user, but answers a repeated key first', async () => {
+  const campaign = await sale.openCampaign({ perUserLimit: 2 });
+  await campaign.amend({ name: 'Renamed' });
+  await campaign.amend({ name: 'And again' });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: 2 }) }, { kind: 'terms_changed', version: 3 });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: 4 }) }, { kind: 'terms_changed', version: 3 });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: -1 }) }, { kind: 'audience_mismatch' });
+  const key = newKey();
+  await campaign.use('ann', 0, { key, terms: 3 });
+  expect((await campaign.redeem('ann', 0, { key, terms: 1 })).kind).toBe('replayed');
+  expect((await campaign.redeem('ann', 0, { key, terms: -1 })).kind).toBe('replayed');
+});
+
+test('refuses a checkout without a code where each code is for one user', async () => {
+  const campaign = await sale.openCampaign({ type: 'unique', codes: 3 });
+  await expectRefusal(campaign, 'ann', {}, { kind: 'code_needed' });
+  await campaign.use('ann', 2);
+  expect(await campaign.usedCodes()).toEqual([2]);
+});
+
+test('refuses a code that is used, by whoever it is', async () => {
+  const campaign = await sale.openCampaign({ type: 'pool', codes: 9, perUserLimit: 2 });
+  await campaign.use('ann', 9);
+  await expectRefusal(campaign, 'bob', { coupon: claimOf(9) }, { kind: 'code_used' });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(9) }, { kind: 'code_used' });
+  await campaign.use('bob', 8);
+  expect(await campaign.usedCodes()).toEqual([8, 9]);
+});
+
+test('refuses a redemption without a fresh one-time token only where the campaign wants one', async () => {
+  const campaign = await sale.openCampaign({ type: 'pool', codes: 9, perUserLimit: 2, requireToken: true });
+  const now = await sale.nowMs();
+  const still = campaign.at(now);
+  const onceKey = (nonce: string) => sale.redis.exists(keys.once(campaign.product, nonce));
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(1) }, { kind: 'token_missing' });
+  await expectRefusal(campaign, 'ann', {}, { kind: 'token_missing' });
+  const longGone = { nonce: 'late', expiresAtMs: 1 };
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(1, { once: longGone }) }, { kind: 'token_expired' });
+  const atItsEnd = { nonce: 'late', expiresAtMs: now };
+  await expectRefusal(still, 'ann', { coupon: claimOf(1, { once: atItsEnd }) }, { kind: 'token_expired' });
+  expect(await onceKey('late')).toBe(0);
+  const key = newKey();
+  const lastMoment = { nonce: 'fresh', expiresAtMs: now + 1 };
+  expect((await still.redeem('ann', 1, { key, once: lastMoment })).kind).toBe('reserved');
+  expect((await still.redeem('ann', 1, { key, once: lastMoment })).kind).toBe('replayed');
+
+  const once = { nonce: 'one', expiresAtMs: (await sale.nowMs()) + 60_000 };
+  await campaign.use('bob', 2, { once });
+  await expectRefusal(campaign, 'bob', { coupon: claimOf(3, { once }) }, { kind: 'token_used' });
+  await expectRefusal(campaign, 'cid', { coupon: claimOf(3, { once }) }, { kind: 'token_used' });
+  const elsewhere = await sale.openCampaign({ requireToken: true });
+  await elsewhere.use('bob', 0, { once });
 });
 
 test('every reply of the script has come in this file', () => {

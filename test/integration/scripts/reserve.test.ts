@@ -23,13 +23,23 @@ test('gives a free unit until the deadline and journals the promise', async () =
   if (outcome.kind !== 'reserved') throw new Error(`unexpected: ${outcome.kind}`);
   const { reservationId, dueMs, journalId } = outcome;
   const orderId = `ord_${reservationId.replaceAll('-', '').slice(0, 24)}`;
-  expect(outcome).toEqual({ kind: 'reserved', reservationId, orderId, dueMs, durable: true, journalId, quotaLeft: 19 });
+  expect(outcome).toEqual({
+    kind: 'reserved',
+    reservationId,
+    orderId,
+    dueMs,
+    durable: true,
+    journalId,
+    quotaLeft: 19,
+    code: null,
+    terms: 1,
+  });
   expect(reservationId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{4}/);
   expect(reservationId.slice(28)).toBe(campaign.terms.no.toString(16).padStart(8, '0'));
   expect(dueMs - 90_000).toBeGreaterThanOrEqual(earliest);
   expect(dueMs - 90_000).toBeLessThanOrEqual(latest);
 
-  const answer = `C|${reservationId}|${orderId}|${dueMs}|t7|1`;
+  const answer = `C|${reservationId}|${orderId}|${dueMs}|t7|1||1`;
   expect(await campaign.stock()).toEqual({
     status: 'open',
     total: 2,
@@ -47,6 +57,7 @@ test('gives a free unit until the deadline and journals the promise', async () =
     dueMs,
     lineNo: 0,
     order: orderId,
+    code: '',
   });
   expect(await campaign.entries()).toEqual([
     {
@@ -62,6 +73,8 @@ test('gives a free unit until the deadline and journals the promise', async () =
       dueMs,
       lineNo: 0,
       state: 'reserved',
+      code: null,
+      terms: 1,
       key,
       answer: `${campaign.terms.no}|2|ann|${answer}`,
       device: 'phone',
@@ -112,6 +125,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
     qty: 3,
     reservation: person?.reservation,
     order: 'cart-1',
+    code: '',
   });
   expect(await campaign.lastEntries(1)).toEqual([
     {
@@ -123,6 +137,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
       order: 'cart-1',
       qty: 3,
       lineNo: 2,
+      code: null,
       key,
       answer: `${no}|3|cid|Q|2|2|t9`,
       device: 'pad',
@@ -166,7 +181,7 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
   expect(again).toEqual({
     kind: 'replayed',
     no,
-    answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0`,
+    answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0||1`,
   });
   expect(decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '')).toEqual({
     kind: 'completed',
@@ -175,6 +190,8 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
     dueMs: first.dueMs,
     ticketKey: 't1',
     durable: false,
+    code: null,
+    terms: 1,
   });
   expect(await campaign.checkout('bob', { key: bobsKey })).toEqual({ kind: 'replayed', no, answer: 'Q|1|1|t1' });
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);

@@ -17,7 +17,7 @@ test('knows who never came, who waits and where, and who left', async () => {
   await campaign.join('bob');
   await campaign.join('cid');
   await campaign.leave('ann');
-  const holdsNothing = { kind: 'standing', queueSize: 2, reservationId: '', orderId: '', dueMs: 0 };
+  const holdsNothing = { kind: 'standing', queueSize: 2, reservationId: '', orderId: '', dueMs: 0, code: null };
   expect(await campaign.standing('nobody')).toEqual({ ...holdsNothing, status: 'not_queued', position: 0 });
   expect(await campaign.standing('ann')).toEqual({ ...holdsNothing, status: 'left', position: 0 });
   expect(await campaign.standing('bob')).toEqual({ ...holdsNothing, status: 'queued', position: 1 });
@@ -36,6 +36,7 @@ test('tells a holder his reservation, and whether it came from the line', async 
     reservationId: reservation,
     orderId: 'cart-1',
     dueMs: held?.dueMs,
+    code: null,
   });
   const second = await campaign.take('cid');
   await campaign.join('bob');
