@@ -157,7 +157,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       stream: new EventStream(commands, LIMITS.eventStreamLength),
       wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
     },
-    deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
+    deliver: { ...eventParts, log, clock, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,
     log,
@@ -190,6 +190,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
     await queues.every('publish', LIMITS.publishEveryMs, {});
     await queues.every('prune', LIMITS.pruneEveryMs, {});
+    await queues.retryNow();
   };
   await keepIntervals();
   const intervals = setInterval(() => {
@@ -204,7 +205,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const posting = setInterval(() => {
     metrics
       .snapshot()
-      .then((snapshot) => board.post(name, snapshot, Date.now()))
+      .then((snapshot) => board.post(name, snapshot, clock.nowMs()))
       .catch(() => {
         // Redis is away; the next post has everything.
       });
