@@ -145,7 +145,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     metrics.engineErrors.inc({ engine: 'redis' });
     log.warn({ purpose, reason: error.message }, 'Redis is away');
   };
-  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
   const commands = connectForCommands(config.redisUrl, connect, onRedisError);
   const subscriber = connectForSubscription(config.redisUrl, onRedisError);
   const database = new Database({

@@ -47,7 +47,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   await requireShape(config.redisUrl, config.production);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
-  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
   const jobs = connectForJobs(config.redisUrl, onRedisError);
   const blocking = connectForJobs(config.redisUrl, onRedisError);
   const subscriber = connectForSubscription(config.redisUrl, onRedisError);
@@ -121,6 +121,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     cursor,
     redemptions,
     campaigns,
+    database,
     metrics,
     log,
     settleMs: LIMITS.reconcileSettleMs,

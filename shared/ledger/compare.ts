@@ -20,7 +20,7 @@ export type LedgerParts = {
 
 /**
  * Compares Redis, the journal and Postgres, reservation by reservation. What differs is looked at again once the journal
- * up to that moment is written, so what was merely under way does not count.
+ * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
  * @param settleMs how long to wait, each time, for Postgres to catch up
  */
 export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
@@ -29,15 +29,23 @@ export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign
   const scan = await scanBothSides(parts, campaign);
   await settle(parts, settleMs);
   const found = await confirmSuspects(parts, product, scan.suspects);
+  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
+  // written meanwhile are looked at again.
+  const underWay = found.length > 0 ? await reservationsUnderWay(parts) : new Set<string>();
+  const real = await confirmSuspects(
+    parts,
+    product,
+    new Set(found.flatMap(({ reservation }) => (reservation && !underWay.has(reservation) ? reservation : []))),
+  );
 
   const [stock, summary, duplicated] = await Promise.all([
     parts.sale.stock(product),
     parts.redemptions.summary(campaign.id, 1),
     parts.redemptions.duplicates(campaign.id, campaign.perUserLimit),
   ]);
-  const differences = [...found, ...duplicated.map(asDuplicate)];
-  const lost = found.filter(({ side }) => side === 'redis').length;
-  let drift = found.length - lost;
+  const differences = [...real, ...duplicated.map(asDuplicate)];
+  const lost = real.filter(({ side }) => side === 'redis').length;
+  let drift = real.length - lost;
   if (stock) {
     const taken = stock.held + stock.redeemed + stock.burned;
     const quiet = (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(product));
@@ -75,6 +83,19 @@ export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, lim
     const cursor = await parts.cursor.read();
     if (compareJournalIds(cursor, target) >= 0) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Whose entries the journal still has. */
+async function reservationsUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>): Promise<Set<string>> {
+  const ids = new Set<string>();
+  let after = await parts.cursor.read();
+  for (;;) {
+    const entries = await parts.journal.read(after, SCAN_BATCH);
+    for (const { fields } of entries) if (fields.reservation) ids.add(fields.reservation);
+    const last = entries.at(-1);
+    if (!last) return ids;
+    after = last.journalId;
   }
 }
 
