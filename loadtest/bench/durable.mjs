@@ -66,7 +66,12 @@ async function turn(kind, counts) {
       left -= 1;
       const began = performance.now();
       const user = randomUUID();
-      const answer = await post('/flash-sale/checkout', { product_id: product, user_id: user, qty: 1, idempotency_key: user });
+      const answer = await post('/flash-sale/checkout', {
+        product_id: product,
+        user_id: user,
+        qty: 1,
+        idempotency_key: user,
+      });
       if (answer.status !== 200) throw new Error(`a checkout was not served: ${answer.status} ${answer.text}`);
       if (counts) results[kind].latencies.push(performance.now() - began);
     }

@@ -86,7 +86,8 @@ export const EVENTS = {
     data: z.object({ ...campaign, delta: z.int(), total_limit: z.int() }),
   },
   'dev.doorbuster.campaign.drifted.v1': {
-    meaning: 'Redis and Postgres do not agree and no repair was safe: somebody must look. Once for the same differences.',
+    meaning:
+      'Redis and Postgres do not agree and no repair was safe: somebody must look. Once for the same differences.',
     data: z.object({
       ...campaign,
       lost: z.int(),

@@ -32,7 +32,9 @@ export function voidedEvent(no: number, reservation: string, reason: string): Ne
 /** What a reconciliation could not mend (worker/reconcile); the same verdict is the same event. */
 export function driftedEvent(no: number, campaignId: string, verdict: Verdict): NewEvent {
   const { lost, duplicated, over_cap, drift } = verdict;
-  const differences = verdict.differences.slice(0, 10).map(({ reservation, side, why }) => ({ reservation, side, why }));
+  const differences = verdict.differences
+    .slice(0, 10)
+    .map(({ reservation, side, why }) => ({ reservation, side, why }));
   const data = { lost, duplicated, over_cap, drift, differences };
   const once = `${campaignId} ${JSON.stringify(data)}`;
   return { type: 'dev.doorbuster.campaign.drifted.v1', no, reservation: null, once, atMs: null, trace: '', data };

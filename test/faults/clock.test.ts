@@ -88,7 +88,8 @@ async function putOffByMs(): Promise<number> {
 test('what could not be written is written as soon as it can, although the clock went back meanwhile', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   // Nothing new may come that would be written by a job of its own, and what is there along with it.
-  const holds = async () => Promise.all((await redis.keys('*:deadlines')).map((key) => redis.zcount(key, 0, Date.now() + 60_000)));
+  const holds = async () =>
+    Promise.all((await redis.keys('*:deadlines')).map((key) => redis.zcount(key, 0, Date.now() + 60_000)));
   await until('the short holds are over', async () => (await holds()).every((open) => open === 0));
   await clock.moveUnder(everybody(), 3 * HOUR_MS);
   stage.postgres.kill('SIGQUIT');

@@ -1,5 +1,5 @@
-import { connect } from 'node:net';
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';

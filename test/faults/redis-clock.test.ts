@@ -9,7 +9,8 @@ import { Stage } from './stage.js';
 
 const clock = new MovedClock();
 const binary = clock.redisBinary();
-if (!binary) process.stderr.write('test/faults/redis-clock.test.ts needs Linux and a C compiler (cc); it is left out\n');
+if (!binary)
+  process.stderr.write('test/faults/redis-clock.test.ts needs Linux and a C compiler (cc); it is left out\n');
 const onMovedClock = binary ? test : test.skip;
 const stage = binary ? await Stage.set({}, binary) : (null as unknown as Stage);
 const redis = binary ? new Redis(stage.redis.url) : (null as unknown as Redis);

@@ -8,7 +8,7 @@ const file = String(process.env.MOVED_CLOCK);
 const read = () => Number(readFileSync(file).readBigInt64LE());
 let movedMs = read();
 
-globalThis.Date = class Date extends Real {
+globalThis.Date = class MovedDate extends Real {
   constructor(...given) {
     if (given.length === 0) super(Real.now() + movedMs);
     else super(...given);

@@ -54,10 +54,10 @@ test('an interval goes on after a clock that was ahead, and one that was behind'
 
 test('an interval that is planned as it should be is left alone', async () => {
   await queues.every('schedule', 10_000, {});
-  const first = await engine.client.zrange('{db1:queues}:schedule:repeat', 0, -1, 'WITHSCORES');
+  const first = await engine.client.zrange('{db1:queues}:schedule:repeat', '0', '-1', 'WITHSCORES');
   expect(first.length).toBe(2);
   await queues.every('schedule', 10_000, {});
-  expect(await engine.client.zrange('{db1:queues}:schedule:repeat', 0, -1, 'WITHSCORES')).toEqual(first);
+  expect(await engine.client.zrange('{db1:queues}:schedule:repeat', '0', '-1', 'WITHSCORES')).toEqual(first);
 });
 
 test('a job that was put off by a clock that was ahead is tried again', async () => {

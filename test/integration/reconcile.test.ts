@@ -76,7 +76,9 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
   const { product, ids } = await threeHeld();
   await payments.release(ids[0]);
   await settled();
-  await postgres.query("update redemptions set status = 'reserved', released_at = null where redemption_id = $1", [ids[0]]);
+  await postgres.query("update redemptions set status = 'reserved', released_at = null where redemption_id = $1", [
+    ids[0],
+  ]);
   const result = await reconcile(product);
   expect(result.before.differences).toContainEqual({
     reservation: ids[0],
@@ -94,7 +96,9 @@ test('what Postgres has and Redis does not is filled in from Postgres', async ()
   const { product, ids } = await threeHeld();
   await redis.hdel(key(product, 'reservations'), ids[2]);
   await redis.zrem(key(product, 'deadlines'), ids[2]);
-  await postgres.query("update redemptions set status = 'redeemed', redeemed_at = now() where redemption_id = $1", [ids[0]]);
+  await postgres.query("update redemptions set status = 'redeemed', redeemed_at = now() where redemption_id = $1", [
+    ids[0],
+  ]);
   const result = await reconcile(product);
   expect(result.before).toMatchObject({ lost: 0, drift: 2 });
   expect(result.before.differences).toEqual(
@@ -142,7 +146,10 @@ test('counters that lie are counted again', async () => {
 
 test('what no repair may decide is told: an answer, the log, a metric, and one event for the same differences', async () => {
   const { product, ids } = await threeHeld();
-  await postgres.query('update redemptions set order_id = $2 where redemption_id = any($1)', [ids.slice(0, 2), 'shared']);
+  await postgres.query('update redemptions set order_id = $2 where redemption_id = any($1)', [
+    ids.slice(0, 2),
+    'shared',
+  ]);
   const differences = ids.slice(0, 2).map((reservation) => ({
     reservation,
     side: 'postgres',

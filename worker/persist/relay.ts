@@ -72,7 +72,10 @@ export class JournalRelay {
     const range = `${from}_${last}`;
     // The same range is the same job. Made again, it is one of this worker's own: BullMQ takes a job from a dead worker by
     // Redis's clock, which may have gone back.
-    await this.queues.add('persist', range === this.#made ? `${range}_${this.lease.holder}` : range, { from, to: last });
+    await this.queues.add('persist', range === this.#made ? `${range}_${this.lease.holder}` : range, {
+      from,
+      to: last,
+    });
     this.#made = range;
     const deadline = performance.now() + REMAKE_AFTER_MS;
     while (!this.#stopping && compareJournalIds(this.#persisted, last) < 0 && performance.now() < deadline) {

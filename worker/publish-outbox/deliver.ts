@@ -89,7 +89,11 @@ async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent):
   const about = { endpoint: endpoint.id, event: event.id };
   let error: string;
   try {
-    const status = await run.connection.post(endpoint.url, signedHeaders(endpoint, event, body, new Date(run.clock.nowMs())), body);
+    const status = await run.connection.post(
+      endpoint.url,
+      signedHeaders(endpoint, event, body, new Date(run.clock.nowMs())),
+      body,
+    );
     if (status >= 200 && status < 300) {
       metrics.webhookDeliveries.inc({ outcome: 'delivered' });
       return true;
