@@ -61,7 +61,7 @@ test('a Redis that takes another shape while it is away is not asked any more un
   const ready = () => fetch(`${url}/readyz`).then(({ status }) => status);
   await until('it serves', async () => (await ready()) === 200);
   await redis.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
-  await redis.client.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
   await until('it does not serve', async () => (await ready()) === 503);
   await redis.client.config('SET', 'maxmemory-policy', 'noeviction');
   await until('it serves again', async () => (await ready()) === 200);

@@ -77,7 +77,7 @@ test('tokens are issued and judged by the clock of Redis', async () => {
 async function putOffByMs(): Promise<number> {
   const keys = ['wait', 'active'].map((state) => `{db1:queues}:persist:${state}`);
   if ((await Promise.all(keys.map((key) => redis.llen(key)))).some((jobs) => jobs > 0)) return 0;
-  const planned = await redis.zrange('{db1:queues}:persist:delayed', 0, -1, 'WITHSCORES');
+  const planned = await redis.zrange('{db1:queues}:persist:delayed', '0', '-1', 'WITHSCORES');
   const last = await new Journal(redis).lastId();
   if (!planned.some((job) => job.endsWith(`_${last}`))) return 0;
   const score = planned[1];

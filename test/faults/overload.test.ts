@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { atEnd } from '../harness/cleanup.js';
-import { PaymentService, Shopper } from '../harness/clients.js';
+import { PaymentService, Shopper, send } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
@@ -40,8 +40,8 @@ test('a journal that is full refuses what is new, goes on with what was promised
   const late = await new Shopper(stage.url, product).checkout();
   expect([late.status, late.body.code]).toEqual([503, 'temporarily_unavailable']);
   expect(Number(late.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-  const ready = await fetch(`${stage.url}/readyz`);
-  expect([ready.status, (await ready.json()).data?.checks.journal.ok]).toEqual([503, false]);
+  const ready = await send(`${stage.url}/readyz`);
+  expect([ready.status, ready.data.checks.journal.ok]).toEqual([503, false]);
 
   const replay = await early!.checkoutWithHeader(key);
   expect([replay.status, replay.headers.get('idempotent-replayed'), replay.text]).toEqual([200, 'true', first.text]);
