@@ -116,7 +116,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     config.journalLimitEntries,
   );
   const board = new MetricsBoard(parts.commands);
-  const ops = opsRoutes({ readiness, metrics, board, processName: name, log });
+  const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
@@ -134,7 +134,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const posting = setInterval(() => {
     metrics
       .snapshot()
-      .then((snapshot) => board.post(name, snapshot, Date.now()))
+      .then((snapshot) => board.post(name, snapshot, parts.clock.nowMs()))
       .catch(() => {
         // Redis is away; the next post has everything.
       });
@@ -165,7 +165,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     metrics.engineErrors.inc({ engine: 'redis' });
     log.warn({ purpose, reason: error.message }, 'Redis is away');
   };
-  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
   const commands = connectForCommands(config.redisUrl, connect, onRedisError);
   const subscriber = connectForSubscription(config.redisUrl, onRedisError);
   const database = new Database({
@@ -270,7 +270,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
-    shopper: new ShopperIdentity(config.shopperJwt),
+    shopper: new ShopperIdentity(config.shopperJwt, clock),
     admission,
     start() {
       clock.start();

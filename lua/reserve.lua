@@ -88,7 +88,10 @@ if device ~= '' then
   -- The list holds the times of the last `device_quota` admitted calls, newest first; those in the window count.
   local times = redis.call('LRANGE', device_key, 0, device_quota - 1)
   local used = #times
-  while used > 0 and now - tonumber(times[used]) >= device_window_ms do used = used - 1 end
+  -- The clock may have gone back: what is later than now is not of this window.
+  while used > 0 and (now - tonumber(times[used]) >= device_window_ms or tonumber(times[used]) > now) do
+    used = used - 1
+  end
   if used >= device_quota then return { 'rate_limited', tostring(tonumber(times[used]) + device_window_ms - now) } end
   quota_left = device_quota - used - 1
   if redis.call('LPUSH', device_key, now) > device_quota then redis.call('LTRIM', device_key, 0, device_quota - 1) end

@@ -51,7 +51,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   await requireShape(config.redisUrl, config.production);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
-  const connect = { commandMs: LIMITS.redisCommandMs, connectMs: LIMITS.redisConnectMs };
+  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
   const jobs = connectForJobs(config.redisUrl, onRedisError);
   const blocking = connectForJobs(config.redisUrl, onRedisError);
   const subscriber = connectForSubscription(config.redisUrl, onRedisError);
@@ -135,6 +135,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     cursor,
     redemptions,
     campaigns,
+    database,
     metrics,
     log,
     settleMs: LIMITS.reconcileSettleMs,
@@ -188,7 +189,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       limits: LIMITS,
     },
     attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
-    deliver: { ...eventParts, log, allowPrivate: config.webhookAllowPrivate },
+    deliver: { ...eventParts, log, clock, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,
     log,
@@ -222,6 +223,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('publish', LIMITS.publishEveryMs, {});
     await queues.every('codes', LIMITS.codeLeftEveryMs, {});
     await queues.every('prune', LIMITS.pruneEveryMs, {});
+    await queues.retryNow();
   };
   await keepIntervals();
   const intervals = setInterval(() => {
@@ -236,7 +238,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const posting = setInterval(() => {
     metrics
       .snapshot()
-      .then((snapshot) => board.post(name, snapshot, Date.now()))
+      .then((snapshot) => board.post(name, snapshot, clock.nowMs()))
       .catch(() => {
         // Redis is away; the next post has everything.
       });

@@ -40,6 +40,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       let body: CheckoutBody | undefined;
       let reservation: unknown;
       try {
+        admission.requireRoom();
         body = validate(checkoutBody, await readJson(req));
         const source = idempotencyKey(req, body.idempotency_key);
         const request = { ...attest(req, body, attestation), key: source.key };

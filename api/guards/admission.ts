@@ -44,10 +44,15 @@ export class Admission {
     return this.#lagMs;
   }
 
-  /** Runs one checkout, or refuses it. @throws Problem 503 */
-  async admit<Value>(work: () => Promise<Value>): Promise<Value> {
+  /** Refuses who comes too many, before anything was done for him. @throws Problem 503 */
+  requireRoom(): void {
     if (this.#inFlight >= this.limits.checkoutsInFlight || this.#lagMs > this.limits.eventLoopLagMs)
       throw unavailable();
+  }
+
+  /** Runs one checkout, or refuses it. @throws Problem 503 */
+  async admit<Value>(work: () => Promise<Value>): Promise<Value> {
+    this.requireRoom();
     this.#inFlight += 1;
     try {
       return await work();

@@ -40,6 +40,27 @@ test('tells a store that failed apart from a limit that was hit, and lets nobody
   await expect(quota.take('ann')).rejects.toThrow(EngineUnavailable);
 });
 
+test('keeps nobody out for longer than a window, although a clock went back', async () => {
+  const engine = await startTestRedis();
+  const redis = await connectToRedis(engine.url);
+  const [one, other] = [new Quota(redis, open, 'poll', 1, 60), new Quota(redis, open, 'poll', 1, 60)];
+  await one.take('ann');
+  await expect(one.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+  // What stands in Redis lasts until a time that is now an hour away …
+  const [key] = await redis.keys('*ann*');
+  await redis.pexpire(String(key), 3_600_000);
+  await other.take('ann');
+  // … and so does what a process remembers by a clock of its own that went back.
+  await expect(other.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+  const { now } = Date;
+  Date.now = () => now() - 3_600_000;
+  try {
+    await other.take('ann');
+  } finally {
+    Date.now = now;
+  }
+});
+
 test('writes policies and refusals as the draft has them, in whole seconds and never zero', () => {
   expect(policyField('device', 20, 1)).toBe('"device";q=20;w=1');
   for (const [retryMs, seconds] of [

@@ -35,7 +35,7 @@ export class Quota {
    */
   async take(caller: string): Promise<string[]> {
     try {
-      const left = await this.gate.guard(() => this.#limiter.consume(caller));
+      const left = await this.#consume(caller);
       return this.#fields(left.remainingPoints, left.msBeforeNext);
     } catch (refusal) {
       if (refusal instanceof EngineUnavailable) throw refusal;
@@ -45,6 +45,18 @@ export class Quota {
         });
       }
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
+    }
+  }
+
+  async #consume(caller: string): Promise<RateLimiterRes> {
+    const consume = () => this.gate.guard(() => this.#limiter.consume(caller));
+    try {
+      return await consume();
+    } catch (refusal) {
+      // Longer than a window: a clock went back, Redis's or ours, and would keep him out until it is where it was.
+      if (!(refusal instanceof RateLimiterRes) || refusal.msBeforeNext <= this.windowSeconds * 1_000) throw refusal;
+      await this.gate.guard(() => this.#limiter.delete(caller));
+      return consume();
     }
   }
 

@@ -13,6 +13,9 @@ const secret = new TextEncoder().encode('s'.repeat(32));
 const signed = (subject: string, key: Uint8Array = secret, expires = '1h', algorithm = 'HS256') =>
   new SignJWT({}).setProtectedHeader({ alg: algorithm }).setSubject(subject).setExpirationTime(expires).sign(key);
 
+/** Redis's clock; where this machine's is does not matter. */
+const clock = { nowMs: () => Date.now() };
+
 async function outcome(identity: ShopperIdentity, jwt: string | undefined, user = 'ann'): Promise<string> {
   try {
     await identity.require(asking(jwt), user);
@@ -24,13 +27,13 @@ async function outcome(identity: ShopperIdentity, jwt: string | undefined, user 
 }
 
 test('trusts the gateway when no login is configured', async () => {
-  const identity = new ShopperIdentity({ kind: 'none' });
+  const identity = new ShopperIdentity({ kind: 'none' }, clock);
   expect(identity.required).toBe(false);
   expect(await outcome(identity, undefined)).toBe('served');
 });
 
 test('with a secret, wants a valid JWT of the very user', async () => {
-  const identity = new ShopperIdentity({ kind: 'secret', secret });
+  const identity = new ShopperIdentity({ kind: 'secret', secret }, clock);
   expect(identity.required).toBe(true);
   expect(await outcome(identity, await signed('ann'))).toBe('served');
   expect(await outcome(identity, await signed('bob'))).toBe('forbidden');
@@ -44,6 +47,15 @@ test('with a secret, wants a valid JWT of the very user', async () => {
   expect(await outcome(identity, withoutSubject)).toBe('unauthorized');
 });
 
+test('judges the life of a JWT by the clock of Redis', async () => {
+  const hourMs = 3_600_000;
+  const at = (movedMs: number) =>
+    outcome(new ShopperIdentity({ kind: 'secret', secret }, { nowMs: () => Date.now() + movedMs }), jwt);
+  const jwt = await signed('ann');
+  expect(await at(hourMs - 10_000)).toBe('served');
+  expect(await at(hourMs + 10_000)).toBe('unauthorized');
+});
+
 test('with a key set, takes what its keys have signed and nothing else', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256' }] });
@@ -51,7 +63,7 @@ test('with a key set, takes what its keys have signed and nothing else', async (
   await new Promise<void>((resolve) => login.listen(0, '127.0.0.1', resolve));
   atEnd('the login service', () => new Promise<void>((resolve) => login.close(() => resolve())));
   const url = new URL(`http://127.0.0.1:${(login.address() as AddressInfo).port}/jwks`);
-  const identity = new ShopperIdentity({ kind: 'jwks', url });
+  const identity = new ShopperIdentity({ kind: 'jwks', url }, clock);
   const jwt = await new SignJWT({})
     .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
     .setSubject('ann')
@@ -73,7 +85,7 @@ test('says that it cannot answer while the login service is away, not that the s
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
   const { port } = closed.address() as AddressInfo;
   await new Promise<void>((resolve) => closed.close(() => resolve()));
-  const identity = new ShopperIdentity({ kind: 'jwks', url: new URL(`http://127.0.0.1:${port}/jwks`) });
+  const identity = new ShopperIdentity({ kind: 'jwks', url: new URL(`http://127.0.0.1:${port}/jwks`) }, clock);
   const { privateKey } = await generateKeyPair('ES256');
   const jwt = await new SignJWT({}).setProtectedHeader({ alg: 'ES256', kid: 'k1' }).setSubject('ann').sign(privateKey);
   expect(await outcome(identity, jwt)).toBe('temporarily_unavailable');

@@ -2,20 +2,31 @@ import type { Request } from 'express';
 import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
 import type { Config } from '../../shared/config/config.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { bearerOf } from './api-keys.js';
 
 /** Without a login the gateway in front vouches for `user_id`; with one configured, the JWT's `sub` must be it. */
 export class ShopperIdentity {
   readonly #verify: ((jwt: string) => Promise<string | undefined>) | null;
 
-  constructor(config: Config['shopperJwt']) {
+  constructor(
+    config: Config['shopperJwt'],
+    /** `exp` and `nbf` are judged by the one clock. */
+    clock: Pick<RedisClock, 'nowMs'>,
+  ) {
+    const currentDate = () => new Date(clock.nowMs());
     if (config.kind === 'none') this.#verify = null;
     else if (config.kind === 'secret') {
       this.#verify = async (jwt) =>
-        (await jwtVerify(jwt, config.secret, { algorithms: ['HS256', 'HS384', 'HS512'] })).payload.sub;
+        (
+          await jwtVerify(jwt, config.secret, {
+            algorithms: ['HS256', 'HS384', 'HS512'],
+            currentDate: currentDate(),
+          })
+        ).payload.sub;
     } else {
       const keySet = createRemoteJWKSet(config.url, { timeoutDuration: 1_500 });
-      this.#verify = async (jwt) => (await jwtVerify(jwt, keySet)).payload.sub;
+      this.#verify = async (jwt) => (await jwtVerify(jwt, keySet, { currentDate: currentDate() })).payload.sub;
     }
   }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { MetricsBoard } from '../../shared/redis/metrics-board.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { sendJson } from '../http/exchange.js';
 import type { Route, RouteContract } from '../http/route.js';
 import type { ReadinessCheck } from './readiness.js';
@@ -12,12 +13,13 @@ export type OpsParts = {
   readiness: ReadinessCheck;
   metrics: Metrics;
   board: MetricsBoard;
+  clock: RedisClock;
   processName: string;
   log: Log;
 };
 
 /** /livez, /readyz, /metrics. */
-export function opsRoutes({ readiness, metrics, board, processName, log }: OpsParts): Route[] {
+export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsParts): Route[] {
   return [
     {
       contract: {
@@ -66,7 +68,7 @@ export function opsRoutes({ readiness, metrics, board, processName, log }: OpsPa
         errors: [],
       },
       async handle(req, res) {
-        const others = await board.others(processName, Date.now()).catch((error: unknown) => {
+        const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {
           log.warn({ err: error }, 'metrics of other processes are missing');
           return [];
         });

@@ -14,6 +14,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { Tickets } from '../guards/ticket.js';
 import { requestIdOf } from '../http/exchange.js';
@@ -29,6 +30,7 @@ export type GatewayParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
   codeTexts: CodeTexts;
+  clock: RedisClock;
   tickets: Tickets;
   subscriber: Redis;
   metrics: Metrics;
@@ -102,7 +104,7 @@ export class Gateway {
   }
 
   #accept(socket: WebSocket, ticket: string | null): void {
-    const session = new Session(socket, (type) => this.parts.metrics.socketFrames.inc({ type }));
+    const session = new Session(socket, this.parts.clock, (type) => this.parts.metrics.socketFrames.inc({ type }));
     if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess) {
       session.close('tryAgainLater', 'too many sockets');
       return;

@@ -2,6 +2,7 @@ import type { WebSocket } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
 import { CLOSE_CODES, type ServerFrame } from '../../shared/contracts/frames.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 const FRAME_WINDOW_MS = 10_000;
 
@@ -21,6 +22,7 @@ export class Session {
 
   constructor(
     readonly socket: WebSocket,
+    readonly clock: RedisClock,
     readonly onSent: (type: ServerFrame['type']) => void,
   ) {}
 
@@ -42,7 +44,8 @@ export class Session {
     if (frame.type === 'position' && this.socket.bufferedAmount > LIMITS.socketBufferedBytes) return;
     this.#seq += 1;
     const { type, ...rest } = frame;
-    this.socket.send(JSON.stringify({ type, seq: this.#seq, time: new Date().toISOString(), ...rest }));
+    const time = new Date(this.clock.nowMs()).toISOString();
+    this.socket.send(JSON.stringify({ type, seq: this.#seq, time, ...rest }));
     this.onSent(type);
   }
 

@@ -1,7 +1,7 @@
 // A generator of HTTP load in this process: raw sockets with prepared requests, so that it costs a fraction of what it loads.
 import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
-import { ATTESTATION_KEY, ADMIN } from './stage.mjs';
+import { ADMIN, ATTESTATION_KEY } from './stage.mjs';
 
 /**
  * @typedef {{ status: number, body: string, ms: number }} Reply

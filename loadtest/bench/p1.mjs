@@ -4,19 +4,24 @@
 // and the other in turn, over keep-alive connections, each by a user and a device of its own, each taking a unit. What is
 // compared is the median over the rounds of user and system time of the process divided by the checkouts it answered.
 // Goal: at most 1.35 × the reference.
+
+import { fileURLToPath } from 'node:url';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, round } from './measure.mjs';
 import { ROOT } from './stage.mjs';
-import { fileURLToPath } from 'node:url';
 
 const ROUNDS = 11;
 const CHECKOUTS = 4_000;
 
 /** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(stage, say, root = ROOT) {
-  const bare = await stage.start('reference', [fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url))], {
-    BENCH_ROOT: root,
-  });
+  const bare = await stage.start(
+    'reference',
+    [fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url))],
+    {
+      BENCH_ROOT: root,
+    },
+  );
   const product = `p1-${Date.now()}`;
   await operator(stage.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
@@ -25,7 +30,9 @@ export async function run(stage, say, root = ROOT) {
   });
   let user = 0;
   const round_ = async (part) => {
-    const requests = Array.from({ length: CHECKOUTS }, () => checkoutRequest(product, `u${++user}`, `key-${product}-${user}`));
+    const requests = Array.from({ length: CHECKOUTS }, () =>
+      checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
+    );
     const before = cpuMicros(part.pid);
     const { replies } = await drive(part.url, requests);
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);

@@ -1,11 +1,12 @@
 // What a benchmark runs on: a Redis and a Postgres of its own, one API and one worker from dist/, all ended afterwards.
+
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const ADMIN = 'admin-secret-of-the-bench';
@@ -91,7 +92,10 @@ async function startPart(args, env) {
   child.stdout.on('data', (chunk) => {
     if (known) return;
     text += chunk;
-    const found = /"url":"([^"]+)"[^\n]*"the API is listening"|"the API is listening"[^\n]*"url":"([^"]+)"|listening (\S+)|(the worker is running)/.exec(text);
+    const found =
+      /"url":"([^"]+)"[^\n]*"the API is listening"|"the API is listening"[^\n]*"url":"([^"]+)"|listening (\S+)|(the worker is running)/.exec(
+        text,
+      );
     if (!found) return;
     known = true;
     text = '';

@@ -17,6 +17,8 @@ export const LIMITS = {
   connections: 20_000,
   /** One call to Redis: an answer within 2 s is promised, so the engine gets less. */
   redisCommandMs: 1_000,
+  /** When the connection itself gives a command up: later, since a process that was busy has yet to read its answer. */
+  redisSilenceMs: 1_500,
   redisConnectMs: 1_500,
   /** One statement of the API; the worker's batches have their own. */
   postgresStatementMs: 1_500,

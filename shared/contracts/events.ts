@@ -85,6 +85,20 @@ export const EVENTS = {
     meaning: 'Units were added or taken away.',
     data: z.object({ ...campaign, delta: z.int(), total_limit: z.int() }),
   },
+  'dev.doorbuster.campaign.drifted.v1': {
+    meaning:
+      'Redis and Postgres do not agree and no repair was safe: somebody must look. Once for the same differences.',
+    data: z.object({
+      ...campaign,
+      lost: z.int(),
+      duplicated: z.int(),
+      over_cap: z.int(),
+      drift: z.int(),
+      differences: z
+        .array(z.object({ reservation: z.string().nullable(), side: z.string(), why: z.string() }))
+        .describe('the first ten'),
+    }),
+  },
 } as const satisfies Record<string, { meaning: string; data: z.ZodObject }>;
 
 export type EventType = keyof typeof EVENTS;

@@ -1,4 +1,3 @@
-import type { RawEntry } from '../contracts/journal.js';
 import type { Difference, Verdict } from '../contracts/verdict.js';
 import type { ProductId } from '../domain/ids.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
@@ -21,27 +20,32 @@ export type LedgerParts = {
 
 /**
  * Compares Redis, the journal and Postgres, reservation by reservation. What differs is looked at again once the journal
- * up to that moment is written, so what was merely under way does not count.
- * @param settleMs how long to wait, each time, for Postgres to move on; one that is catching up is waited for
+ * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
+ * @param settleMs how long to wait, each time, for Postgres to catch up
  */
 export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
   await settle(parts, settleMs);
   const product = campaign.productId;
   const scan = await scanBothSides(parts, campaign);
   await settle(parts, settleMs);
-  const confirmed = await confirmSuspects(parts, product, scan.suspects);
-  // What Postgres has not been given yet is neither lost nor wrong.
-  const pending = confirmed.length > 0 ? await pendingReservations(parts) : new Set<string>();
-  const found = confirmed.filter(({ reservation }) => reservation === null || !pending.has(reservation));
+  const found = await confirmSuspects(parts, product, scan.suspects);
+  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
+  // written meanwhile are looked at again.
+  const underWay = found.length > 0 ? await reservationsUnderWay(parts) : new Set<string>();
+  const real = await confirmSuspects(
+    parts,
+    product,
+    new Set(found.flatMap(({ reservation }) => (reservation && !underWay.has(reservation) ? reservation : []))),
+  );
 
   const [stock, summary, duplicated] = await Promise.all([
     parts.sale.stock(product),
     parts.redemptions.summary(campaign.id, 1),
     parts.redemptions.duplicates(campaign.id, campaign.perUserLimit),
   ]);
-  const differences = [...found, ...duplicated.map(asDuplicate)];
-  const lost = found.filter(({ side }) => side === 'redis').length;
-  let drift = found.length - lost;
+  const differences = [...real, ...duplicated.map(asDuplicate)];
+  const lost = real.filter(({ side }) => side === 'redis').length;
+  let drift = real.length - lost;
   if (stock) {
     const taken = stock.held + stock.redeemed + stock.burned;
     const quiet = (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(product));
@@ -85,15 +89,17 @@ export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, lim
   }
 }
 
-/** Reservations of which the journal has something that Postgres has not. */
-async function pendingReservations({ journal, cursor }: Pick<LedgerParts, 'journal' | 'cursor'>): Promise<Set<string>> {
-  const pending = new Set<string>();
-  for (let after: string | undefined = await cursor.read(); after !== undefined; ) {
-    const entries: RawEntry[] = await journal.read(after, SCAN_BATCH);
-    for (const { fields } of entries) if (fields.reservation) pending.add(fields.reservation);
-    after = entries.at(-1)?.journalId;
+/** Whose entries the journal still has. */
+async function reservationsUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>): Promise<Set<string>> {
+  const ids = new Set<string>();
+  let after = await parts.cursor.read();
+  for (;;) {
+    const entries = await parts.journal.read(after, SCAN_BATCH);
+    for (const { fields } of entries) if (fields.reservation) ids.add(fields.reservation);
+    const last = entries.at(-1);
+    if (!last) return ids;
+    after = last.journalId;
   }
-  return pending;
 }
 
 type Scan = { confirmed: number; voided: number; unitsTaken: number; suspects: Set<string> };

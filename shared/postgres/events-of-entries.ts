@@ -1,6 +1,7 @@
 import type { Acknowledged } from '../contracts/acknowledged.js';
 import type { EventType } from '../contracts/events.js';
 import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import type { Verdict } from '../contracts/verdict.js';
 import { parseReservationId } from '../domain/ids.js';
 
 /** An event before Postgres adds what the redemption and its campaign say. */
@@ -26,6 +27,17 @@ export function eventsOf(entries: readonly JournalEntry[]): NewEvent[] {
 export function voidedEvent(no: number, reservation: string, reason: string): NewEvent {
   const type = 'dev.doorbuster.redemption.voided.v1';
   return { type, no, reservation, once: reservation, atMs: null, trace: '', data: { reason } };
+}
+
+/** What a reconciliation could not mend (worker/reconcile); the same verdict is the same event. */
+export function driftedEvent(no: number, campaignId: string, verdict: Verdict): NewEvent {
+  const { lost, duplicated, over_cap, drift } = verdict;
+  const differences = verdict.differences
+    .slice(0, 10)
+    .map(({ reservation, side, why }) => ({ reservation, side, why }));
+  const data = { lost, duplicated, over_cap, drift, differences };
+  const once = `${campaignId} ${JSON.stringify(data)}`;
+  return { type: 'dev.doorbuster.campaign.drifted.v1', no, reservation: null, once, atMs: null, trace: '', data };
 }
 
 /** The same for a promise that was saved when Redis lost its journal (./salvage.ts). */

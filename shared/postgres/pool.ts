@@ -1,6 +1,14 @@
 import pg from 'pg';
 import { EngineUnavailable } from '../errors/faults.js';
 
+/**
+ * Between two statements of a transaction lies a call to Redis at most. A worker that stands still for longer, frozen or cut
+ * off, would keep the journal's cursor from all others.
+ */
+const IDLE_IN_TRANSACTION_MS = 5_000;
+/** The same for a lock of a connection whose other end is gone without a word: Postgres would notice after two hours. */
+const NOTICE_DEAD_CLIENTS = '-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3';
+
 export type PoolOptions = {
   url: string;
   /** Shown in pg_stat_activity. */
@@ -34,7 +42,8 @@ export class Database {
       connectionTimeoutMillis: options.connectMs,
       statement_timeout: options.statementMs,
       query_timeout: options.statementMs + 200,
-      idle_in_transaction_session_timeout: options.statementMs + 5_000,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      options: NOTICE_DEAD_CLIENTS,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
     });

@@ -14,6 +14,10 @@ const UNTIL_DONE: JobsOptions = {
   removeOnFail: { count: 1_000 },
 };
 const RETRY_MAX_MS = 1_000;
+/** Queues whose jobs run once each; the others have intervals, which plan their own next run. */
+const ONE_OFF = ['persist', 'promote', 'deliver'] as const satisfies readonly QueueName[];
+/** A run planned further off than this, beyond its interval, was planned by a clock that has jumped since. */
+const CLOCK_TOLERANCE_MS = 2_000;
 
 /** Doubling from 50 ms to one second. */
 export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
@@ -44,15 +48,29 @@ export class JobQueues {
   /**
    * Runs a queue's one job at an interval, whichever worker is there. Does nothing when it is so already; a Redis that was
    * emptied has forgotten it, so this is said again from time to time. A run that fails is not repeated: the next one comes.
+   *
+   * BullMQ plans by the clock of the process that took the last run. Should that clock have jumped, the next run would be
+   * hours away, or never follow; then it is planned anew.
    */
   async every<Name extends QueueName>(name: Name, everyMs: number, data: Jobs[Name]): Promise<void> {
     const queue = this.#queues[name];
-    if ((await queue.getJobScheduler(name))?.every === everyMs) return;
+    const planned = await queue.getJobScheduler(name);
+    const offMs = Math.abs((planned?.next ?? 0) - Date.now());
+    if (planned?.every === everyMs && offMs <= everyMs + CLOCK_TOLERANCE_MS) return;
+    if (planned) await queue.removeJobScheduler(name);
     await queue.upsertJobScheduler(
       name,
       { every: everyMs },
       { name, data, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } },
     );
+  }
+
+  /**
+   * Runs now whatever waits to be tried again. No pause is longer than a second, so what this finds is due, or was put off by
+   * a clock that has jumped since.
+   */
+  async retryNow(): Promise<void> {
+    await Promise.all(ONE_OFF.map((name) => this.#queues[name].promoteJobs()));
   }
 
   async counts(name: QueueName): Promise<{ waiting: number; active: number; delayed: number; failed: number }> {

@@ -2,16 +2,24 @@ import { EngineUnavailable } from '../errors/faults.js';
 
 /** Calls may take up to this much longer than their limit: how often the oldest ones are looked at. */
 const LOOK_EVERY_MS = 50;
+/** A look that comes later than this does so because this process was busy; what is beyond it does not count as waiting. */
+const COUNTED_PER_LOOK_MS = 4 * LOOK_EVERY_MS;
 
 type Waiting = { until: number; settled: boolean; giveUp: () => void };
 
 /**
  * Gives up on calls that take longer than a limit. All have the same limit, so the oldest is the first to run out, and one
  * timer watches all of them: a timer for each call would cost more than sending it.
+ *
+ * Only time in which this process could have heard an answer counts. After a burst that kept it busy for a second the answers
+ * lie in its socket unread; taking that for a dead engine would refuse everybody, and shut out those whom it has served.
  */
 export class Deadline {
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | null = null;
+  /** Goes on by what counts, while anybody waits. */
+  #now = 0;
+  #lookedAt = 0;
 
   constructor(
     readonly limitMs: number,
@@ -21,9 +29,13 @@ export class Deadline {
 
   /** @throws EngineUnavailable when it takes too long; what the call did is then unknown */
   limit<Value>(call: Promise<Value>): Promise<Value> {
+    if (!this.#timer) {
+      this.#lookedAt = performance.now();
+      this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+    }
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
-        until: performance.now() + this.limitMs,
+        until: this.#now + (performance.now() - this.#lookedAt) + this.limitMs,
         settled: false,
         giveUp: () => reject(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`)),
       };
@@ -38,12 +50,13 @@ export class Deadline {
         },
       );
       this.#waiting.push(waiting);
-      this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
     });
   }
 
   #look(): void {
-    const now = performance.now();
+    this.#now += Math.min(performance.now() - this.#lookedAt, COUNTED_PER_LOOK_MS);
+    this.#lookedAt = performance.now();
+    const now = this.#now;
     const open = this.#waiting.filter(({ settled }) => !settled);
     const late = open.filter(({ until }) => until <= now);
     this.#waiting = open.filter(({ until }) => until > now);

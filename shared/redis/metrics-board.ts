@@ -7,6 +7,7 @@ const FRESH_MS = 15_000;
 export class MetricsBoard {
   constructor(readonly redis: Redis) {}
 
+  /** @param nowMs by Redis, so that processes whose clocks differ do not take each other for dead */
   async post(process: string, metrics: object[], nowMs: number): Promise<void> {
     await this.redis.hset(keys.metrics, process, JSON.stringify({ at: nowMs, metrics }));
   }
@@ -17,7 +18,7 @@ export class MetricsBoard {
     const fresh: object[][] = [];
     for (const [name, text] of Object.entries(posts)) {
       const post = JSON.parse(text) as { at: number; metrics: object[] };
-      if (nowMs - post.at > FRESH_MS) await this.redis.hdel(keys.metrics, name);
+      if (Math.abs(nowMs - post.at) > FRESH_MS) await this.redis.hdel(keys.metrics, name);
       else if (name !== process) fresh.push(post.metrics);
     }
     return fresh;

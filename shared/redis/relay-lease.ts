@@ -21,7 +21,11 @@ export class RelayLease {
     const mine =
       (await this.redis.set(keys.relayLease, this.holder, 'PX', LEASE_MS, 'NX')) === 'OK' ||
       (await this.redis.get(keys.relayLease)) === this.holder;
-    if (!mine) return false;
+    if (!mine) {
+      // Longer than it was ever given for: Redis's clock went back, and whoever has it may be dead for all that time.
+      if ((await this.redis.pttl(keys.relayLease)) > LEASE_MS) await this.redis.del(keys.relayLease);
+      return false;
+    }
     await this.redis.pexpire(keys.relayLease, LEASE_MS);
     this.#heldUntil = asked + LEASE_MS / 3;
     return true;

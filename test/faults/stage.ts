@@ -25,11 +25,16 @@ export class Stage {
   env!: NodeJS.ProcessEnv;
   url!: string;
   #folder!: string;
+  #redisBinary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
   #urls: string[] = [];
 
-  /** Starts engines, one API and one worker; ended with the test file. */
-  static async set(extra: NodeJS.ProcessEnv = {}): Promise<Stage> {
+  /**
+   * Starts engines, one API and one worker; ended with the test file.
+   * @param redisBinary another Redis than usual
+   */
+  static async set(extra: NodeJS.ProcessEnv = {}, redisBinary?: string): Promise<Stage> {
     const stage = new Stage();
+    if (redisBinary) stage.#redisBinary = redisBinary;
     stage.#folder = await mkdtemp(join(tmpdir(), 'doorbuster-stage-'));
     atEnd('the engines', async () => {
       await stage.redis.stop();
@@ -50,7 +55,7 @@ export class Stage {
   }
 
   async startRedis(): Promise<void> {
-    const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
+    const binary = this.#redisBinary;
     this.redis = await startRedis({
       dataDir: this.redisFolder,
       ...(this.redis ? { port: this.redis.port } : {}),

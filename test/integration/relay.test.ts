@@ -160,7 +160,8 @@ test('makes a job again that has vanished from the queue', async () => {
   await written();
   expect(await rows()).toBe(1);
   expect(queues.added.length).toBeGreaterThanOrEqual(2);
-  expect(queues.added[1]).toEqual(queues.added[0]);
+  // Under a name of its own: the first one may be held by a worker that died.
+  expect(queues.added[1]).toEqual({ ...queues.added[0], id: `${queues.added[0]?.id}_one` });
 });
 
 test('two relays at once write nothing twice', async () => {

@@ -40,6 +40,7 @@ function parts(
     endpoints,
     metrics: new Metrics(false),
     log: recordingLog(),
+    clock: { nowMs: () => Date.now() },
     source: '/tests',
     allowPrivate,
     limits: { ...LIMITS, ...changed },

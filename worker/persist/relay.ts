@@ -5,7 +5,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import { compareJournalIds, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
 
-/** A range is made again when it is not committed by then, should its job have vanished; the same range is the same job. */
+/** A range is made again when it is not committed by then, should its job have vanished or be held by a worker that died. */
 const REMAKE_AFTER_MS = 2_000;
 /** Without news of a new entry the journal is looked at this often. */
 const IDLE_MS = 250;
@@ -29,6 +29,9 @@ export class JournalRelay {
     readonly lease: RelayLease,
     readonly log: Log,
   ) {}
+
+  /** The range that was made last. */
+  #made: string | null = null;
 
   start(): void {
     this.#loop = this.#run();
@@ -66,7 +69,14 @@ export class JournalRelay {
     const last = await this.journal.waitForEntryAfter(this.#persisted, IDLE_MS);
     if (compareJournalIds(last, this.#persisted) <= 0) return;
     const from = this.#persisted;
-    await this.queues.add('persist', `${from}_${last}`, { from, to: last });
+    const range = `${from}_${last}`;
+    // The same range is the same job. Made again, it is one of this worker's own: BullMQ takes a job from a dead worker by
+    // Redis's clock, which may have gone back.
+    await this.queues.add('persist', range === this.#made ? `${range}_${this.lease.holder}` : range, {
+      from,
+      to: last,
+    });
+    this.#made = range;
     const deadline = performance.now() + REMAKE_AFTER_MS;
     while (!this.#stopping && compareJournalIds(this.#persisted, last) < 0 && performance.now() < deadline) {
       await this.#pause(Math.max(1, deadline - performance.now()));

@@ -10,6 +10,7 @@ import type {
   WebhookEndpoint,
   WebhookEndpoints,
 } from '../../shared/postgres/webhook-endpoints.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { EndpointConnection, type PostLimits } from './post.js';
 
 const GONE = 410;
@@ -26,6 +27,7 @@ export type DeliverParts = {
   endpoints: WebhookEndpoints;
   metrics: Metrics;
   log: Log;
+  clock: Pick<RedisClock, 'nowMs'>;
   source: string;
   allowPrivate: boolean;
   limits: DeliverLimits;
@@ -87,7 +89,11 @@ async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent):
   const about = { endpoint: endpoint.id, event: event.id };
   let error: string;
   try {
-    const status = await run.connection.post(endpoint.url, signedHeaders(endpoint, event, body, new Date()), body);
+    const status = await run.connection.post(
+      endpoint.url,
+      signedHeaders(endpoint, event, body, new Date(run.clock.nowMs())),
+      body,
+    );
     if (status >= 200 && status < 300) {
       metrics.webhookDeliveries.inc({ outcome: 'delivered' });
       return true;

@@ -1,13 +1,17 @@
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
-import type { Difference } from '../../shared/contracts/verdict.js';
+import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { compareLedger, type LedgerParts, settle } from '../../shared/ledger/compare.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { driftedEvent } from '../../shared/postgres/events-of-entries.js';
+import { insertEvents } from '../../shared/postgres/outbox.js';
+import type { Database } from '../../shared/postgres/pool.js';
 
 export type ReconcileParts = LedgerParts & {
   campaigns: CampaignsTable;
+  database: Database;
   metrics: Metrics;
   log: Log;
   settleMs: number;
@@ -38,6 +42,7 @@ export async function reconcileCampaign(
     after = await compareLedger(parts, campaign, parts.settleMs);
   }
   report(parts, campaign, before.differences, after.differences, { journaled, refilled });
+  if (after.differences.length > 0 || after.over_cap > 0) await alert(parts, campaign, after);
   const { differences: found, ...verdict } = before;
   return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
 }
@@ -77,6 +82,15 @@ async function journalAgain(
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }
   return entries;
+}
+
+/** Tells those who read events what nobody but a person can decide. */
+async function alert({ database, cursor }: ReconcileParts, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
+  await database.transaction(async (client) => {
+    // Whoever writes events holds it: their order is the order of commits.
+    await cursor.lock(client);
+    await insertEvents(client, [driftedEvent(campaign.no, campaign.id, verdict)]);
+  });
 }
 
 function report(

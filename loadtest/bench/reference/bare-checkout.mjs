@@ -30,18 +30,52 @@ async function answer(req, res, text) {
   const { product_id: product, user_id: user, qty, device_fp: device, attestation, expires_at: expiresAt } = body;
   const key = req.headers['idempotency-key'];
   const valid =
-    ID.test(product) && ID.test(user) && ID.test(device) && KEY.test(key) && Number.isInteger(qty) && qty >= 1 &&
-    typeof attestation === 'string' && Number.isInteger(expiresAt);
+    ID.test(product) &&
+    ID.test(user) &&
+    ID.test(device) &&
+    KEY.test(key) &&
+    Number.isInteger(qty) &&
+    qty >= 1 &&
+    typeof attestation === 'string' &&
+    Number.isInteger(expiresAt);
   if (!valid) return end(res, 400, '{}');
   const given = Buffer.from(attestation.slice(3));
-  const expected = Buffer.from(createHmac('sha256', attestationKey).update(`${device}:${expiresAt}`).digest('base64url'));
+  const expected = Buffer.from(
+    createHmac('sha256', attestationKey).update(`${device}:${expiresAt}`).digest('base64url'),
+  );
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return end(res, 401, '{}');
   const reply = await redis.evalsha(
-    sha, 11,
-    keys.campaign(product), keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product),
-    keys.usedCodes(product), keys.journal, keys.idempotency(key), keys.device(device), keys.once(product, ''), keys.epoch,
-    user, qty, uuidv7().slice(0, 28), '', 'genuine', expiresAt, key, 86_400_000, 't1', 2_000_000, device, 20, 1_000, '',
-    '', '', 0, 0,
+    sha,
+    11,
+    keys.campaign(product),
+    keys.people(product),
+    keys.reservations(product),
+    keys.deadlines(product),
+    keys.line(product),
+    keys.usedCodes(product),
+    keys.journal,
+    keys.idempotency(key),
+    keys.device(device),
+    keys.once(product, ''),
+    keys.epoch,
+    user,
+    qty,
+    uuidv7().slice(0, 28),
+    '',
+    'genuine',
+    expiresAt,
+    key,
+    86_400_000,
+    't1',
+    2_000_000,
+    device,
+    20,
+    1_000,
+    '',
+    '',
+    '',
+    0,
+    0,
   );
   if (reply[0] === 'reserved') {
     const [, reservation, order, due] = reply;
@@ -56,7 +90,11 @@ async function answer(req, res, text) {
     };
     return end(res, 200, JSON.stringify({ data }));
   }
-  return end(res, 202, JSON.stringify({ data: { status: reply[0], position: Number(reply[2]), ticket: sign(1, user) } }));
+  return end(
+    res,
+    202,
+    JSON.stringify({ data: { status: reply[0], position: Number(reply[2]), ticket: sign(1, user) } }),
+  );
 }
 
 function sign(no, user) {

@@ -119,6 +119,19 @@ test('refuses a checkout without a token only where the campaign wants one', asy
   expect((await campaign.checkout('ann', { key, tokenExpiresAt: nowSeconds - 3_600 })).kind).toBe('replayed');
 });
 
+test('limits no device by what it did at a later time, when the clock has gone back', async () => {
+  const campaign = await sale.openCampaign();
+  const limits = { deviceQuota: 2, deviceWindowMs: 600_000 };
+  const now = await sale.nowMs();
+  const at = (nowMs: number) => campaign.through(sale.storeAt(nowMs, limits));
+  await at(now).take('ann', { device: 'one' });
+  await at(now).take('bob', { device: 'one' });
+  expect((await at(now).checkout('cid', { device: 'one' })).kind).toBe('rate_limited');
+  await at(now - 3_600_000).take('cid', { device: 'one' });
+  await at(now - 3_600_000).take('dan', { device: 'one' });
+  expect((await at(now - 3_600_000).checkout('eve', { device: 'one' })).kind).toBe('rate_limited');
+});
+
 test('limits a device, and only that device', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 100 });
   const strict = campaign.through(sale.storeWith({ deviceQuota: 2, deviceWindowMs: 600_000 }));

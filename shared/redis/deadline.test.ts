@@ -1,0 +1,45 @@
+import { stat } from 'node:fs/promises';
+import { expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../errors/faults.js';
+import { Deadline } from './deadline.js';
+
+const LIMIT_MS = 250;
+const NEVER = new Promise<never>(() => {});
+
+/** Keeps this process from hearing anything, as a burst of requests does. */
+function beBusyFor(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+test('gives up on a call that is not answered, and tells so once for all that are late', async () => {
+  let late = 0;
+  const deadline = new Deadline(LIMIT_MS, () => {
+    late += 1;
+  });
+  const began = performance.now();
+  const calls = await Promise.allSettled([deadline.limit(NEVER), deadline.limit(NEVER)]);
+  expect(performance.now() - began).toBeGreaterThanOrEqual(LIMIT_MS);
+  expect(calls.map((call) => call.status === 'rejected' && call.reason)).toEqual([
+    expect.any(EngineUnavailable),
+    expect.any(EngineUnavailable),
+  ]);
+  expect(late).toBe(1);
+});
+
+test('does not take an answer for late that lies unread because this process was busy', async () => {
+  const deadline = new Deadline(LIMIT_MS, () => {
+    throw new Error('it was taken for late');
+  });
+  for (let bursts = 0; bursts < 3; bursts += 1) {
+    const call = deadline.limit(stat(process.execPath).then(({ size }) => size));
+    beBusyFor(3 * LIMIT_MS);
+    expect(await call).toBeGreaterThan(0);
+  }
+});
+
+test('passes answers and failures on as they come', async () => {
+  const deadline = new Deadline(LIMIT_MS, () => {});
+  expect(await deadline.limit(Promise.resolve('done'))).toBe('done');
+  await expect(deadline.limit(Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+});

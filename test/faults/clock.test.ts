@@ -1,0 +1,108 @@
+import { expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { Journal } from '../../shared/redis/journal.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator, Shopper } from '../harness/clients.js';
+import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
+import { redisSeconds } from '../harness/tokens.js';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+const clock = new MovedClock();
+const stage = await Stage.set(clock.env);
+const redis = new Redis(stage.redis.url);
+atEnd('a client', () => redis.disconnect());
+
+const operator = new Operator(stage.url);
+const everybody = () => [stage.apis.at(-1)!, stage.workers.at(-1)!];
+const statuses = async (product: string) => {
+  const rows = await stage.query<{ status: string; n: number }>(
+    'select r.status, count(*)::int as n from redemptions r join campaigns using (campaign_id) where product_id = $1 group by 1',
+    [product],
+  );
+  return Object.fromEntries(rows.map(({ status, n }) => [status, n]));
+};
+/** How long after its deadline each reservation was ended, ms, by Redis's clock. */
+const lateness = async (product: string) =>
+  (
+    await stage.query<{ ms: number }>(
+      `select extract(epoch from r.released_at - r.pay_before)::float8 * 1000 as ms
+       from redemptions r join campaigns using (campaign_id) where product_id = $1 and r.status = 'expired'`,
+      [product],
+    )
+  ).map(({ ms }) => ms);
+
+test('clocks of the API and the worker that jump by hours end no promise early and keep none open', async () => {
+  const long = await stage.openCampaign({ total_limit: 1_000_000 });
+  const short = await stage.openCampaign({ total_limit: 5, hold_seconds: 1 });
+  const holders = stage.crowd(short, 100);
+  holders.start();
+  await until('people wait for the short holds', () => holders.queued.length >= 100);
+  await holders.finish();
+  const crowd = stage.crowd(long, 300);
+  crowd.start();
+  for (const movedMs of [3 * HOUR_MS, 0, -3 * HOUR_MS, 0]) {
+    const sold = crowd.completed.length;
+    await until('people are on their way', () => crowd.inFlight > 0);
+    await clock.moveUnder(everybody(), movedMs);
+    const expired = (await lateness(short)).length;
+    await until('the sale goes on', () => crowd.completed.length >= sold + 200, 20_000);
+    await until('units of those who did not pay go on', async () => (await lateness(short)).length > expired, 20_000);
+  }
+  await crowd.finish();
+  expect(crowd.refused).toBe(0);
+  await stage.expectNothingLost(crowd, long);
+  expect(await statuses(long)).toEqual({ reserved: crowd.completed.length });
+  expect(Math.min(...(await lateness(short)))).toBeGreaterThanOrEqual(0);
+  await stage.expectNothingLost(holders, short);
+  await operator.call('POST', `/admin/campaigns/${short}/close`);
+});
+
+test('tokens are issued and judged by the clock of Redis', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000, require_attestation: true });
+  for (const movedMs of [3 * HOUR_MS, -3 * HOUR_MS]) {
+    await clock.moveUnder(everybody(), movedMs);
+    const shopper = new Shopper(stage.url, product);
+    const earliest = Math.floor(await redisSeconds(redis)) + 30;
+    const token = await shopper.getToken();
+    const latest = Math.ceil(await redisSeconds(redis)) + 30;
+    expect(token.expires_at).toBeGreaterThanOrEqual(earliest);
+    expect(token.expires_at).toBeLessThanOrEqual(latest);
+    expect((await shopper.checkout()).data.status).toBe('completed');
+  }
+  await clock.moveUnder(everybody(), 0);
+});
+
+/** How far in the future, by the real clock, the next try to write to Postgres is; 0 while there is anything else to run. */
+async function putOffByMs(): Promise<number> {
+  const keys = ['wait', 'active'].map((state) => `{db1:queues}:persist:${state}`);
+  if ((await Promise.all(keys.map((key) => redis.llen(key)))).some((jobs) => jobs > 0)) return 0;
+  const planned = await redis.zrange('{db1:queues}:persist:delayed', '0', '-1', 'WITHSCORES');
+  const last = await new Journal(redis).lastId();
+  if (!planned.some((job) => job.endsWith(`_${last}`))) return 0;
+  const score = planned[1];
+  // BullMQ keeps a counter in the last twelve bits.
+  return score === undefined ? 0 : Number(score) / 4096 - Date.now();
+}
+
+test('what could not be written is written as soon as it can, although the clock went back meanwhile', async () => {
+  const product = await stage.openCampaign({ total_limit: 1_000_000 });
+  // Nothing new may come that would be written by a job of its own, and what is there along with it.
+  const holds = async () =>
+    Promise.all((await redis.keys('*:deadlines')).map((key) => redis.zcount(key, 0, Date.now() + 60_000)));
+  await until('the short holds are over', async () => (await holds()).every((open) => open === 0));
+  await clock.moveUnder(everybody(), 3 * HOUR_MS);
+  stage.postgres.kill('SIGQUIT');
+  await stage.postgres.exited;
+  const crowd = stage.crowd(product, 200);
+  crowd.start();
+  await until('people buy', () => crowd.completed.length >= 100, 20_000);
+  await crowd.finish();
+  await until('the next try is half a second away', async () => (await putOffByMs()) > 3 * HOUR_MS + 500);
+  await clock.moveUnder(everybody(), 0);
+  expect(await putOffByMs()).toBeGreaterThan(2 * HOUR_MS);
+  expect(await redis.xlen('db1:journal')).toBeGreaterThanOrEqual(crowd.completed.length);
+  await stage.startPostgres();
+  await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0, 15_000);
+  await stage.expectNothingLost(crowd, product);
+});

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { atEnd } from '../harness/cleanup.js';
+import { PaymentService, Shopper, send } from '../harness/clients.js';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+const JOURNAL_LIMIT = 1_000;
+
+const stage = await Stage.set({ JOURNAL_LIMIT: String(JOURNAL_LIMIT) });
+const redis = new Redis(stage.redis.url);
+const holder = new pg.Client(stage.postgres.url);
+await holder.connect();
+atEnd('the clients', async () => {
+  redis.disconnect();
+  await holder.end();
+});
+const journalEntries = () => redis.xlen('db1:journal');
+
+test('a journal that is full refuses what is new, goes on with what was promised, and takes in again by itself', async () => {
+  const product = await stage.openCampaign({ total_limit: 500 });
+  await until('the journal is empty', async () => (await journalEntries()) === 0);
+  await holder.query('begin');
+  await holder.query('select * from journal_cursor for update');
+  const [early, payer, leaver] = [0, 1, 2].map(() => new Shopper(stage.url, product));
+  const key = randomUUID();
+  const first = await early!.checkoutWithHeader(key);
+  const [paid, left] = [await payer!.checkout(), await leaver!.checkout()];
+  const crowd = stage.crowd(product, 500);
+  crowd.start();
+  await until('people are refused', () => crowd.refused >= 300, 20_000);
+  // Exactly to the limit: the three above, and everybody of the crowd who was promised something.
+  expect(await journalEntries()).toBe(JOURNAL_LIMIT);
+  await until('everybody who was promised something knows it', () => crowd.told.length === JOURNAL_LIMIT - 3);
+  expect(crowd.completed.length).toBe(500 - 3);
+
+  const late = await new Shopper(stage.url, product).checkout();
+  expect([late.status, late.body.code]).toEqual([503, 'temporarily_unavailable']);
+  expect(Number(late.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  const ready = await send(`${stage.url}/readyz`);
+  expect([ready.status, ready.data.checks.journal.ok]).toEqual([503, false]);
+
+  const replay = await early!.checkoutWithHeader(key);
+  expect([replay.status, replay.headers.get('idempotent-replayed'), replay.text]).toEqual([200, 'true', first.text]);
+  const payments = new PaymentService(stage.url);
+  const confirmed = await payments.confirm(paid.data.reservation_id);
+  expect([confirmed.status, confirmed.data.status]).toEqual([200, 'redeemed']);
+  const released = await payments.release(left.data.reservation_id);
+  expect([released.status, released.data.released]).toEqual([200, true]);
+  const standing = await payer!.queueStatus();
+  expect([standing.status, standing.data.status]).toEqual([200, 'redeemed']);
+  // The head of the line has the unit that came back, so everybody else is one further.
+  const last = crowd.queued.toSorted((a, b) => b.body.data.position - a.body.data.position)[0]!;
+  const again = await new Shopper(stage.url, product, last.user).checkout();
+  expect([again.status, again.data.position]).toEqual([202, last.body.data.position - 1]);
+
+  await holder.query('rollback');
+  const told = crowd.told.length;
+  await until('people are promised something again', () => crowd.told.length >= told + 100, 20_000);
+  await crowd.finish();
+  expect(crowd.completed.length).toBe(500 - 3);
+  expect(await stage.ready()).toBeLessThan(5_000);
+  await stage.expectNothingLost(crowd, product);
+});
+
+test('a flood of checkouts is answered to the last one: what is taken in is served, the rest is refused', async () => {
+  const product = await stage.openCampaign({ total_limit: 500, waiting_room: { enabled: false } });
+  const payments = new PaymentService(stage.url);
+  const holder = await new Shopper(stage.url, product).checkout();
+  const all: Told[] = [];
+  let sent = 0;
+  // Twice as many each time, until it is too much for this machine, whatever it is.
+  for (let lines = 50; !all.some(({ status }) => status === 503); lines *= 2) {
+    expect(lines).toBeLessThan(1_000);
+    const flood = Array.from({ length: lines }, () => new Pipeline(stage.url, product, newUsers(100)).answers());
+    sent += lines * 100;
+    // What was accepted is served meanwhile.
+    const confirmed = await payments.confirm(holder.data.reservation_id);
+    expect([confirmed.status, confirmed.data.status]).toEqual([200, 'redeemed']);
+    all.push(...(await Promise.all(flood)).flat());
+  }
+  expect(all.length).toBe(sent);
+  const told = (status: number) => all.filter((answer) => answer.status === status);
+  expect(told(200).length + told(410).length + told(503).length).toBe(all.length);
+  expect(told(200).length).toBeGreaterThan(0);
+  expect(told(503).filter(({ retryAfter }) => !(retryAfter >= 1))).toEqual([]);
+
+  // Whoever was refused comes back with his key until he is told: the stock went to exactly as many as there were units.
+  let served = told(200).length;
+  let refused = told(503).map(({ user }) => user);
+  await until(
+    'everybody has been told',
+    async () => {
+      const again = await new Pipeline(stage.url, product, refused.slice(0, 200)).answers();
+      served += again.filter(({ status, firstStatus }) => status === 200 || firstStatus === 200).length;
+      refused = [...refused.slice(200), ...again.filter(({ status }) => status === 503).map(({ user }) => user)];
+      return refused.length === 0;
+    },
+    30_000,
+  );
+  expect(served).toBe(500 - 1);
+  await stage.expectNothingLost(stage.crowd(product), product);
+}, 90_000);
+
+type Told = { user: string; status: number; retryAfter: number; firstStatus: number };
+
+const newUsers = (count: number) => Array.from({ length: count }, () => `user-${randomUUID()}`);
+
+/** A connection on which checkouts of many users are sent without waiting for answers, each with the user as its key. */
+class Pipeline {
+  readonly told: Told[] = [];
+
+  constructor(
+    readonly url: string,
+    readonly product: string,
+    readonly users: readonly string[],
+  ) {}
+
+  /** Sends all, and returns when as many answers have come or the connection was ended. */
+  answers(): Promise<Told[]> {
+    const { hostname, port } = new URL(this.url);
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: hostname, port: Number(port) });
+      let rest = '';
+      socket.setEncoding('latin1').on('data', (text) => {
+        rest = this.#take(rest + text);
+        if (this.told.length === this.users.length) socket.end();
+      });
+      socket.on('close', () => resolve(this.told));
+      socket.on('error', reject);
+      socket.write(this.users.map((user) => this.#request(user)).join(''));
+    });
+  }
+
+  #request(user: string): string {
+    const body = JSON.stringify({ product_id: this.product, user_id: user, qty: 1, idempotency_key: user });
+    const head = `POST /flash-sale/checkout HTTP/1.1\r\nHost: flood\r\nContent-Type: application/json`;
+    return `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  }
+
+  /** @returns what is not a whole answer yet */
+  #take(text: string): string {
+    for (let rest = text; ; ) {
+      const end = rest.indexOf('\r\n\r\n');
+      const head = rest.slice(0, end);
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN);
+      if (end < 0 || rest.length < end + 4 + length) return rest;
+      this.told.push({
+        user: String(this.users[this.told.length]),
+        status: Number(head.slice(9, 12)),
+        retryAfter: Number(/retry-after: (\d+)/i.exec(head)?.[1] ?? Number.NaN),
+        firstStatus: Number(/"original_status":(\d+)/.exec(rest.slice(end, end + 4 + length))?.[1] ?? Number.NaN),
+      });
+      rest = rest.slice(end + 4 + length);
+    }
+  }
+}
