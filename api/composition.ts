@@ -206,7 +206,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
     async () => {
-      const promises = memory.all().slice();
+      const promises = memory.all();
       await salvage.write(promises);
       memory.forget(promises);
       if (promises.length > 0)

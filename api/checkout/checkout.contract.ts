@@ -1,17 +1,46 @@
 import { z } from 'zod';
+import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
+
+const MAX_QTY = 1_000_000;
+const MAX_TOKEN = 512;
+const MAX_UNIX_SECONDS = 99_999_999_999;
 
 export const checkoutBody = z.object({
   product_id: externalId,
   user_id: externalId,
-  qty: z.int('must be a whole number').min(1, 'must be at least 1').max(1_000_000, 'is more than any campaign allows'),
+  qty: z.int('must be a whole number').min(1, 'must be at least 1').max(MAX_QTY, 'is more than any campaign allows'),
   device_fp: externalId.optional(),
-  attestation: z.string().max(512, 'is not a token of ours').optional(),
-  expires_at: z.int('must be Unix seconds').min(0).max(99_999_999_999).optional(),
+  attestation: z.string().max(MAX_TOKEN, 'is not a token of ours').optional(),
+  expires_at: z.int('must be Unix seconds').min(0).max(MAX_UNIX_SECONDS).optional(),
   idempotency_key: z.string().optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
+
+/**
+ * Whether a body has every field right. The same rules as `checkoutBody` written flat, for the one route on which a schema
+ * is a tenth of the request; a body that it does not take goes to the schema, which says what is wrong, or takes it after
+ * all. A test holds the two together.
+ */
+export function isPlainCheckout(body: unknown): body is CheckoutBody {
+  if (typeof body !== 'object' || body === null) return false;
+  const { product_id, user_id, qty, device_fp, attestation, expires_at, idempotency_key } = body as CheckoutBody;
+  return (
+    isExternalId(product_id) &&
+    isExternalId(user_id) &&
+    Number.isSafeInteger(qty) &&
+    qty >= 1 &&
+    qty <= MAX_QTY &&
+    (device_fp === undefined || isExternalId(device_fp)) &&
+    (attestation === undefined || (typeof attestation === 'string' && attestation.length <= MAX_TOKEN)) &&
+    (expires_at === undefined ||
+      (Number.isSafeInteger(expires_at) && expires_at >= 0 && expires_at <= MAX_UNIX_SECONDS)) &&
+    (idempotency_key === undefined || typeof idempotency_key === 'string')
+  );
+}
+
+const isExternalId = (value: unknown) => typeof value === 'string' && EXTERNAL_ID_PATTERN.test(value);
 
 export const completedData = z.object({
   status: z.literal('completed'),

@@ -1,8 +1,9 @@
 import type { Request, Response } from 'express';
-import type { DeviceId, ProductId, UserId } from '../../shared/domain/ids.js';
+import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { ClaimRequest } from '../claim/claim.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
@@ -13,8 +14,8 @@ import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.contract.js';
-import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
+import { type CheckoutBody, checkoutBody, checkoutContract, isPlainCheckout } from './checkout.contract.js';
+import type { Checkout, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
   admission: Admission;
@@ -41,9 +42,10 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       let reservation: unknown;
       try {
         admission.requireRoom();
-        body = validate(checkoutBody, await readJson(req));
+        const json = await readJson(req);
+        body = isPlainCheckout(json) ? json : validate(checkoutBody, json);
         const source = idempotencyKey(req, body.idempotency_key);
-        const request = { ...attest(req, body, attestation), key: source.key };
+        const request = requestOf(req, body, source.key, attestation);
         if (shopper.required) await shopper.require(req, body.user_id);
         const result = await admission.admit(() => checkout.run(request));
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
@@ -71,20 +73,27 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
 }
 
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
-function attest(req: Request, body: CheckoutBody, attestation: Attestation): Omit<CheckoutRequest, 'key'> {
-  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-  const request = {
+function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attestation: Attestation): ClaimRequest {
+  let device = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+  let token: ClaimRequest['token'] = null;
+  if (body.attestation !== undefined) {
+    device ??= derivedDevice(req);
+    if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
+      throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+    }
+    token = { expiresAtSeconds: body.expires_at };
+  }
+  return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
     qty: body.qty,
+    key,
+    order: null,
+    token,
+    device,
     trace: req.trace,
+    coupon: null,
   };
-  if (body.attestation === undefined) return { ...request, token: null, device: named };
-  const device = named ?? derivedDevice(req);
-  if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
-    throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  }
-  return { ...request, token: { expiresAtSeconds: body.expires_at }, device };
 }
 
 function tell(

@@ -1,17 +1,5 @@
-import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
-import type { Claim, ClaimLimits, HeldUnit } from '../claim/claim.js';
-
-export type CheckoutRequest = {
-  product: ProductId;
-  user: UserId;
-  qty: number;
-  key: IdempotencyKey;
-  /** null = no token; its signature was checked before */
-  token: { expiresAtSeconds: number } | null;
-  device: DeviceId | null;
-  trace: string;
-};
+import type { Claim, ClaimLimits, ClaimRequest, HeldUnit } from '../claim/claim.js';
 
 export type Answer = { status: 200 | 202; data: Record<string, unknown> };
 export type CheckoutResult = { replayed: boolean; answer: Answer; quotaLeft: number | null };
@@ -28,8 +16,8 @@ export class Checkout {
   }
 
   /** @throws Problem for every refusal; EngineUnavailable when Redis did not answer */
-  async run(request: CheckoutRequest): Promise<CheckoutResult> {
-    const { replayed, promise, quotaLeft } = await this.claim.run({ ...request, order: null, coupon: null });
+  async run(request: ClaimRequest): Promise<CheckoutResult> {
+    const { replayed, promise, quotaLeft } = await this.claim.run(request);
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
     if (promise.code !== null) data.code = await this.codes.textOf(promise.campaignNo, promise.code);

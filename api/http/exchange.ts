@@ -1,7 +1,6 @@
-import { randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
-import { uuidv7 } from 'uuidv7';
 import { API_HEADERS } from './security-headers.js';
 
 /** What every request carries from the first moment on. */
@@ -24,7 +23,15 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** The id a request came with, or a new one. */
 export function requestIdOf(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
-  return typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : uuidv7();
+  return typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : newRequestId();
+}
+
+/** Ids made here: unique among processes by the first part, within this one by the second. */
+const PROCESS = randomBytes(9).toString('base64url').replaceAll('_', '-');
+let made = 0;
+function newRequestId(): string {
+  made += 1;
+  return `${PROCESS}.${made.toString(36)}`;
 }
 
 /** First thing for every request, before Express: ids and time. */
@@ -76,5 +83,5 @@ export function sendData(
 /** Whole seconds with up to half as much again at random, so that those who were sent away do not come back together. */
 export function retryAfter(seconds: number): string {
   const whole = Math.max(1, Math.ceil(seconds));
-  return String(whole + randomInt(Math.max(2, Math.ceil(whole / 2) + 1)));
+  return String(whole + Math.floor(Math.random() * Math.max(2, Math.ceil(whole / 2) + 1)));
 }

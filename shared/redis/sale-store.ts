@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
 import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
 import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
@@ -124,12 +125,7 @@ export class SaleStore {
     const outcome = await this.scripts.run(
       reserveScript,
       [
-        keys.campaign(product),
-        keys.people(product),
-        keys.reservations(product),
-        keys.deadlines(product),
-        keys.line(product),
-        keys.usedCodes(product),
+        ...saleKeys(product),
         keys.journal,
         keys.idempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
@@ -168,7 +164,7 @@ export class SaleStore {
     trace: string,
   ): Promise<ConfirmOutcome> {
     const outcome = await this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]);
-    if (outcome.kind === 'redeemed') this.memory?.remember('', { kind: 'redeemed', reservation });
+    if (outcome.kind === 'redeemed') this.memory?.remember('', () => ({ kind: 'redeemed', reservation }));
     return outcome;
   }
 
@@ -186,14 +182,14 @@ export class SaleStore {
       reason,
       trace,
     ]);
-    if (outcome.kind === 'released') this.memory?.remember('', { kind: outcome.state, reservation });
+    if (outcome.kind === 'released') this.memory?.remember('', () => ({ kind: outcome.state, reservation }));
     return outcome;
   }
 
   async refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
     const outcome = await this.scripts.run(refundScript, movingKeys(product), [reservation, trace]);
     if (outcome.kind === 'refunded') {
-      this.memory?.remember('', { kind: 'refunded', reservation, burned: !outcome.returned });
+      this.memory?.remember('', () => ({ kind: 'refunded', reservation, burned: !outcome.returned }));
     }
     return outcome;
   }
@@ -398,61 +394,74 @@ export class SaleStore {
   }
 }
 
+/** Products whose keys are kept ready; making them anew for every call would be a tenth of it. */
+const READY_PRODUCTS = 1_000;
+const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
+
+/** Keys of everything that a claim may change in a campaign. */
+function saleKeys(product: ProductId): readonly string[] {
+  let ready = readyKeys.get(product);
+  if (!ready) {
+    ready = [
+      keys.campaign(product),
+      keys.people(product),
+      keys.reservations(product),
+      keys.deadlines(product),
+      keys.line(product),
+      keys.usedCodes(product),
+    ];
+    readyKeys.set(product, ready);
+  }
+  return ready;
+}
+
 /** Keys of every script that may hand a unit to the next in line. */
 function movingKeys(product: ProductId): string[] {
-  return [
-    keys.campaign(product),
-    keys.people(product),
-    keys.reservations(product),
-    keys.deadlines(product),
-    keys.line(product),
-    keys.usedCodes(product),
-    keys.journal,
-    keys.news(product),
-    keys.epoch,
-  ];
+  return [...saleKeys(product), keys.journal, keys.news(product), keys.epoch];
 }
 
 /** What the shopper is about to be told, in the form in which Postgres could take it. */
 function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: ReserveOutcome): void {
-  if (outcome.kind !== 'reserved' && outcome.kind !== 'queued') return;
+  if (outcome.kind === 'reserved') memory.remember(outcome.journalId, () => reservedPromise(input, outcome));
+  else if (outcome.kind === 'queued') memory.remember(outcome.journalId, () => queuedPromise(input, outcome));
+}
+
+function reservedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'reserved' }>) {
   const { user, qty, key, ticketKey } = input;
-  const device = input.device ?? '';
-  if (outcome.kind === 'reserved') {
-    const { reservationId, orderId, dueMs, durable, journalId, code, terms } = outcome;
-    const no = Number.parseInt(reservationId.slice(28), 16);
-    const answer = `${no}|${qty}|${user}|${requestOf(input)}C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}|${code ?? ''}|${terms}`;
-    memory.remember(journalId, {
-      kind: 'reserved',
-      no,
-      reservation: reservationId,
-      user,
-      order: orderId,
-      qty,
-      dueMs,
-      code,
-      terms,
-      key,
-      answer,
-      device,
-    });
-    return;
-  }
-  const { no, position, queueSize, journalId } = outcome;
-  const reservation = input.reservationPrefix + no.toString(16).padStart(8, '0');
-  const answer = `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}`;
-  memory.remember(journalId, {
+  const { reservationId, orderId, dueMs, durable, code, terms } = outcome;
+  const no = Number.parseInt(reservationId.slice(28), 16);
+  const answer = `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}|${code ?? ''}|${terms}`;
+  return {
+    kind: 'reserved',
+    no,
+    reservation: reservationId,
+    user,
+    order: orderId,
+    qty,
+    dueMs,
+    code,
+    terms,
+    key,
+    answer: `${no}|${qty}|${user}|${requestOf(input)}${answer}`,
+    device: input.device ?? '',
+  } as const;
+}
+
+function queuedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'queued' }>) {
+  const { user, qty, key, ticketKey } = input;
+  const { no, position, queueSize } = outcome;
+  return {
     kind: 'queued',
     no,
-    reservation,
+    reservation: input.reservationPrefix + no.toString(16).padStart(8, '0'),
     user,
     order: input.order ?? '',
     qty,
     code: input.coupon?.code || null,
     key,
-    answer,
-    device,
-  });
+    answer: `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}`,
+    device: input.device ?? '',
+  } as const;
 }
 
 /** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */

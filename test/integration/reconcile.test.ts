@@ -148,7 +148,7 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
   const { product, ids } = await threeHeld();
   await postgres.query('update redemptions set order_id = $2 where redemption_id = any($1)', [
     ids.slice(0, 2),
-    'shared',
+    'ord_of_two',
   ]);
   const differences = ids.slice(0, 2).map((reservation) => ({
     reservation,
