@@ -1,7 +1,7 @@
 // The story of `npm start`: what is started in which order, and stopped in the opposite one.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createDemoCampaign } from './demo.mjs';
+import { createDemoCampaigns } from './demo.mjs';
 import { startPostgres } from './engines/postgres.mjs';
 import { startRedis } from './engines/redis.mjs';
 import { keepRunning } from './keep-running.mjs';
@@ -223,8 +223,8 @@ export class Launcher {
    * @param {string} adminKeys
    */
   async #makeDemo(settings, adminKeys) {
-    const work = () => createDemoCampaign(addressOf(settings), secretOf(adminKeys));
-    await this.#terminal.step('making the demo campaign', work, (outcome) => `demo campaign ${outcome}`);
+    const work = () => createDemoCampaigns(addressOf(settings), secretOf(adminKeys));
+    await this.#terminal.step('making the demo campaigns', work, (outcome) => `demo campaigns ${outcome}`);
   }
 }
 

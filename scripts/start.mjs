@@ -12,7 +12,7 @@ them again on Ctrl-C. It takes no arguments.
   DATA_DIR              where data, secrets and logs are kept (.data)
   REDIS_URL             use this Redis instead of a private one
   DATABASE_URL          use this Postgres instead of a private one
-  DEMO=0                do not make the demo campaign
+  DEMO=0                do not make the demo campaigns
 
 The rest of the environment is described in .env.example.`;
 

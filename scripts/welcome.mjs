@@ -1,5 +1,5 @@
 // The last thing `npm start` prints: where everything is, and a session to paste into another terminal.
-import { DEMO_CAMPAIGN } from './demo.mjs';
+import { DEMO_CAMPAIGN, DEMO_COUPON } from './demo.mjs';
 import { addressOf } from './settings.mjs';
 
 /**
@@ -81,5 +81,8 @@ checkout=$(curl -s "$api/flash-sale/checkout" -H 'Content-Type: application/json
 curl -s "$api/flash-sale/queue-status?product_id=$product&user_id=$user" -H "X-Ticket: $(echo "$checkout" | field ticket)"; echo
 
 curl -s "$api/flash-sale/confirm" -H "Authorization: Bearer $service_key" -H 'Content-Type: application/json' \\
-  -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo`;
+  -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo
+
+curl -s "$api/coupons/redeem" -H 'Content-Type: application/json' -H "Idempotency-Key: coupon-$user" -d '{
+  "code": "${DEMO_COUPON.code}", "user_id": "'"$user"'", "order_id": "cart-of-'"$user"'", "cart": { "subtotal": 250000, "currency": "IDR" } }'; echo`;
 }
