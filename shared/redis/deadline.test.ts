@@ -38,6 +38,16 @@ test('does not take an answer for late that lies unread because this process was
   }
 });
 
+test('gives up in time on a call that was made after this process had been busy', async () => {
+  const deadline = new Deadline(LIMIT_MS, () => {});
+  const earlier = deadline.limit(NEVER).catch(() => {});
+  beBusyFor(8 * LIMIT_MS);
+  const began = performance.now();
+  await expect(deadline.limit(NEVER)).rejects.toThrow(EngineUnavailable);
+  expect(performance.now() - began).toBeLessThan(5 * LIMIT_MS);
+  await earlier;
+});
+
 test('passes answers and failures on as they come', async () => {
   const deadline = new Deadline(LIMIT_MS, () => {});
   expect(await deadline.limit(Promise.resolve('done'))).toBe('done');

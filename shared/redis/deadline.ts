@@ -5,7 +5,7 @@ const LOOK_EVERY_MS = 50;
 /** A look that comes later than this does so because this process was busy; what is beyond it does not count as waiting. */
 const COUNTED_PER_LOOK_MS = 4 * LOOK_EVERY_MS;
 
-type Waiting = { until: number; settled: boolean; giveUp: () => void };
+type Waiting = { until: number; calledAt: number; settled: boolean; giveUp: () => void };
 
 /**
  * Gives up on calls that take longer than a limit. All have the same limit, so the oldest is the first to run out, and one
@@ -35,7 +35,8 @@ export class Deadline {
     }
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
-        until: this.#now + (performance.now() - this.#lookedAt) + this.limitMs,
+        until: this.#now + this.#countedMs() + this.limitMs,
+        calledAt: performance.now(),
         settled: false,
         giveUp: () => reject(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`)),
       };
@@ -53,13 +54,23 @@ export class Deadline {
     });
   }
 
+  /** Of the time since the last look, what counts. */
+  #countedMs(): number {
+    return Math.min(performance.now() - this.#lookedAt, COUNTED_PER_LOOK_MS);
+  }
+
   #look(): void {
-    this.#now += Math.min(performance.now() - this.#lookedAt, COUNTED_PER_LOOK_MS);
+    const busyMs = performance.now() - this.#lookedAt;
+    this.#now += this.#countedMs();
     this.#lookedAt = performance.now();
     const now = this.#now;
+    // A look that comes in time has seen all that had arrived, so then the clock on the wall counts as well.
+    const inTime = busyMs < COUNTED_PER_LOOK_MS;
+    const calledBefore = inTime ? performance.now() - this.limitMs - COUNTED_PER_LOOK_MS : Number.NEGATIVE_INFINITY;
+    const isLate = ({ until, calledAt }: Waiting) => until <= now || calledAt < calledBefore;
     const open = this.#waiting.filter(({ settled }) => !settled);
-    const late = open.filter(({ until }) => until <= now);
-    this.#waiting = open.filter(({ until }) => until > now);
+    const late = open.filter(isLate);
+    this.#waiting = open.filter((waiting) => !isLate(waiting));
     for (const { giveUp } of late) giveUp();
     if (late.length > 0) this.onLate();
     if (this.#waiting.length === 0 && this.#timer) {

@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
@@ -7,6 +7,9 @@ import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { redisSeconds } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
+
+// Processes and engines start one after the other here; each wait has a limit of its own.
+jest.setTimeout(90_000);
 
 const clock = new MovedClock();
 const stage = await Stage.set(clock.env);

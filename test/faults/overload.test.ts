@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { atEnd } from '../harness/cleanup.js';
 import { PaymentService, Shopper, send } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
+
+// Processes and engines start one after the other here; each wait has a limit of its own.
+jest.setTimeout(90_000);
 
 const JOURNAL_LIMIT = 1_000;
 
@@ -103,7 +106,7 @@ test('a flood of checkouts is answered to the last one: what is taken in is serv
   );
   expect(served).toBe(500 - 1);
   await stage.expectNothingLost(stage.crowd(product), product);
-}, 90_000);
+});
 
 type Told = { user: string; status: number; retryAfter: number; firstStatus: number };
 

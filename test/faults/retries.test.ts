@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
+
+// Processes and engines start one after the other here; each wait has a limit of its own.
+jest.setTimeout(90_000);
 
 const stage = await Stage.set();
 

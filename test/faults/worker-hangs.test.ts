@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { atEnd } from '../harness/cleanup.js';
@@ -7,6 +7,9 @@ import { Operator } from '../harness/clients.js';
 import { startReceiver } from '../harness/receiver.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
+
+// Processes and engines start one after the other here; each wait has a limit of its own.
+jest.setTimeout(90_000);
 
 const stage = await Stage.set({ WEBHOOK_ALLOW_PRIVATE: '1' });
 const redis = new Redis(stage.redis.url);
