@@ -19,7 +19,11 @@ const bought = await arrive(service.url, product).checkout();
 const admin = { authorization: `Bearer ${ADMIN_SECRET}` };
 const text = (value: unknown) => JSON.stringify(value);
 
-const ROUTES = bodyRoutes(product, String(bought.data.reservation_id));
+const code = 'GOODFORALL';
+const coupon = await operator.openCampaign({ code, total_limit: 100_000 });
+const pool = await operator.openCampaign({ type: 'pool', total_limit: 10 });
+
+const ROUTES = bodyRoutes({ product, reservationId: String(bought.data.reservation_id), code, pool });
 
 /** Their bodies stand in test/integration/webhooks.test.ts, with the addresses and secrets that they must refuse. */
 const COVERED_ELSEWHERE = /^\/admin\/webhooks/;
@@ -32,7 +36,7 @@ test('every field of every body in /openapi.json is covered here', async () => {
       requestBody && !COVERED_ELSEWHERE.test(path)
         ? [
             [
-              `${method.toUpperCase()} ${path.replace('{id}', product)}`,
+              `${method.toUpperCase()} ${path.replace('{id}', path.endsWith('/codes') ? pool : product)}`,
               Object.keys(requestBody.content['application/json'].schema.properties).sort(),
             ],
           ]
@@ -228,7 +232,121 @@ test('a quoted charset is a charset', async () => {
   ).toBe(200);
 });
 
+describe('a coupon', () => {
+  const redeem = (members: Record<string, unknown>) =>
+    requestJson(
+      service.url,
+      'POST',
+      '/coupons/redeem',
+      text({ code, user_id: `user-${randomUUID()}`, order_id: 'cart-1', idempotency_key: randomUUID(), ...members }),
+    );
+  const check = (members: Record<string, unknown>) =>
+    requestJson(service.url, 'POST', '/coupons/validate', text({ code, user_id: 'ann', ...members }));
+
+  test('that is written in other letters, or holds what no code holds, is one that does not exist', async () => {
+    const typed = [
+      // G and O in Cyrillic, Greek and full width, an O that is a zero, a long s that becomes an S, a dotless i.
+      'GООDFORALL',
+      'GΟODFORALL',
+      'ＧＯＯＤＦＯＲＡＬＬ',
+      'G0ODFORALL',
+      'GOODFORALL\u017f',
+      'GOODFORALL\u0131',
+      'GOODFORALL\u0301',
+      'GOOD\u200bFORALL',
+      '\u202eLLAROFDOOG',
+      'GOODFORALL\u0000',
+      'GOODFORALL\n',
+      'GOODFORALL\tX',
+      'GOODFORALL\ud800',
+      "GOODFORALL' or '1'='1",
+      'GOODFORALL;drop table codes',
+      '{GOODFORALL}',
+      'GOODFORALL*',
+      '%',
+      '🍜',
+      ' ',
+      '- -',
+      'A'.repeat(65),
+      'A'.repeat(128),
+    ];
+    for (const made of typed) {
+      for (const answer of [await redeem({ code: made }), await check({ code: made })]) {
+        expect(`${made} → ${answer.status} ${answer.text}`).toContain('→ 404');
+        expectProblem(answer, 404, 'code_not_found');
+      }
+    }
+    await expectStock(operator, coupon, await unitsOf(coupon));
+  });
+
+  test('is the same with blanks and hyphens of every kind in it, and in any case', async () => {
+    const before = (await unitsOf(coupon)).redeemed;
+    const typed = [
+      ' goodforall ',
+      'GOOD FOR ALL',
+      'good-for-all',
+      'GOOD\u2013FOR\u2014ALL',
+      'GOOD\u00a0FOR\u3000ALL',
+      'g-o-o-d f o r a l l',
+    ];
+    for (const made of typed) {
+      const answer = await redeem({ code: made });
+      expect([made, answer.status, answer.data.code]).toEqual([made, 201, code]);
+    }
+    expect((await unitsOf(coupon)).redeemed).toBe(before + typed.length);
+  });
+
+  test('takes attributes that are nested a hundred deep, and looks at none of it', async () => {
+    const deep = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
+    const lists = (depth: number) => `${'['.repeat(depth)}1${']'.repeat(depth)}`;
+    for (const nested of [deep(100), lists(100), lists(5_000)]) {
+      const body = `{"code":"${code}","user_id":"user-${randomUUID()}","order_id":"cart-1","idempotency_key":"${randomUUID()}","attributes":{"country":${nested}}}`;
+      const answer = await requestJson(service.url, 'POST', '/coupons/redeem', body);
+      expect([answer.status, answer.data.status]).toEqual([201, 'redeemed']);
+    }
+    const forSome = await operator.openCampaign({
+      code: 'FORSOME',
+      total_limit: 10,
+      audience: { attribute: 'country', eq: 'ID' },
+    });
+    for (const country of [JSON.parse(deep(100)), JSON.parse(lists(100)), null, true, 1e300, '__proto__']) {
+      expectProblem(await redeem({ code: 'FORSOME', attributes: { country } }), 403, 'audience_mismatch');
+    }
+    const powers = await redeem({ code: 'FORSOME', attributes: JSON.parse('{"__proto__":{"country":"ID"}}') });
+    expectProblem(powers, 403, 'audience_mismatch');
+    await expectStock(operator, forSome, { total: 10, free: 10 });
+  });
+
+  test('gives nothing on a cart in another currency than its amount, and says so', async () => {
+    const amount = await operator.openCampaign({
+      code: 'TENRUPIAH',
+      total_limit: 10,
+      discount: { kind: 'amount', amount: 10, currency: 'IDR' },
+    });
+    const cart = { subtotal: 999_999_999_999_999, currency: 'USD' };
+    const one = await check({ code: 'TENRUPIAH', cart });
+    expect([one.status, one.data.discount_amount, one.data.total]).toEqual([200, 0, cart.subtotal]);
+    const several = await check({ code: undefined, codes: ['TENRUPIAH', code], cart });
+    expect(several.data.left_out).toContainEqual(
+      expect.objectContaining({ code: 'TENRUPIAH', reason: 'currency_mismatch' }),
+    );
+    await expectStock(operator, amount, { total: 10, free: 10 });
+  });
+
+  test('is refused without its key, with two keys that differ, and with both or neither of code and codes', async () => {
+    const missing = await redeem({ idempotency_key: undefined });
+    expect(`${missing.status} ${missing.body.code}`).toMatch(/^400 /);
+    expectProblem(await check({ codes: [code] }), 400, 'invalid_request');
+    expectProblem(await check({ code: undefined }), 400, 'invalid_request');
+    expectProblem(await check({ code: undefined, codes: [code, 'OTHER'] }), 400, 'invalid_request');
+  });
+});
+
+async function unitsOf(of: string): Promise<{ total: number; free: number; held: number; redeemed: number }> {
+  const { total, held, redeemed } = await operator.stats(of);
+  return { total, free: total - held - redeemed, held, redeemed };
+}
+
 test('after all of this every unit is accounted for', async () => {
-  const { total, held, redeemed } = await operator.stats(product);
-  await expectStock(operator, product, { total, free: total - held - redeemed, held, redeemed });
+  for (const one of [product, coupon, pool]) await expectStock(operator, one, await unitsOf(one));
 });

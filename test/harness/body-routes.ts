@@ -54,8 +54,11 @@ const ALLOWED: Record<string, readonly string[]> = {
   limits: ['{}', '{"a":1}'],
 };
 
-/** Every route that takes a body, for a campaign and a reservation of it. */
-export function bodyRoutes(product: string, reservationId: string): BodyRoute[] {
+/** A campaign, a reservation of it, a code that is good for everybody, and a campaign that has many codes. */
+export type BodySubjects = { product: string; reservationId: string; code: string; pool: string };
+
+/** Every route that takes a body. */
+export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects): BodyRoute[] {
   const token = freshToken('fp-bad-input');
   const reservation = () => ({ reservation_id: text(reservationId) });
   const routes = [
@@ -140,11 +143,52 @@ export function bodyRoutes(product: string, reservationId: string): BodyRoute[] 
       good: () => ({ delta: '1' }),
       fields: { delta: 'delta' },
     },
+    {
+      method: 'POST',
+      path: '/coupons/validate',
+      headers: {},
+      good: () => ({
+        codes: text([code]),
+        user_id: text(`user-${randomUUID()}`),
+        cart: text({ subtotal: 1_000, currency: 'IDR' }),
+      }),
+      fields: { code: 'typedCode', codes: 'typedCodes', user_id: 'externalId', attributes: 'attributes', cart: 'cart' },
+    },
+    {
+      method: 'POST',
+      path: '/coupons/redeem',
+      headers: {},
+      good: () => ({
+        code: text(code),
+        user_id: text(`user-${randomUUID()}`),
+        order_id: text(`order-${randomUUID()}`),
+        idempotency_key: text(randomUUID()),
+      }),
+      fields: {
+        code: 'typedCode',
+        user_id: 'externalId',
+        order_id: 'externalId',
+        attributes: 'attributes',
+        cart: 'cart',
+        token: 'oneTimeToken',
+        idempotency_key: 'key',
+        device_fp: 'externalId',
+        attestation: 'oneTimeToken',
+        expires_at: 'seconds',
+      },
+    },
+    {
+      method: 'POST',
+      path: `/admin/campaigns/${pool}/codes`,
+      headers: admin,
+      good: () => ({ count: '1' }),
+      fields: { count: 'count', prefix: 'codePrefix' },
+    },
   ] satisfies Omit<BodyRoute, 'name' | 'wrong'>[];
 
   return routes.map((route) => ({
     ...route,
-    name: route.path.replace(product, ':id'),
+    name: route.path.replace(product, ':id').replace(pool, ':id'),
     wrong: (field) => {
       const kind = (route.fields as Record<string, FieldKind>)[field] as FieldKind;
       // An amendment refuses a code and a total whatever they are.

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { drawCodes } from '../../shared/domain/codes.js';
+import { expectStock } from '../harness/checks.js';
+import { Operator } from '../harness/clients.js';
+import { countOutcomes, RedeemCrowd } from '../harness/redeem-crowd.js';
+import { startService } from '../harness/service.js';
+import { until } from '../harness/until.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const crowd = new RedeemCrowd(() => service.url, 20);
+
+/** What the filter has answered so far. */
+async function filterLookups(): Promise<Record<'unknown' | 'maybe' | 'unsure', number>> {
+  const text = await (await fetch(`${service.url}/metrics`)).text();
+  const count = (answer: string) =>
+    Number(new RegExp(`^doorbuster_code_filter_lookups_total{answer="${answer}"} (\\d+)$`, 'm').exec(text)?.[1]);
+  return { unknown: count('unknown'), maybe: count('maybe'), unsure: count('unsure') };
+}
+
+/** Look-ups in the table of codes, by what Postgres has counted since it was made. */
+async function codeScans(): Promise<number> {
+  const { rows } = await service.database.client.query(
+    `select (coalesce(idx_scan, 0) + seq_scan)::int as scans from pg_stat_user_tables where relname = 'codes'`,
+  );
+  return rows[0]?.scans;
+}
+
+test('somebody who tries 20,000 codes that he made up reaches neither Postgres nor Redis', async () => {
+  const code = `KNOWN${randomUUID().slice(0, 8).toUpperCase()}`;
+  const product = await operator.openCampaign({ code, total_limit: 10 });
+  await crowd.redeem([{ code, user: 'ann' }]);
+  await until('the filter has heard of everything', async () => {
+    const before = (await filterLookups()).unknown;
+    await crowd.redeem([{ code: 'NEVERISSUED', user: 'ann' }]);
+    return (await filterLookups()).unknown === before + 1;
+  });
+  const claims: string[] = [];
+  const monitor = await service.redis.client.monitor();
+  // `reserve` and `appraise` are the scripts that are given the bitmap of used codes and no channel.
+  monitor.on('monitor', (_time: string, args: string[]) => {
+    if (
+      args[0]?.toLowerCase() === 'evalsha' &&
+      args.some((arg) => arg.endsWith(':used')) &&
+      !args.some((arg) => arg.endsWith(':news'))
+    )
+      claims.push(args.join(' '));
+  });
+  const before = await filterLookups();
+  const madeUp = [
+    ...drawCodes(10_000, { prefix: '', symbols: 12 }),
+    ...drawCodes(10_000, { prefix: 'KNOWN', symbols: 8 }),
+  ];
+  const told = await crowd.redeem(madeUp.map((made) => ({ code: made, user: 'scraper' })));
+  expect(countOutcomes(told)).toEqual({ '404 code_not_found': 20_000 });
+  const after = await filterLookups();
+  const unsure = after.unsure - before.unsure;
+  expect({ refused: after.unknown - before.unknown + unsure, maybe: after.maybe - before.maybe }).toEqual({
+    refused: 20_000,
+    maybe: 0,
+  });
+  // Only when Redis was silent for a moment are codes looked up that the filter does not have.
+  expect(unsure).toBeLessThan(1_000);
+  expect(claims).toEqual([]);
+  // The worker looks as well, a few times.
+  expect(await codeScans()).toBeLessThan(unsure + 200);
+
+  // The same eyes see an attempt on a code that there is.
+  expect(countOutcomes(await crowd.redeem([{ code, user: 'bob' }]))).toEqual({ '201 redeemed': 1 });
+  await until('the claim was seen', () => claims.length === 1);
+  monitor.disconnect();
+  await expectStock(operator, product, { total: 10, free: 8, redeemed: 2 });
+}, 60_000);
