@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectStock } from '../harness/checks.js';
-import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { generateCodes, importCodes } from '../harness/issued-codes.js';
 import { startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
