@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectStock } from '../harness/checks.js';
-import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
-import { ADMIN_SECRET, startService } from '../harness/service.js';
+import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { generateCodes, importCodes } from '../harness/issued-codes.js';
+import { startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -37,36 +38,13 @@ async function openShared(terms: Record<string, unknown> = {}): Promise<{ produc
 /** A campaign with generated codes. @returns them in the order of their numbers */
 async function openWithCodes(type: 'pool' | 'unique', count: number, terms: Record<string, unknown> = {}) {
   const product = await operator.openCampaign({ type, ...terms });
-  await finished(product, await operator.call('POST', `/admin/campaigns/${product}/codes`, { count }));
-  return { product, codes: await exported(product) };
+  return { product, codes: await generateCodes(operator, product, count) };
 }
 
 async function openWithImport(lines: string[], terms: Record<string, unknown> = {}): Promise<string> {
   const product = await operator.openCampaign({ type: 'unique', ...terms });
-  const answer = await send(`${service.url}/admin/campaigns/${product}/codes`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${ADMIN_SECRET}`, 'content-type': 'text/csv' },
-    body: lines.join('\n'),
-  });
-  await finished(product, answer);
+  await importCodes(operator, product, lines);
   return product;
-}
-
-async function finished(product: string, asked: Answer): Promise<void> {
-  expect(asked.status).toBe(202);
-  await until('the codes are there', async () => {
-    const { data } = await operator.call('GET', `/admin/campaigns/${product}/codes/jobs/${asked.data.id}`);
-    return data.status === 'done';
-  });
-}
-
-async function exported(product: string): Promise<string[]> {
-  const { text } = await operator.call('GET', `/admin/campaigns/${product}/codes`);
-  return text
-    .trim()
-    .split('\n')
-    .slice(1)
-    .map((line) => String(line.split(',')[0]));
 }
 
 describe('redeeming', () => {
