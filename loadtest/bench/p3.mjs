@@ -1,0 +1,40 @@
+// P3. How many refusals a second, once everything is sold?
+//
+// Method: as P2, on a campaign of ten units without a line; everybody after the tenth is told `sold_out`.
+import { checkoutRequest, drive, operator } from './load.mjs';
+import { cpuMicros, median, quantile, round } from './measure.mjs';
+
+const ROUNDS = 5;
+const CHECKOUTS = 5_000;
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const product = `p3-${Date.now()}`;
+  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: 10,
+    hold_seconds: 900,
+  });
+  let user = 0;
+  const rounds = [];
+  for (let i = 0; i <= ROUNDS; i += 1) {
+    const requests = Array.from({ length: CHECKOUTS }, () =>
+      checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
+    );
+    const before = cpuMicros(stage.api.pid);
+    const outcome = await drive(stage.api.url, requests, { connections: 128 });
+    const cpu = (cpuMicros(stage.api.pid) - before) / CHECKOUTS;
+    if (i === 0) continue;
+    if (outcome.replies.get(410) !== CHECKOUTS)
+      throw new Error(`not all were refused: ${JSON.stringify([...outcome.replies])}`);
+    rounds.push({ perSecond: (CHECKOUTS / outcome.ms) * 1000, p99: quantile(outcome.latencies, 0.99), cpu });
+    say(`round ${i}: ${Math.round(rounds.at(-1).perSecond)}/s, ${round(cpu)} µs`);
+  }
+  const mid = (key) => median(rounds.map((one) => one[key]));
+  return {
+    refused_per_second: Math.round(mid('perSecond')),
+    p99_ms: round(mid('p99')),
+    api_us: round(mid('cpu')),
+    goal: '≥ 3 × the best peer',
+  };
+}

@@ -1,0 +1,41 @@
+// P8. The opening second: 10,000 distinct users at once on 1,000 units.
+//
+// Method: 10,000 requests are sent over 500 connections as fast as they are taken; 1,000 must be confirmed, the others in line, nobody without
+// an answer. The ideal is the time the same number takes at the throughput of a calm round just before. Goal: the last answer
+// within 3 × of it.
+import { checkoutRequest, drive, operator } from './load.mjs';
+import { round } from './measure.mjs';
+
+const PEOPLE = 10_000;
+const UNITS = 1_000;
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const open = async (product) =>
+    operator(stage.api.url, 'POST', '/admin/campaigns', {
+      product_id: product,
+      total_limit: UNITS,
+      hold_seconds: 900,
+      waiting_room: { enabled: true },
+    });
+  const all = (product) =>
+    Array.from({ length: PEOPLE }, (_, i) => checkoutRequest(product, `${product}-u${i}`, `key-${product}-${i}`));
+  const calm = `p8-calm-${Date.now()}`;
+  await open(calm);
+  const { ms: ideal } = await drive(stage.api.url, all(calm), { connections: 32 });
+  const product = `p8-${Date.now()}`;
+  await open(product);
+  const { ms, replies } = await drive(stage.api.url, all(product), { connections: 500 });
+  say(`all answered after ${Math.round(ms)} ms`);
+  const errors = PEOPLE - (replies.get(200) ?? 0) - (replies.get(202) ?? 0);
+  return {
+    confirmed: replies.get(200) ?? 0,
+    in_line: replies.get(202) ?? 0,
+    errors,
+    last_answer_ms: Math.round(ms),
+    ideal_ms: Math.round(ideal),
+    ratio: round(ms / ideal, 2),
+    goal: '1,000 confirmed, 0 errors, ≤ 3 × the ideal',
+    met: errors === 0 && replies.get(200) === UNITS && ms <= 3 * ideal,
+  };
+}

@@ -1,0 +1,35 @@
+// P9. What does a code cost that nobody has issued?
+//
+// Method: the filter of the API, in this process, with ten million codes of the product's own generator: bytes, time of a look-up of codes
+// that are not in it, and how many of those it lets through. Goal: ≤ 20 MB, ≤ 2 µs, no round trip.
+import { join } from 'node:path';
+import { round } from './measure.mjs';
+import { ROOT } from './stage.mjs';
+
+const CODES = 10_000_000;
+const LOOKUPS = 1_000_000;
+const BATCH = 100_000;
+
+/** @param {import('./stage.mjs').Stage} _stage @param {(text: string) => void} say @param {string} [root] */
+export async function run(_stage, say, root = ROOT) {
+  const { GrowingBloom } = await import(join(root, 'dist/api/coupons/growing-bloom.js'));
+  const { drawCodes, symbolsFor } = await import(join(root, 'dist/shared/domain/codes.js'));
+  const symbols = symbolsFor(CODES);
+  const bloom = new GrowingBloom(CODES);
+  for (let made = 0; made < CODES; made += BATCH)
+    for (const code of drawCodes(BATCH, { prefix: '', symbols })) bloom.add(code);
+  say('filled');
+  const unknown = drawCodes(LOOKUPS, { prefix: 'X', symbols });
+  let through = 0;
+  const began = performance.now();
+  for (const code of unknown) if (bloom.has(code)) through += 1;
+  const micros = ((performance.now() - began) * 1000) / LOOKUPS;
+  return {
+    codes: CODES,
+    megabytes: round(bloom.bytes / 1e6),
+    lookup_us: round(micros, 2),
+    false_positives_percent: round((through / LOOKUPS) * 100, 3),
+    goal: '≤ 20 MB, ≤ 2 µs',
+    met: bloom.bytes <= 20e6 && micros <= 2,
+  };
+}
