@@ -14,5 +14,5 @@ export default {
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
   maxWorkers: 2,
-  testTimeout: 30_000,
+  testTimeout: 60_000,
 };

@@ -59,6 +59,7 @@ import { CodeFinder } from './coupons/code-finder.js';
 import { couponRoutes } from './coupons/coupons.route.js';
 import { OneTimeTokens } from './coupons/one-time-token.js';
 import { Redemption } from './coupons/redemption.js';
+import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
@@ -243,6 +244,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
   });
+  const uniformForms = new UniformForms(codes, log);
   const termsNews = new TermsNews(commands, subscriber);
   const queues = new JobQueues(commands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
@@ -264,6 +266,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     codeFilter,
     codeTexts: new CodeTexts(codes),
     termsNews,
+    uniformForms,
     transfers,
     terms,
     attempts,
@@ -277,6 +280,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       admission.start();
       codeFilter.start();
       attempts.start();
+      uniformForms.start();
       termsNews
         .listen(
           (product) => terms.forget(product),
@@ -295,6 +299,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       gate.stop();
       admission.stop();
       clock.stop();
+      uniformForms.stop();
       await queues.close().catch(() => {});
       await codeFilter.stop();
       await attempts.stop(LIMITS.attemptsStopMs);
@@ -312,7 +317,13 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
   const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
-  const finder = new CodeFinder(parts.codeFilter, new CodeLookup(parts.codes), parts.directory, parts.terms);
+  const finder = new CodeFinder(
+    parts.codeFilter,
+    new CodeLookup(parts.codes),
+    parts.directory,
+    parts.terms,
+    parts.uniformForms,
+  );
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   observeCodeFilter(metrics, parts.codeFilter);
   const campaigns = new Campaigns(

@@ -6,6 +6,7 @@ import type { CodeLookup } from '../../shared/postgres/code-lookup.js';
 import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { CodeFilter } from './code-filter.js';
+import type { UniformForms } from './uniform-forms.js';
 
 /** A code that was issued, and the terms of its campaign that are in force. */
 export type IssuedCode = {
@@ -24,6 +25,7 @@ export class CodeFinder {
     readonly lookup: CodeLookup,
     readonly directory: CampaignDirectory,
     readonly terms: KnownTerms,
+    readonly uniform: UniformForms,
   ) {}
 
   /** @throws Problem 404 for a code that was never issued; EngineUnavailable */
@@ -41,6 +43,12 @@ export class CodeFinder {
     if (!product || !terms) throw codeNotFound();
     const { codeNo, campaignNo, userId } = found;
     return { code, codeNo, campaignNo, product, terms, boundTo: userId };
+  }
+
+  /** Whether what was typed looks like a code of a campaign that tells nothing of its codes. */
+  looksUniform(typed: string): boolean {
+    const normalised = normaliseCode(typed);
+    return normalised.kind === 'code' && this.uniform.isLike(normalised.code);
   }
 
   /** The terms in force now, read again: those that were known turned out to be old. */

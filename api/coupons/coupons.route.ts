@@ -96,17 +96,18 @@ function validateRoute(parts: CouponParts): Route {
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
       const judge = (typed: string) =>
-        recorded(parts, req, 'validate', who.user, async (about) => {
-          const issued = await finder.find(typed);
-          about(issued);
-          assertHis(issued, who.user);
-          return { issued, data: await validation.one(issued, who) };
-        });
-      const data = await admission.admit(async () => {
-        if (body.code !== undefined) return (await judge(body.code)).data;
-        const judged = await Promise.all((body.codes ?? []).map((typed) => judgedOf(typed, judge)));
-        return validation.several(judged, who.cart);
-      });
+        recorded(parts, req, { action: 'validate', user: who.user, typed }, (about) =>
+          admission.admit(async () => {
+            const issued = await finder.find(typed);
+            about(issued);
+            assertHis(issued, who.user);
+            return { issued, data: await validation.one(issued, who) };
+          }),
+        );
+      const data =
+        body.code !== undefined
+          ? (await judge(body.code)).data
+          : validation.several(await Promise.all((body.codes ?? []).map((typed) => judgedOf(typed, judge))), who.cart);
       sendData(req, res, 200, data);
     },
   };
@@ -149,8 +150,9 @@ function redeemRoute(parts: CouponParts): Route {
       const device = deviceOf(req, body, attestation);
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
-      const { issued, redeemed } = await admission.admit(() =>
-        recorded(parts, req, 'redeem', who.user, async (about) => {
+      const attempt = { action: 'redeem', user: who.user, typed: body.code } as const;
+      const { issued, redeemed } = await recorded(parts, req, attempt, (about) =>
+        admission.admit(async () => {
           const found = await finder.find(body.code);
           about(found);
           assertHis(found, who.user);
@@ -260,8 +262,7 @@ type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
 async function recorded<Value>(
   parts: CouponParts,
   req: Request,
-  action: 'validate' | 'redeem',
-  user: UserId,
+  { action, user, typed }: { action: 'validate' | 'redeem'; user: UserId; typed: string },
   attempt: (about: About) => Promise<Value>,
 ): Promise<Value> {
   const { attempts, metrics, log } = parts;
@@ -277,7 +278,8 @@ async function recorded<Value>(
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
-    throw await maskedBy(parts, req, issued, error);
+    const isUniform = issued ? issued.terms.uniformRefusals : parts.finder.looksUniform(typed);
+    throw isUniform ? await masked(parts, req, error) : error;
   } finally {
     const reservation = redeemed?.data.reservation_id;
     metrics.coupons.inc({ action, outcome });
@@ -311,14 +313,10 @@ function attemptOf(
   };
 }
 
-async function maskedBy(
-  { limits }: CouponParts,
-  req: Request,
-  issued: IssuedCode | undefined,
-  error: unknown,
-): Promise<unknown> {
+/** Outside of the admission: who waits here holds no place of others. */
+async function masked({ limits }: CouponParts, req: Request, error: unknown): Promise<unknown> {
   const isRefusal = error instanceof Problem && error.status < 500 && error.status !== 429;
-  if (!isRefusal || !issued?.terms.uniformRefusals) return error;
+  if (!isRefusal) return error;
   await sleep(Math.max(0, limits.uniformRefusalMs - (performance.now() - req.startedAt)));
   return new Problem('code_not_usable', 'The code cannot be used.');
 }

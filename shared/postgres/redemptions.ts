@@ -1,3 +1,4 @@
+import type { EntryOf } from '../contracts/journal.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database, Queryable } from './pool.js';
 
@@ -109,14 +110,18 @@ export class RedemptionsTable {
   /** Writes a refused reservation as `voided`, whether or not it has a row already. */
   async void(
     client: Queryable,
-    row: { reservation: string; no: number; user: string; order: string; qty: number; slot: number; atMs: number },
+    row: Pick<
+      EntryOf<'reserved'>,
+      'reservation' | 'no' | 'user' | 'order' | 'qty' | 'slot' | 'atMs' | 'code' | 'terms'
+    >,
     reason: string,
   ): Promise<void> {
     await client.query(
-      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, released_at, reason)
-       select $1::uuid, campaign_id, $3, $4, $5, $6, 'voided', ms($7), now(), $8 from campaigns where no = $2
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, released_at, reason,
+         code_no, terms_version)
+       select $1::uuid, campaign_id, $3, $4, $5, $6, 'voided', ms($7), now(), $8, $9, $10 from campaigns where no = $2
        on conflict (redemption_id) do update set status = 'voided', released_at = now(), reason = excluded.reason`,
-      [row.reservation, row.no, row.user, row.order, row.qty, row.slot, row.atMs, reason],
+      [row.reservation, row.no, row.user, row.order, row.qty, row.slot, row.atMs, reason, row.code, row.terms],
     );
   }
 

@@ -228,9 +228,15 @@ describe('terms', () => {
       await check({ code: used, attributes: { tier: 'gold' } }),
       await check({ code: foreign }),
     ];
+    const madeUp = '9'.repeat(used.length);
+    const isTold = async () =>
+      (await redeem(madeUp)).status === 404 && (await redeem(madeUp)).body.code === 'code_not_usable';
+    await until('a made-up code of that length is refused alike', isTold, 8_000);
+    refusals.push(await redeem(madeUp), await check({ code: madeUp }));
     await operator.call('POST', `/admin/campaigns/${product}/close`);
     refusals.push(await redeem(foreign, { attributes: { tier: 'gold' } }), await check({ code: foreign }));
     for (const answer of refusals) expectProblem(answer, 404, 'code_not_usable');
+    expectProblem(await redeem('9'.repeat(used.length + 1)), 404, 'code_not_found');
     expect(new Set(refusals.map(({ body: { instance: _, ...rest } }) => JSON.stringify(rest))).size).toBe(1);
   });
 });

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export async function until<Value>(
   what: string,
   condition: () => Promise<Value> | Value,
-  limitMs = 10_000,
+  limitMs = 20_000,
 ): Promise<Exclude<Value, false | null | undefined | 0 | ''>> {
   const deadline = performance.now() + limitMs;
   for (;;) {
