@@ -18,7 +18,9 @@ export function connectForCommands(
     enableAutoPipelining: true,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    commandTimeout: limits.commandMs,
+    // A connection on which nothing comes back is cut, and with it all that waits on it. A timer for each command would cost as
+    // much as writing it; calls of requests have a shorter limit of their own (deadline.ts).
+    socketTimeout: limits.commandMs,
     connectTimeout: limits.connectMs,
     // A command that got no answer may have been executed; sending it again is the caller's decision.
     autoResendUnfulfilledCommands: false,
