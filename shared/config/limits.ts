@@ -16,7 +16,7 @@ export const LIMITS = {
   /** Refused by the kernel beyond it; each idle connection costs some KiB. */
   connections: 20_000,
   /** One call to Redis: an answer within 2 s is promised, so the engine gets less. */
-  redisCommandMs: 700,
+  redisCommandMs: 1_000,
   /** When the connection itself gives a command up: later, since a process that was busy has yet to read its answer. */
   redisSilenceMs: 1_500,
   redisConnectMs: 1_500,
