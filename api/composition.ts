@@ -11,6 +11,7 @@ import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
+import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
@@ -25,6 +26,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
+import { BanBoard } from '../shared/redis/ban-board.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -40,6 +42,8 @@ import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
 import { TermsNews } from '../shared/redis/terms-news.js';
+import { BanDesk } from './admin/bans.js';
+import { banRoutes } from './admin/bans.route.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
@@ -63,6 +67,7 @@ import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
+import { Bans } from './guards/bans.js';
 import { Quota } from './guards/quotas.js';
 import { ShopperIdentity } from './guards/shopper-identity.js';
 import { Tickets } from './guards/ticket.js';
@@ -235,6 +240,14 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
+  const bans = new Bans({
+    board: new BanBoard(commands, subscriber),
+    table: new BansTable(database),
+    nowMs: () => clock.nowMs(),
+    log,
+    onRefused: (kind) => metrics.blocked.inc({ kind }),
+    limits: LIMITS,
+  });
   const cursor = new JournalCursor(database);
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
@@ -267,6 +280,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     transfers,
     terms,
     attempts,
+    bans,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
     apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
@@ -277,6 +291,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       admission.start();
       codeFilter.start();
       attempts.start();
+      bans.start();
       termsNews
         .listen(
           (product) => terms.forget(product),
@@ -295,6 +310,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       gate.stop();
       admission.stop();
       clock.stop();
+      bans.stop();
       await queues.close().catch(() => {});
       await codeFilter.stop();
       await attempts.stop(LIMITS.attemptsStopMs);
@@ -309,6 +325,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
 function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts): Route[] {
   const attestation = new Attestation(config.attestationKeys);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
+  metrics.observe('bans', 'Bans and allowances that a process holds', () => parts.bans.size, 'max');
   metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
   const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
@@ -335,7 +352,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   const tokenQuota = new Quota(parts.commands, parts.gate, 'token', config.tokensPerMinutePerAddress, 60);
   const pollQuota = new Quota(parts.commands, parts.gate, 'poll', config.pollsPer10sPerCaller, 10);
   return [
-    tokenRoute(attestation, parts.clock, tokenQuota),
+    tokenRoute({ ...parts, attestation, quota: tokenQuota }),
     checkoutRoute({ ...parts, checkout, attestation, metrics, log }),
     ...couponRoutes({
       ...parts,
@@ -368,6 +385,11 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
         allowPrivate: config.webhookAllowPrivate,
         maxEndpoints: LIMITS.webhookEndpoints,
       }),
+      apiKeys: parts.apiKeys,
+      log,
+    }),
+    ...banRoutes({
+      desk: new BanDesk(new BansTable(parts.database), parts.bans, log, () => parts.clock.nowMs()),
       apiKeys: parts.apiKeys,
       log,
     }),

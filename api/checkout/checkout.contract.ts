@@ -59,6 +59,7 @@ export const checkoutContract: RouteContract = {
     'attestation_expired',
     'unauthorized',
     'forbidden',
+    'blocked',
     'campaign_not_found',
     'already_redeemed',
     'duplicate_request',

@@ -3,8 +3,10 @@ import type { DeviceId, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
+import type { Bans } from '../guards/bans.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
@@ -20,17 +22,18 @@ export type CheckoutRouteParts = {
   admission: Admission;
   checkout: Checkout;
   attestation: Attestation;
+  bans: Bans;
   shopper: ShopperIdentity;
   metrics: Metrics;
   log: Log;
 };
 
 /**
- * POST /flash-sale/checkout. Guards in the order of their cost: size and form, fields, key, signature; all without a
+ * POST /flash-sale/checkout. Guards in the order of their cost: bans, size and form, fields, key, signature; all without a
  * round trip. Then one call that decides.
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { admission, checkout, attestation, shopper, metrics, log } = parts;
+  const { admission, checkout, attestation, bans, shopper, metrics, log } = parts;
   const windowSeconds = checkout.limits.deviceWindowMs / 1000;
   const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
@@ -40,9 +43,12 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       let body: CheckoutBody | undefined;
       let reservation: unknown;
       try {
+        bans.admit({ network: networkOf(req) });
         body = validate(checkoutBody, await readJson(req));
+        bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
         const source = idempotencyKey(req, body.idempotency_key);
         const request = { ...attest(req, body, attestation), key: source.key };
+        if (body.device_fp === undefined) bans.admit({ device: request.device });
         if (shopper.required) await shopper.require(req, body.user_id);
         const result = await admission.admit(() => checkout.run(request));
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);

@@ -5,6 +5,7 @@ import type { DeviceId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation } from '../guards/attestation.js';
+import type { Bans } from '../guards/bans.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import type { Quota } from '../guards/quotas.js';
 import { sendData } from '../http/exchange.js';
@@ -29,16 +30,21 @@ const tokenContract: RouteContract = {
       data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
     },
   },
-  errors: ['invalid_request', 'rate_limited', 'temporarily_unavailable'],
+  errors: ['invalid_request', 'blocked', 'rate_limited', 'temporarily_unavailable'],
 };
 
+export type TokenRouteParts = { attestation: Attestation; bans: Bans; clock: RedisClock; quota: Quota };
+
 /** GET /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
-export function tokenRoute(attestation: Attestation, clock: RedisClock, quota: Quota): Route {
+export function tokenRoute({ attestation, bans, clock, quota }: TokenRouteParts): Route {
   return {
     contract: tokenContract,
     async handle(req, res) {
+      const network = networkOf(req);
+      bans.admit({ network });
       const device = deviceOf(req);
-      const rateLimit = await quota.take(networkOf(req));
+      bans.admit({ device });
+      const rateLimit = await quota.take(network);
       const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
       sendData(
         req,

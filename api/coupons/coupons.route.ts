@@ -13,6 +13,7 @@ import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
+import type { Bans } from '../guards/bans.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import { policyField, type Quota } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
@@ -43,6 +44,7 @@ export type CouponParts = {
   validation: Validation;
   oneTimeTokens: OneTimeTokens;
   attestation: Attestation;
+  bans: Bans;
   shopper: ShopperIdentity;
   attempts: AttemptRecorder;
   clock: RedisClock;
@@ -59,6 +61,7 @@ const REFUSALS: readonly ErrorCode[] = [
   'body_too_large',
   'unauthorized',
   'forbidden',
+  'blocked',
   'code_not_found',
   'code_not_usable',
   'audience_mismatch',
@@ -81,7 +84,7 @@ export function couponRoutes(parts: CouponParts): Route[] {
 }
 
 function validateRoute(parts: CouponParts): Route {
-  const { admission, finder, validation, shopper } = parts;
+  const { admission, bans, finder, validation, shopper } = parts;
   return {
     contract: contract('/validate', {
       summary: 'What one code, or several, would give',
@@ -92,7 +95,9 @@ function validateRoute(parts: CouponParts): Route {
       answers: { 200: { description: 'What can be used.', data: validData } },
     }),
     async handle(req, res) {
+      bans.admit({ network: networkOf(req) });
       const body = validate(validateBody, await readJson(req));
+      bans.admit({ user: body.user_id as UserId });
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
       const judge = (typed: string) =>
@@ -122,7 +127,7 @@ async function judgedOf(typed: string, judge: (typed: string) => Promise<{ issue
 }
 
 function redeemRoute(parts: CouponParts): Route {
-  const { admission, finder, redemption, attestation, shopper } = parts;
+  const { admission, attestation, bans, finder, redemption, shopper } = parts;
   return {
     contract: contract('/redeem', {
       summary: 'Use a code',
@@ -144,9 +149,12 @@ function redeemRoute(parts: CouponParts): Route {
       ],
     }),
     async handle(req, res) {
+      bans.admit({ network: networkOf(req) });
       const body = validate(redeemBody, await readJson(req));
+      bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
       const source = idempotencyKey(req, body.idempotency_key);
       const device = deviceOf(req, body, attestation);
+      if (body.device_fp === undefined) bans.admit({ device: device.device });
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
       const { issued, redeemed } = await admission.admit(() =>
@@ -171,7 +179,7 @@ function redeemRoute(parts: CouponParts): Route {
   };
 }
 
-function tokenRoute({ oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+function tokenRoute({ bans, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
   return {
     contract: {
       ...contract('/token', {
@@ -182,10 +190,12 @@ function tokenRoute({ oneTimeTokens, clock, tokenQuota, limits }: CouponParts): 
       }),
       method: 'get',
       caller: 'anyone',
-      errors: ['invalid_request', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
+      errors: ['invalid_request', 'blocked', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
     },
     async handle(req, res) {
+      bans.admit({ network: networkOf(req) });
       const { code, user_id } = validate(tokenQuery, req.query);
+      bans.admit({ user: user_id as UserId });
       const rateLimit = await tokenQuota.take(networkOf(req));
       const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
       // Whether the code was issued is not said here: a token would be a way to ask.

@@ -123,6 +123,12 @@ export const LIMITS = {
   oneTimeTokenMs: 5 * 60_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
   uniformRefusalMs: 60,
+  /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
+  bansKept: 100_000,
+  /** Users whose wait after failures is known to a process. */
+  pausesKept: 100_000,
+  /** News comes at once; this is for what was missed. */
+  bansSyncEveryMs: 10_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

@@ -34,6 +34,12 @@ export const ERRORS = {
     title: 'These credentials do not allow this',
     remedy: 'Use a key or ticket of the right kind.',
   },
+  blocked: {
+    status: 403,
+    title: 'This user, device or network is blocked',
+    remedy: 'Come back at `until`; null = an operator has to lift it.',
+  },
+  ban_not_found: { status: 404, title: 'There is no such ban', remedy: 'List the bans.' },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
   code_job_not_found: { status: 404, title: 'There is no such job', remedy: 'Use the address in `Location`.' },

@@ -56,6 +56,10 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly blocked = this.#counter('blocked_total', 'Requests of those who are banned or have to wait, by kind', [
+    'kind',
+  ]);
+
   readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
   readonly attemptsDropped = this.#counter(
     'attempts_dropped_total',

@@ -28,6 +28,8 @@ export const KEY_DOCS = {
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
+  bans: 'hash · ban id → ban as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -41,6 +43,8 @@ export const keys = {
   codes: `${PREFIX}:codes`,
   termsNews: `${PREFIX}:terms`,
   persisted: `${PREFIX}:persisted`,
+  bans: `${PREFIX}:bans`,
+  banNews: `${PREFIX}:ban-news`,
   campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
   people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,

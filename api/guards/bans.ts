@@ -1,0 +1,280 @@
+import { uuidv7 } from 'uuidv7';
+import type { Ban, BanKind } from '../../shared/domain/ban.js';
+import type { DeviceId, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import { writeAudit } from '../../shared/postgres/audit-log.js';
+import type { BansTable } from '../../shared/postgres/bans.js';
+import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
+import { isRange, NetworkRanges } from './networks.js';
+
+export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number };
+
+export type BansParts = {
+  board: BanBoard;
+  table: BansTable;
+  nowMs: () => number;
+  log: Log;
+  onRefused: (kind: BanKind | 'cooldown') => void;
+  limits: BanLimits;
+};
+
+/** Who a request comes from, as far as it is known at that point. */
+export type Caller = { user?: UserId | undefined; device?: DeviceId | null | undefined; network?: string | undefined };
+
+/**
+ * Who is kept out, in the memory of this process: asking costs a few look-ups and no round trip. News of changes come over
+ * pub/sub at once; what was missed is found when everything is read again, every few seconds and after each new connection.
+ */
+export class Bans {
+  readonly #byId = new Map<string, Ban>();
+  readonly #subjects: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
+  readonly #allowed: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
+  readonly #ranges = new NetworkRanges<Ban>();
+  readonly #allowedRanges = new NetworkRanges<Ban>();
+  /** Users who have to wait after failures → until when. */
+  readonly #pauses = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #syncing: Promise<void> | null = null;
+
+  constructor(readonly parts: BansParts) {}
+
+  start(): void {
+    const sync = () => {
+      this.sync().catch((error: unknown) =>
+        this.parts.log.warn({ reason: String(error) }, 'bans could not be read; those that are known stay in force'),
+      );
+    };
+    this.parts.board
+      .listen((news) => this.#onNews(news), sync)
+      .catch((error: unknown) => this.parts.log.warn({ err: error }, 'bans cannot be heard of'));
+    sync();
+    this.#timer = setInterval(sync, this.parts.limits.bansSyncEveryMs);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** How many are in force here. */
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** @throws Problem 403 for whoever is banned */
+  admit({ user, device, network }: Caller): void {
+    if (this.#byId.size === 0) return;
+    if (network !== undefined) this.#refuse('network', this.#of('network', network));
+    if (user !== undefined) this.#refuse('user', this.#of('user', user));
+    if (device !== undefined && device !== null) this.#refuse('device', this.#of('device', device));
+  }
+
+  /** @throws Problem 429 for a user who has to wait after failures */
+  admitPaused(user: UserId): void {
+    const untilMs = this.#pauses.get(user);
+    if (untilMs === undefined) return;
+    const leftMs = untilMs - this.parts.nowMs();
+    if (leftMs <= 0) {
+      this.#pauses.delete(user);
+      return;
+    }
+    this.parts.onRefused('cooldown');
+    throw new Problem('rate_limited', 'Too many attempts have failed; a correct one ends the wait for good.', {
+      members: { policy: 'cooldown' },
+      retryAfterSeconds: Math.max(1, leftMs / 1000),
+    });
+  }
+
+  /** Whether an operator has said that no rule may keep this one out. */
+  isAllowed({ user, device, network }: Caller): boolean {
+    return (
+      (user !== undefined && this.#inForce(this.#allowed.user.get(user))) ||
+      (device !== undefined && device !== null && this.#inForce(this.#allowed.device.get(device))) ||
+      (network !== undefined && this.#isAllowedNetwork(network))
+    );
+  }
+
+  /** In force here at once and everywhere within a message; Postgres gets it with the next reading. */
+  async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
+    if (this.#of(kind, subject)) return null;
+    const untilMs = Math.ceil(this.parts.nowMs() + forMs);
+    const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `rule:${rule}` };
+    this.#put(ban);
+    this.parts.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
+    await this.parts.board.put(ban);
+    await this.sync();
+    return ban;
+  }
+
+  /** Makes a user wait, everywhere. */
+  async pause(user: UserId, forMs: number): Promise<void> {
+    const pause = { user, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
+    this.#onNews({ kind: 'pause', pause });
+    await this.parts.board.pause(pause);
+  }
+
+  /** An operator made it and Postgres has it: in force here, then everywhere. */
+  async announce(ban: Ban): Promise<void> {
+    this.#put(ban);
+    await this.parts.board.put(ban);
+  }
+
+  async announceLifted(id: string): Promise<void> {
+    this.#remove(id);
+    await this.parts.board.lift(id);
+  }
+
+  /** Reads everything again, and writes to Postgres what a rule made and only Redis has. One at a time. */
+  sync(): Promise<void> {
+    this.#syncing ??= this.#sync().finally(() => {
+      this.#syncing = null;
+    });
+    return this.#syncing;
+  }
+
+  async #sync(): Promise<void> {
+    const { board, table, limits } = this.parts;
+    // In this order: what is lifted meanwhile is gone from both.
+    const carried = await board.all().catch(() => []);
+    let stored: Ban[];
+    try {
+      stored = await table.inForce(limits.bansKept);
+    } catch (error) {
+      for (const ban of carried) if (this.#inForce(ban)) this.#put(ban);
+      throw error;
+    }
+    const inForce = new Map(stored.map((ban) => [ban.id, ban]));
+    const others = carried.filter(({ id }) => !inForce.has(id));
+    const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
+    for (const ban of others) {
+      if (known.has(ban.id)) continue;
+      if (this.#inForce(ban)) {
+        await this.#store(ban);
+        inForce.set(ban.id, ban);
+      }
+    }
+    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#inForce(ban)).map(({ id }) => id));
+    this.#replace(inForce);
+  }
+
+  async #store(ban: Ban): Promise<void> {
+    const { table } = this.parts;
+    await table.database.transaction(async (client) => {
+      if ((await table.insert(ban, client)) === null) return;
+      await writeAudit(client, {
+        actor: ban.actor,
+        action: 'ban.create',
+        campaignId: null,
+        before: null,
+        after: banView(ban),
+        requestId: '',
+      });
+    });
+  }
+
+  #onNews(news: BanNews): void {
+    switch (news.kind) {
+      case 'put':
+        return this.#put(news.ban);
+      case 'lifted':
+        return this.#remove(news.id);
+      case 'pause': {
+        const { user, untilMs } = news.pause;
+        this.#pauses.delete(user);
+        if (this.#pauses.size >= this.parts.limits.pausesKept)
+          this.#pauses.delete(this.#pauses.keys().next().value as string);
+        this.#pauses.set(user, untilMs);
+      }
+    }
+  }
+
+  #put(ban: Ban): void {
+    const { bansKept } = this.parts.limits;
+    if (this.#byId.size >= bansKept && !this.#byId.has(ban.id)) this.#drop(String(this.#byId.keys().next().value));
+    this.#byId.set(ban.id, ban);
+    this.#index(ban);
+  }
+
+  /** Of several about one subject, the one that lasts longest counts. */
+  #index(ban: Ban): void {
+    const { effect, kind, subject } = ban;
+    if (kind === 'network' && isRange(subject)) {
+      (effect === 'ban' ? this.#ranges : this.#allowedRanges).set(subject, ban);
+      return;
+    }
+    const map = (effect === 'ban' ? this.#subjects : this.#allowed)[kind];
+    const before = map.get(subject);
+    if (!before || lasts(ban) >= lasts(before)) map.set(subject, ban);
+  }
+
+  /** Whatever else is said of its subject is in force again. */
+  #remove(id: string): void {
+    const ban = this.#drop(id);
+    if (!ban) return;
+    for (const other of this.#byId.values()) {
+      if (other.subject === ban.subject && other.kind === ban.kind) this.#index(other);
+    }
+  }
+
+  #drop(id: string): Ban | null {
+    const ban = this.#byId.get(id);
+    if (!ban) return null;
+    this.#byId.delete(id);
+    const { effect, kind, subject } = ban;
+    const isBan = effect === 'ban';
+    if (kind === 'network' && isRange(subject)) (isBan ? this.#ranges : this.#allowedRanges).delete(subject);
+    else (isBan ? this.#subjects : this.#allowed)[kind].delete(subject);
+    return ban;
+  }
+
+  #replace(bans: ReadonlyMap<string, Ban>): void {
+    this.#byId.clear();
+    for (const maps of [this.#subjects, this.#allowed]) for (const map of Object.values(maps)) map.clear();
+    this.#ranges.clear();
+    this.#allowedRanges.clear();
+    // Oldest first, so that those go first when there is no room.
+    for (const ban of [...bans.values()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+      this.#byId.set(ban.id, ban);
+      this.#index(ban);
+    }
+  }
+
+  #of(kind: BanKind, subject: string): Ban | null {
+    const own = this.#subjects[kind].get(subject);
+    if (own !== undefined && this.#inForce(own)) return own;
+    if (kind === 'network') for (const ban of this.#ranges.around(subject)) if (this.#inForce(ban)) return ban;
+    return null;
+  }
+
+  #isAllowedNetwork(network: string): boolean {
+    if (this.#inForce(this.#allowed.network.get(network))) return true;
+    for (const entry of this.#allowedRanges.around(network)) if (this.#inForce(entry)) return true;
+    return false;
+  }
+
+  #inForce(ban: Ban | undefined): boolean {
+    return ban !== undefined && (ban.untilMs === null || ban.untilMs > this.parts.nowMs());
+  }
+
+  #refuse(kind: BanKind, ban: Ban | null): void {
+    if (!ban) return;
+    this.parts.onRefused(kind);
+    throw blocked(kind, ban.untilMs, this.parts.nowMs());
+  }
+}
+
+export function blocked(kind: BanKind, untilMs: number | null, nowMs: number): Problem {
+  return new Problem('blocked', `This ${kind} is blocked.`, {
+    members: { until: untilMs === null ? null : new Date(untilMs).toISOString() },
+    ...(untilMs === null ? {} : { retryAfterSeconds: Math.max(1, (untilMs - nowMs) / 1000) }),
+  });
+}
+
+/** A ban as operators and the audit log see it. */
+export function banView(ban: Ban): Record<string, unknown> {
+  const { id, effect, kind, subject, untilMs, reason, actor } = ban;
+  return { id, effect, kind, subject, until: untilMs === null ? null : new Date(untilMs).toISOString(), reason, actor };
+}
+
+const lasts = ({ untilMs }: Ban): number => untilMs ?? Number.POSITIVE_INFINITY;
