@@ -39,21 +39,3 @@ export const saleTime = z
   .string()
   .refine(isMoment, 'must be an RFC 3339 time, a local time without an offset, or a day, from 1970-01-01 to 9998-12-31')
   .describe('RFC 3339; without an offset, or a day alone, it is meant in `time_zone`');
-
-const MAX_DEPTH = 4;
-
-/** Free-form terms: whatever a table keeps as it was sent. */
-export const storable = z
-  .record(z.string(), z.unknown())
-  .refine(
-    (value) => isStorable(value, 1),
-    `must have no numbers beyond those of JSON, no halves of characters, no NUL, and no more than ${MAX_DEPTH} levels`,
-  );
-
-function isStorable(value: unknown, depth: number): boolean {
-  if (typeof value === 'number') return Number.isFinite(value);
-  if (typeof value === 'string') return /^[^\0\p{Cs}]*$/u.test(value);
-  if (typeof value !== 'object' || value === null) return true;
-  if (depth > MAX_DEPTH) return false;
-  return Object.entries(value).every(([name, part]) => isStorable(name, depth) && isStorable(part, depth + 1));
-}

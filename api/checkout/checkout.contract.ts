@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { externalId } from '../http/fields.js';
+import { attributes, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 export const checkoutBody = z.object({
@@ -10,6 +10,8 @@ export const checkoutBody = z.object({
   attestation: z.string().max(512, 'is not a token of ours').optional(),
   expires_at: z.int('must be Unix seconds').min(0).max(99_999_999_999).optional(),
   idempotency_key: z.string().optional(),
+  attributes: attributes.optional().describe('of the user; `account_created_at` is a signal to the risk rules'),
+  challenge_solution: challengeSolution.optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
 
@@ -60,6 +62,7 @@ export const checkoutContract: RouteContract = {
     'unauthorized',
     'forbidden',
     'blocked',
+    'challenge_required',
     'campaign_not_found',
     'already_redeemed',
     'duplicate_request',

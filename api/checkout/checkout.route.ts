@@ -5,11 +5,14 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
-import type { Attestation } from '../guards/attestation.js';
+import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import type { Bans } from '../guards/bans.js';
+import type { Entry } from '../guards/entry.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -23,6 +26,9 @@ export type CheckoutRouteParts = {
   checkout: Checkout;
   attestation: Attestation;
   bans: Bans;
+  entry: Entry;
+  policies: PolicyBook;
+  velocity: Velocity;
   shopper: ShopperIdentity;
   metrics: Metrics;
   log: Log;
@@ -33,7 +39,7 @@ export type CheckoutRouteParts = {
  * round trip. Then one call that decides.
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { admission, checkout, attestation, bans, shopper, metrics, log } = parts;
+  const { admission, checkout, attestation, bans, entry, policies, velocity, shopper, metrics, log } = parts;
   const windowSeconds = checkout.limits.deviceWindowMs / 1000;
   const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
@@ -43,14 +49,23 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       let body: CheckoutBody | undefined;
       let reservation: unknown;
       try {
-        bans.admit({ network: networkOf(req) });
+        const network = networkOf(req);
+        bans.admit({ network });
         body = validate(checkoutBody, await readJson(req));
         bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
         const source = idempotencyKey(req, body.idempotency_key);
         const request = { ...attest(req, body, attestation), key: source.key };
         if (body.device_fp === undefined) bans.admit({ device: request.device });
         if (shopper.required) await shopper.require(req, body.user_id);
-        const result = await admission.admit(() => checkout.run(request));
+        const policy = policies.of(body.product_id);
+        velocity.count(policy.product);
+        const entering =
+          policy.risk === 'off' && !policy.limits.attestationLevel ? null : entryOf(request, body, network);
+        const result = await admission.admit(async () => {
+          const waiting = entering && entry.checkout({ ...entering, policy });
+          if (waiting) await waiting;
+          return checkout.run(request);
+        });
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id;
         tell(req, res, body, source.from, result, quota);
@@ -75,8 +90,28 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
   };
 }
 
+type Attested = Omit<CheckoutRequest, 'key' | 'token'> & {
+  /** As the shopper named it; null = it was derived, or there is none. */
+  named: DeviceId | null;
+  token: { expiresAtSeconds: number; genuine: GenuineToken } | null;
+};
+
+function entryOf(request: Attested & { key: string }, body: CheckoutBody, network: string) {
+  const { user, named, device, token, key } = request;
+  return {
+    user,
+    device: named,
+    boundTo: device,
+    network,
+    accountCreatedAt: body.attributes?.account_created_at,
+    token: token?.genuine ?? null,
+    solution: body.challenge_solution ?? null,
+    use: `${user}|${key}`,
+  };
+}
+
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
-function attest(req: Request, body: CheckoutBody, attestation: Attestation): Omit<CheckoutRequest, 'key'> {
+function attest(req: Request, body: CheckoutBody, attestation: Attestation): Attested {
   const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
   const request = {
     product: body.product_id as ProductId,
@@ -84,12 +119,14 @@ function attest(req: Request, body: CheckoutBody, attestation: Attestation): Omi
     qty: body.qty,
     trace: req.trace,
   };
-  if (body.attestation === undefined) return { ...request, token: null, device: named };
+  if (body.attestation === undefined) return { ...request, token: null, device: named, named };
   const device = named ?? derivedDevice(req);
-  if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
+  const expiresAt = body.expires_at;
+  const genuine =
+    expiresAt === undefined ? null : attestation.read(body.attestation, device, expiresAt, body.product_id);
+  if (expiresAt === undefined || !genuine)
     throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  }
-  return { ...request, token: { expiresAtSeconds: body.expires_at }, device };
+  return { ...request, token: { expiresAtSeconds: expiresAt, genuine }, device, named };
 }
 
 function tell(

@@ -39,6 +39,11 @@ export const ERRORS = {
     title: 'This user, device or network is blocked',
     remedy: 'Come back at `until`; null = an operator has to lift it.',
   },
+  challenge_required: {
+    status: 403,
+    title: 'A proof of work is needed',
+    remedy: 'Solve `challenge` and repeat the request with `challenge_solution`; see docs/challenges.md.',
+  },
   ban_not_found: { status: 404, title: 'There is no such ban', remedy: 'List the bans.' },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },

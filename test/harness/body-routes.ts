@@ -51,7 +51,8 @@ const ALLOWED: Record<string, readonly string[]> = {
   total_limit: ['null'],
   discount: ['null'],
   audience: ['null'],
-  limits: ['{}', '{"a":1}'],
+  limits: ['{}'],
+  attributes: ['{}', '{"a":1}'],
 };
 
 /** Every route that takes a body, for a campaign and a reservation of it. */
@@ -80,6 +81,8 @@ export function bodyRoutes(product: string, reservationId: string): BodyRoute[] 
         attestation: 'text',
         expires_at: 'seconds',
         idempotency_key: 'key',
+        attributes: 'text',
+        challenge_solution: 'text',
       },
     },
     {
