@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
+import type { Problem } from '../shared/errors/catalogue.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -135,7 +137,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, edge, metrics, () => readiness.draining);
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining, refusalByNetwork(routes, parts.bans));
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
@@ -177,6 +179,17 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       await board.remove(name).catch(() => {});
       await parts.stop();
     },
+  };
+}
+
+/** A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. */
+function refusalByNetwork(routes: readonly Route[], bans: Bans): (req: Request) => Problem | null {
+  const guarded = new Set(
+    routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
+  );
+  return (req) => {
+    const query = req.url.indexOf('?');
+    return guarded.has(query < 0 ? req.url : req.url.slice(0, query)) ? bans.refusalOf(req) : null;
   };
 }
 

@@ -49,8 +49,6 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
       let body: CheckoutBody | undefined;
       let reservation: unknown;
       try {
-        const network = networkOf(req);
-        bans.admit({ network });
         body = validate(checkoutBody, await readJson(req));
         bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
         const source = idempotencyKey(req, body.idempotency_key);
@@ -60,7 +58,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const policy = policies.of(body.product_id);
         velocity.count(policy.product);
         const entering =
-          policy.risk === 'off' && !policy.limits.attestationLevel ? null : entryOf(request, body, network);
+          policy.risk === 'off' && !policy.limits.attestationLevel ? null : entryOf(request, body, networkOf(req));
         const result = await admission.admit(async () => {
           const waiting = entering && entry.checkout({ ...entering, policy });
           if (waiting) await waiting;

@@ -52,12 +52,10 @@ export function tokenRoute({ issuer, policies, bans, clock, quota }: TokenRouteP
   return {
     contract: tokenContract,
     async handle(req, res) {
-      const network = networkOf(req);
-      bans.admit({ network });
       const { device_fp, product_id: product = '' } = validate(tokenQuery, req.query);
       const device = (device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
       bans.admit({ device });
-      const rateLimit = await quota.take(network);
+      const rateLimit = await quota.take(networkOf(req));
       const solution = req.headers['x-challenge-solution'];
       const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
       const request = { device, product, solution: typeof solution === 'string' ? solution : null };

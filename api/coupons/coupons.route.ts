@@ -111,7 +111,6 @@ function validateRoute(parts: CouponParts): Route {
       answers: { 200: { description: 'What can be used.', data: validData } },
     }),
     async handle(req, res) {
-      bans.admit({ network: networkOf(req) });
       const body = validate(validateBody, await readJson(req));
       bans.admit({ user: body.user_id as UserId });
       bans.admitPaused(body.user_id as UserId);
@@ -186,7 +185,6 @@ function redeemRoute(parts: CouponParts): Route {
     }),
     async handle(req, res) {
       const network = networkOf(req);
-      bans.admit({ network });
       const body = validate(redeemBody, await readJson(req));
       const user = body.user_id as UserId;
       bans.admit({ user, device: body.device_fp as DeviceId | undefined });
@@ -259,7 +257,6 @@ function tokenRoute({ bans, oneTimeTokens, clock, tokenQuota, limits }: CouponPa
       errors: ['invalid_request', 'blocked', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
     },
     async handle(req, res) {
-      bans.admit({ network: networkOf(req) });
       const { code, user_id } = validate(tokenQuery, req.query);
       bans.admit({ user: user_id as UserId });
       const rateLimit = await tokenQuota.take(networkOf(req));

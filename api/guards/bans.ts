@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Ban, BanKind } from '../../shared/domain/ban.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
@@ -6,6 +7,7 @@ import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
+import { networkOf } from './address.js';
 import { isRange, NetworkRanges } from './networks.js';
 
 export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number };
@@ -62,10 +64,18 @@ export class Bans {
     return this.#byId.size;
   }
 
+  /** The refusal of a request by the network it comes from, before anything else of it is looked at; null = let it in. */
+  refusalOf(req: Request): Problem | null {
+    if (this.#byId.size === 0) return null;
+    const ban = this.#of('network', networkOf(req));
+    if (!ban) return null;
+    this.parts.onRefused('network');
+    return blocked('network', ban.untilMs, this.parts.nowMs());
+  }
+
   /** @throws Problem 403 for whoever is banned */
-  admit({ user, device, network }: Caller): void {
+  admit({ user, device }: Pick<Caller, 'user' | 'device'>): void {
     if (this.#byId.size === 0) return;
-    if (network !== undefined) this.#refuse('network', this.#of('network', network));
     if (user !== undefined) this.#refuse('user', this.#of('user', user));
     if (device !== undefined && device !== null) this.#refuse('device', this.#of('device', device));
   }

@@ -115,7 +115,7 @@ export class Risk {
     return count;
   }
 
-  /** A hyperloglog: 12 KiB at most, however many people share an address. */
+  /** A hyperloglog: 12 KiB at most, however many people share an address, and about one in a hundred off. */
   async #seenInNetwork(network: string, user: UserId): Promise<number> {
     const { redis, limits } = this.parts;
     const key = keys.accounts(`n:${network}`);

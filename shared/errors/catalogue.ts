@@ -191,7 +191,11 @@ export class Problem extends Error {
       retryAfterSeconds?: number;
     } = {},
   ) {
+    // An expected refusal tells by its code where it comes from; taking down the stack would cost more than all the rest of it.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(detail);
+    Error.stackTraceLimit = stackTraceLimit;
   }
 
   get status(): number {
