@@ -38,6 +38,8 @@ export class Bans {
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | null = null;
+  /** What was heard while everything is read again, which may not have it. */
+  #meanwhile: BanNews[] = [];
 
   constructor(readonly parts: BansParts) {}
 
@@ -113,7 +115,8 @@ export class Bans {
     this.#put(ban);
     this.parts.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
     await this.parts.board.put(ban);
-    await this.sync();
+    // Redis has it; Postgres gets it now, or when it is back.
+    this.sync().catch((error: unknown) => this.parts.log.warn({ reason: String(error) }, 'a ban waits for Postgres'));
     return ban;
   }
 
@@ -145,6 +148,7 @@ export class Bans {
 
   async #sync(): Promise<void> {
     const { board, table, limits } = this.parts;
+    this.#meanwhile = [];
     // In this order: what is lifted meanwhile is gone from both.
     const carried = await board.all().catch(() => []);
     let stored: Ban[];
@@ -166,6 +170,7 @@ export class Bans {
     }
     await board.forget(others.filter((ban) => known.has(ban.id) || !this.#inForce(ban)).map(({ id }) => id));
     this.#replace(inForce);
+    for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
   }
 
   async #store(ban: Ban): Promise<void> {
@@ -201,6 +206,7 @@ export class Bans {
 
   #put(ban: Ban): void {
     const { bansKept } = this.parts.limits;
+    if (this.#syncing) this.#meanwhile.push({ kind: 'put', ban });
     if (this.#byId.size >= bansKept && !this.#byId.has(ban.id)) this.#drop(String(this.#byId.keys().next().value));
     this.#byId.set(ban.id, ban);
     this.#index(ban);
@@ -220,6 +226,7 @@ export class Bans {
 
   /** Whatever else is said of its subject is in force again. */
   #remove(id: string): void {
+    if (this.#syncing) this.#meanwhile.push({ kind: 'lifted', id });
     const ban = this.#drop(id);
     if (!ban) return;
     for (const other of this.#byId.values()) {

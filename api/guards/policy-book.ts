@@ -8,7 +8,14 @@ export type PolicySource = {
 };
 
 /** A product that no campaign sells: the script says so, there is nothing to guard. */
-const UNKNOWN: CampaignPolicy = { product: '', risk: 'observe', timeZone: 'UTC', uniformRefusals: false, limits: {} };
+const UNKNOWN: CampaignPolicy = {
+  product: '',
+  version: 0,
+  risk: 'observe',
+  timeZone: 'UTC',
+  uniformRefusals: false,
+  limits: {},
+};
 
 /**
  * What the guards go by in each campaign, in the memory of this process, so that asking costs one look-up and works without
@@ -18,6 +25,9 @@ export class PolicyBook {
   #policies = new Map<string, CampaignPolicy>();
   #timer: NodeJS.Timeout | undefined;
   #ofNone = UNKNOWN;
+  /** Counts changes of single campaigns, and which one a campaign's last was, since all were read. */
+  #changes = 0;
+  readonly #changedAt = new Map<string, number>();
 
   constructor(
     readonly source: PolicySource,
@@ -55,15 +65,27 @@ export class PolicyBook {
   }
 
   async refreshAll(): Promise<void> {
-    const policies = await this.source.live();
-    this.#policies = new Map(policies.map((policy) => [policy.product, policy]));
+    const begun = this.#changes;
+    const live = await this.source.live();
+    const policies = new Map(live.map((policy) => [policy.product, policy]));
+    // What was read by itself meanwhile may be newer, or not have been there.
+    for (const [product, known] of this.#policies) {
+      const read = policies.get(product);
+      if (read ? read.version < known.version : (this.#changedAt.get(product) ?? 0) > begun)
+        policies.set(product, known);
+    }
+    this.#policies = policies;
+    this.#changedAt.clear();
     this.#look();
   }
 
   /** Of one campaign, which was made or changed. */
   async refresh(product: ProductId): Promise<void> {
     const policy = await this.source.of(product);
-    if (policy) this.#policies.set(product, policy);
+    if (!policy || policy.version < this.of(product).version) return;
+    this.#changes += 1;
+    this.#changedAt.set(product, this.#changes);
+    this.#policies.set(product, policy);
     this.#look();
   }
 

@@ -26,6 +26,8 @@ export type HourSpan = { from: number; to: number };
 /** What the guards go by in one campaign. */
 export type CampaignPolicy = {
   product: string;
+  /** Of the terms it belongs to. */
+  version: number;
   risk: RiskMode;
   timeZone: string;
   /** Nothing is told of its codes but that they cannot be used. */

@@ -2,9 +2,16 @@ import { type CampaignPolicy, storedLimits, storedRisk } from '../domain/campaig
 import type { ProductId } from '../domain/ids.js';
 import type { Database } from './pool.js';
 
-type Row = { product_id: string; time_zone: string; risk: unknown; uniform: unknown; limits: unknown };
+type Row = {
+  product_id: string;
+  terms_version: number;
+  time_zone: string;
+  risk: unknown;
+  uniform: unknown;
+  limits: unknown;
+};
 
-const SELECT = `select product_id, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
+const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
   rules -> 'limits' as limits from campaigns`;
 
 /** What guards have to know of campaigns, from table `campaigns`. */
@@ -23,9 +30,10 @@ export class CampaignPolicies {
   }
 }
 
-function fromRow({ product_id, time_zone, risk, uniform, limits }: Row): CampaignPolicy {
+function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits }: Row): CampaignPolicy {
   return {
     product: product_id,
+    version: terms_version,
     timeZone: time_zone,
     risk: storedRisk(risk),
     uniformRefusals: uniform === true,
