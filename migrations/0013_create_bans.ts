@@ -17,12 +17,14 @@ export async function up(knex: Knex): Promise<void> {
       created_at timestamptz not null default now(),
       lifted_at timestamptz,
       lifted_by text,
+      changed_at timestamptz not null default now(),
       check ((lifted_at is null) = (lifted_by is null))
     );
     comment on column bans.subject is 'of a network: IPv4 address, IPv6 /64 or a range, in one notation';
     comment on column bans.until is 'null = until it is lifted';
     comment on column bans.actor is 'an operator, or the rule that did it';
     create index bans_in_force on bans (until) where lifted_at is null;
+    create index bans_by_change on bans (changed_at);
     create index bans_by_subject on bans (kind, subject);
   `);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMIT_FIELDS, type LimitName } from '../../shared/domain/campaign-policy.js';
+import { isStorable } from './rules.contract.js';
 
 const hour = (least: number, most: number) => z.int('must be a whole hour').min(least).max(most);
 
@@ -31,9 +32,9 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
   velocity_floor_per_minute: { takes: z.int(), meaning: 'attempts in a minute that are never an attack' },
 };
 
-/** Overrides of the abuse limits. A name that is not one of them is refused: a limit that is not in force helps nobody. */
+/** Overrides of the abuse limits. Other names are kept and do nothing, as unknown fields do everywhere. */
 export const limits = z
-  .strictObject(
+  .looseObject(
     Object.fromEntries(
       Object.entries(LIMIT_FIELDS).map(([name, { read }]) => {
         const { takes, meaning } = MEANING[name as LimitName];
@@ -41,5 +42,9 @@ export const limits = z
         return [name, field.describe(meaning)];
       }),
     ),
+  )
+  .refine(
+    (value) => isStorable(value),
+    'must have no numbers beyond those of JSON, no halves of characters, no NUL, and no more than 4 levels',
   )
   .describe('instead of the defaults; docs/threats.md');

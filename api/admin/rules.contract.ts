@@ -39,3 +39,14 @@ export const saleTime = z
   .string()
   .refine(isMoment, 'must be an RFC 3339 time, a local time without an offset, or a day, from 1970-01-01 to 9998-12-31')
   .describe('RFC 3339; without an offset, or a day alone, it is meant in `time_zone`');
+
+const MAX_DEPTH = 4;
+
+/** Whether a table keeps it as it was sent; free-form terms must be so. */
+export function isStorable(value: unknown, depth = 0): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value === 'string') return /^[^\0\p{Cs}]*$/u.test(value);
+  if (typeof value !== 'object' || value === null) return true;
+  if (depth >= MAX_DEPTH) return false;
+  return Object.entries(value).every(([name, part]) => isStorable(name) && isStorable(part, depth + 1));
+}

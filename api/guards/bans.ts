@@ -10,7 +10,7 @@ import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
 import { networkOf } from './address.js';
 import { isRange, NetworkRanges } from './networks.js';
 
-export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number };
+export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
 
 export type BansParts = {
   board: BanBoard;
@@ -26,7 +26,7 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
 
 /**
  * Who is kept out, in the memory of this process: asking costs a few look-ups and no round trip. News of changes come over
- * pub/sub at once; what was missed is found when everything is read again, every few seconds and after each new connection.
+ * pub/sub at once. Everything is read at the start and after each new connection, the changes of the last minute every few seconds.
  */
 export class Bans {
   readonly #byId = new Map<string, Ban>();
@@ -38,6 +38,9 @@ export class Bans {
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | null = null;
+  /** Made by rules here and not in Postgres yet; Redis has them too. */
+  readonly #unstored = new Map<string, Ban>();
+  #lastRead: 'failed' | 'whole' = 'failed';
   /** What was heard while everything is read again, which may not have it. */
   #meanwhile: BanNews[] = [];
 
@@ -53,7 +56,11 @@ export class Bans {
       .listen((news) => this.#onNews(news), sync)
       .catch((error: unknown) => this.parts.log.warn({ err: error }, 'bans cannot be heard of'));
     sync();
-    this.#timer = setInterval(sync, this.parts.limits.bansSyncEveryMs);
+    this.#timer = setInterval(() => {
+      this.#catchUp().catch((error: unknown) =>
+        this.parts.log.warn({ reason: String(error) }, 'changes of bans could not be read'),
+      );
+    }, this.parts.limits.bansSyncEveryMs);
     this.#timer.unref();
   }
 
@@ -107,7 +114,7 @@ export class Bans {
     );
   }
 
-  /** In force here at once and everywhere within a message; Postgres gets it with the next reading. */
+  /** In force here at once and everywhere within a message; Postgres gets it behind the answer's back. */
   async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
     if (this.#of(kind, subject)) return null;
     const untilMs = Math.ceil(this.parts.nowMs() + forMs);
@@ -116,7 +123,10 @@ export class Bans {
     this.parts.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
     await this.parts.board.put(ban);
     // Redis has it; Postgres gets it now, or when it is back.
-    this.sync().catch((error: unknown) => this.parts.log.warn({ reason: String(error) }, 'a ban waits for Postgres'));
+    this.#unstored.set(ban.id, ban);
+    this.#storeAll().catch((error: unknown) =>
+      this.parts.log.warn({ reason: String(error) }, 'a ban waits for Postgres'),
+    );
     return ban;
   }
 
@@ -152,13 +162,15 @@ export class Bans {
     // In this order: what is lifted meanwhile is gone from both.
     const carried = await board.all().catch(() => []);
     let stored: Ban[];
+    this.#lastRead = 'failed';
     try {
       stored = await table.inForce(limits.bansKept);
     } catch (error) {
       for (const ban of carried) if (this.#inForce(ban)) this.#put(ban);
       throw error;
     }
-    const inForce = new Map(stored.map((ban) => [ban.id, ban]));
+    // Oldest first, so that those go first when there is no room.
+    const inForce = new Map(stored.reverse().map((ban) => [ban.id, ban]));
     const others = carried.filter(({ id }) => !inForce.has(id));
     const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
     for (const ban of others) {
@@ -170,7 +182,29 @@ export class Bans {
     }
     await board.forget(others.filter((ban) => known.has(ban.id) || !this.#inForce(ban)).map(({ id }) => id));
     this.#replace(inForce);
+    this.#lastRead = 'whole';
     for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
+  }
+
+  async #catchUp(): Promise<void> {
+    const { board, table, limits } = this.parts;
+    if (this.#lastRead === 'failed') return this.sync();
+    const over = [...this.#byId.values()].filter((ban) => !this.#inForce(ban)).map(({ id }) => id);
+    // Whoever lasts longest is the one that is indexed, so nobody else comes into force by this.
+    for (const id of over) this.#drop(id);
+    await board.forget(over).catch(() => {});
+    await this.#storeAll();
+    for (const ban of await table.changedWithin(limits.bansChangesMs)) {
+      if (ban.liftedAt !== null) this.#remove(ban.id);
+      else if (this.#inForce(ban) && !this.#byId.has(ban.id)) this.#put(ban);
+    }
+  }
+
+  async #storeAll(): Promise<void> {
+    for (const ban of [...this.#unstored.values()]) {
+      await this.#store(ban);
+      this.#unstored.delete(ban.id);
+    }
   }
 
   async #store(ban: Ban): Promise<void> {
@@ -215,11 +249,9 @@ export class Bans {
   /** Of several about one subject, the one that lasts longest counts. */
   #index(ban: Ban): void {
     const { effect, kind, subject } = ban;
-    if (kind === 'network' && isRange(subject)) {
-      (effect === 'ban' ? this.#ranges : this.#allowedRanges).set(subject, ban);
-      return;
-    }
-    const map = (effect === 'ban' ? this.#subjects : this.#allowed)[kind];
+    const isBan = effect === 'ban';
+    const range = kind === 'network' && isRange(subject);
+    const map = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
     const before = map.get(subject);
     if (!before || lasts(ban) >= lasts(before)) map.set(subject, ban);
   }
@@ -240,8 +272,9 @@ export class Bans {
     this.#byId.delete(id);
     const { effect, kind, subject } = ban;
     const isBan = effect === 'ban';
-    if (kind === 'network' && isRange(subject)) (isBan ? this.#ranges : this.#allowedRanges).delete(subject);
-    else (isBan ? this.#subjects : this.#allowed)[kind].delete(subject);
+    const range = kind === 'network' && isRange(subject);
+    const index = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
+    if (index.get(subject)?.id === id) index.delete(subject);
     return ban;
   }
 
@@ -250,8 +283,7 @@ export class Bans {
     for (const maps of [this.#subjects, this.#allowed]) for (const map of Object.values(maps)) map.clear();
     this.#ranges.clear();
     this.#allowedRanges.clear();
-    // Oldest first, so that those go first when there is no room.
-    for (const ban of [...bans.values()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
+    for (const ban of bans.values()) {
       this.#byId.set(ban.id, ban);
       this.#index(ban);
     }

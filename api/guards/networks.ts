@@ -39,6 +39,11 @@ export class NetworkRanges<Value> {
     ranges.set(start, value);
   }
 
+  get(network: string): Value | undefined {
+    const { family, length, start } = taken(network);
+    return this.#byLength.get(`${family}/${length}`)?.get(start);
+  }
+
   delete(network: string): void {
     const { family, length, start } = taken(network);
     const ranges = this.#byLength.get(`${family}/${length}`);

@@ -157,8 +157,9 @@ export const LIMITS = {
   bansKept: 100_000,
   /** Users whose wait after failures is known to a process. */
   pausesKept: 100_000,
-  /** News comes at once; this is for what was missed. */
+  /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */
   bansSyncEveryMs: 10_000,
+  bansChangesMs: 60_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

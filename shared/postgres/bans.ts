@@ -57,6 +57,15 @@ export class BansTable {
     return rows.map(fromRow);
   }
 
+  /** Made or lifted in the last so many milliseconds. */
+  async changedWithin(ms: number): Promise<StoredBan[]> {
+    const { rows } = await this.database.query<Row>(
+      'select * from bans where changed_at > now() - make_interval(secs => $1::float8 / 1000) order by ban_id',
+      [ms],
+    );
+    return rows.map(fromRow);
+  }
+
   /** Newest first. @param beforeId of the page before */
   async list(filter: BanFilter, limit: number, beforeId: string | null): Promise<StoredBan[]> {
     const { rows } = await this.database.query<Row>(
@@ -85,7 +94,7 @@ export class BansTable {
   /** @returns null when it was lifted before */
   async lift(id: string, actor: string, client: Queryable): Promise<StoredBan | null> {
     const { rows } = await client.query<Row>(
-      'update bans set lifted_at = now(), lifted_by = $2 where ban_id = $1 and lifted_at is null returning *',
+      'update bans set lifted_at = now(), lifted_by = $2, changed_at = now() where ban_id = $1 and lifted_at is null returning *',
       [id, actor],
     );
     return rows[0] ? fromRow(rows[0]) : null;

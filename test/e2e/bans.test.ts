@@ -152,6 +152,19 @@ describe('every API process', () => {
     await lift(before.data.id);
   });
 
+  test('finds what nobody has announced within seconds, and that it was lifted', async () => {
+    const id = randomUUID();
+    const sql = service.database.client;
+    await sql.query(
+      `insert into bans (ban_id, effect, kind, subject, reason, actor) values ($1, 'ban', 'user', 'user-silent', 'r', 'a')`,
+      [id],
+    );
+    const status = async () => (await attempts({ user: 'user-silent' }).couponToken()).status;
+    await until('it is in force', async () => (await status()) === 403, 20_000);
+    await sql.query(`update bans set lifted_at = now(), lifted_by = 'a', changed_at = now() where ban_id = $1`, [id]);
+    await until('it is lifted', async () => (await status()) === 200, 20_000);
+  }, 60_000);
+
   test('writes to Postgres what a rule made while Postgres was away', async () => {
     const id = randomUUID();
     const made = {

@@ -80,7 +80,7 @@ describe('one user', () => {
     expect(countStatuses(await inTurn(2, () => check(code, user)))).toEqual({ 200: 1, 429: 1 });
     await operator.call('PATCH', `/admin/campaigns/${product}`, { limits: { redeem_per_minute_per_user: 8 } });
     expect(countStatuses(await inTurn(9, () => redeem(code, user)))).toEqual({ 201: 8, 429: 1 });
-    const wrong = [{ redeem_per_minute_per_user: 0 }, { redeem_per_minute: 5 }, { attestation_level: 2 }];
+    const wrong = [{ redeem_per_minute_per_user: 0 }, { redeem_per_minute_per_user: '5' }, { attestation_level: 2 }];
     for (const limits of wrong)
       expectProblem(await operator.call('PATCH', `/admin/campaigns/${product}`, { limits }), 400, 'invalid_request');
   });

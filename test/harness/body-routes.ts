@@ -51,7 +51,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   total_limit: ['null'],
   discount: ['null'],
   audience: ['null'],
-  limits: ['{}'],
+  limits: ['{}', '{"a":1}'],
   attributes: ['{}', '{"a":1}'],
 };
 
