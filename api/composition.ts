@@ -3,14 +3,18 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
+import type { Problem } from '../shared/errors/catalogue.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
+import { BansTable } from '../shared/postgres/bans.js';
+import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
@@ -25,6 +29,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
+import { BanBoard } from '../shared/redis/ban-board.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -40,6 +45,9 @@ import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
 import { TermsNews } from '../shared/redis/terms-news.js';
+import { VelocityBoard } from '../shared/redis/velocity-board.js';
+import { BanDesk } from './admin/bans.js';
+import { banRoutes } from './admin/bans.route.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
@@ -64,9 +72,18 @@ import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
-import { Quota } from './guards/quotas.js';
+import { Bans } from './guards/bans.js';
+import { Challenges } from './guards/challenges.js';
+import { Entry } from './guards/entry.js';
+import { Failures } from './guards/failures.js';
+import { LocalQuota } from './guards/local-quota.js';
+import { PolicyBook } from './guards/policy-book.js';
+import { CampaignQuota, Quota } from './guards/quotas.js';
+import { Risk } from './guards/risk.js';
 import { ShopperIdentity } from './guards/shopper-identity.js';
 import { Tickets } from './guards/ticket.js';
+import { proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
+import { Velocity } from './guards/velocity.js';
 import { createApp, createHttpServer } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { ProblemEdge } from './http/problem.js';
@@ -121,8 +138,15 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
   const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, edge, metrics, () => readiness.draining);
-  const gateway = new Gateway({ ...parts, metrics, log });
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining, refusalByNetwork(routes, parts.bans));
+  const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
+  const gateway = new Gateway({
+    ...parts,
+    socketQuota: byNetwork(config.socketsPerMinute, 60_000),
+    frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
+    metrics,
+    log,
+  });
   gateway.attach(server);
 
   await new Promise<void>((resolve, reject) => {
@@ -156,6 +180,17 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       await board.remove(name).catch(() => {});
       await parts.stop();
     },
+  };
+}
+
+/** A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. */
+function refusalByNetwork(routes: readonly Route[], bans: Bans): (req: Request) => Problem | null {
+  const guarded = new Set(
+    routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
+  );
+  return (req) => {
+    const query = req.url.indexOf('?');
+    return guarded.has(query < 0 ? req.url : req.url.slice(0, query)) ? bans.refusalOf(req) : null;
   };
 }
 
@@ -236,6 +271,16 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
+  const bans = new Bans({
+    board: new BanBoard(commands, subscriber),
+    table: new BansTable(database),
+    nowMs: () => clock.nowMs(),
+    log,
+    onRefused: (kind) => metrics.blocked.inc({ kind }),
+    limits: LIMITS,
+  });
+  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
+  const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const cursor = new JournalCursor(database);
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
@@ -270,9 +315,17 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     transfers,
     terms,
     attempts,
+    bans,
+    policies,
+    velocity,
     redemptions: new RedemptionsTable(database),
     tickets: new Tickets(config.ticketKeys),
-    apiKeys: new ApiKeys(config.adminKeys, config.serviceKeys),
+    apiKeys: new ApiKeys(
+      config.adminKeys,
+      config.serviceKeys,
+      new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept),
+      (policy) => metrics.limited.inc({ policy }),
+    ),
     shopper: new ShopperIdentity(config.shopperJwt, clock),
     admission,
     start() {
@@ -281,10 +334,19 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       codeFilter.start();
       attempts.start();
       uniformForms.start();
+      bans.start();
+      policies.start();
+      velocity.start();
       termsNews
         .listen(
-          (product) => terms.forget(product),
-          () => terms.forgetAll(),
+          (product) => {
+            terms.forget(product);
+            policies.refresh(product).catch(() => policies.refreshSoon());
+          },
+          () => {
+            terms.forgetAll();
+            policies.refreshSoon();
+          },
         )
         .catch((error: unknown) => log.warn({ err: error }, 'changes of terms cannot be heard of'));
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
@@ -300,6 +362,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       admission.stop();
       clock.stop();
       uniformForms.stop();
+      bans.stop();
+      policies.stop();
+      velocity.stop();
       await queues.close().catch(() => {});
       await codeFilter.stop();
       await attempts.stop(LIMITS.attemptsStopMs);
@@ -314,6 +379,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
 function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts): Route[] {
   const attestation = new Attestation(config.attestationKeys);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
+  metrics.observe('bans', 'Bans and allowances that a process holds', () => parts.bans.size, 'max');
   metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
   const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
@@ -335,6 +401,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     parts.codes,
     new CodeNews(parts.commands, LIMITS),
     parts.termsNews,
+    parts.policies,
     LIMITS,
   );
   const codes = new Codes({
@@ -343,25 +410,36 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     transferJobs: new CodeJobs(parts.transfers),
     limits: LIMITS,
   });
-  const tokenQuota = new Quota(parts.commands, parts.gate, 'token', config.tokensPerMinutePerAddress, 60);
-  const pollQuota = new Quota(parts.commands, parts.gate, 'poll', config.pollsPer10sPerCaller, 10);
+  const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  const quota = (name: string, limit: number, seconds: number, counter = name) =>
+    new Quota(parts.commands, parts.gate, name, limit, seconds, onLimited, counter);
+  const perUser = (name: string, limit: number) =>
+    new CampaignQuota((wanted, counter) => quota(name, wanted, 60, counter), name, limit);
+  const guards = createGuards(config, log, metrics, parts, quota);
   return [
-    tokenRoute(attestation, parts.clock, tokenQuota),
-    checkoutRoute({ ...parts, checkout, attestation, metrics, log }),
+    tokenRoute({
+      ...parts,
+      issuer: new TokenIssuer(attestation, { 0: selfDeclared, 1: proofOfWork(guards.challenges) }),
+      quota: quota('token', config.tokensPerMinutePerAddress, 60),
+    }),
+    checkoutRoute({ ...parts, ...guards, checkout, attestation, metrics, log }),
     ...couponRoutes({
       ...parts,
+      ...guards,
+      validateQuota: perUser('validate', config.validatePerMinutePerUser),
+      redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
       redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),
       validation: new Validation(parts.sale),
       oneTimeTokens,
       attestation,
-      tokenQuota: new Quota(parts.commands, parts.gate, 'coupon-token', config.tokensPerMinutePerAddress, 60),
+      tokenQuota: quota('coupon-token', config.tokensPerMinutePerAddress, 60),
       metrics,
       log,
       limits: LIMITS,
     }),
     ...paymentRoutes({ ...parts, metrics, log }),
-    queueStatusRoute({ ...parts, quota: pollQuota }),
+    queueStatusRoute({ ...parts, quota: quota('poll', config.pollsPer10sPerCaller, 10) }),
     leaveRoute(parts.sale, parts.directory, parts.tickets, log),
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
@@ -382,6 +460,47 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       apiKeys: parts.apiKeys,
       log,
     }),
+    ...banRoutes({
+      desk: new BanDesk(new BansTable(parts.database), parts.bans, log, () => parts.clock.nowMs()),
+      apiKeys: parts.apiKeys,
+      log,
+    }),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
+}
+
+type MakeQuota = (name: string, limit: number, seconds: number, counter?: string) => Quota;
+
+/** What checkout and coupons are guarded by alike. */
+function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, quota: MakeQuota) {
+  const { bans, clock, commands: redis, gate, velocity } = parts;
+  const nowMs = () => clock.nowMs();
+  const challenges = new Challenges({
+    keys: config.attestationKeys,
+    redis,
+    gate,
+    nowMs,
+    perSecond: (product) => velocity.perSecond(product),
+    onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
+    limits: LIMITS,
+  });
+  const risk = new Risk({
+    redis,
+    gate,
+    bans,
+    nowMs,
+    log,
+    onVerdict: (rule, verdict, mode) => metrics.riskVerdicts.inc({ rule, verdict, mode }),
+    limits: LIMITS,
+  });
+  const redeemsPerAddress = new CampaignQuota(
+    (limit, counter) => quota('redeem-address', limit * LIMITS.addressPatience, 60, counter),
+    'redeem-address',
+    config.redeemPerMinutePerAddress,
+  );
+  return {
+    challenges,
+    entry: new Entry({ risk, bans, challenges, redeemsPerAddress, nowMs, limits: LIMITS }),
+    failures: new Failures(redis, bans, log, LIMITS),
+  };
 }

@@ -9,6 +9,7 @@ import { EngineUnavailable } from '../shared/errors/faults.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
 import { CodesTable } from '../shared/postgres/codes.js';
@@ -35,6 +36,7 @@ import { requireShape } from '../shared/redis/require-shape.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
+import { VelocityBoard } from '../shared/redis/velocity-board.js';
 import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
@@ -189,6 +191,14 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       limits: LIMITS,
     },
     attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
+    velocity: {
+      board: new VelocityBoard(commands),
+      policies: new CampaignPolicies(database),
+      sale,
+      metrics,
+      log,
+      limits: LIMITS,
+    },
     deliver: { ...eventParts, log, clock, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,
@@ -224,6 +234,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('codes', LIMITS.codeLeftEveryMs, {});
     await queues.every('prune', LIMITS.pruneEveryMs, {});
     await queues.retryNow();
+    await queues.every('velocity', LIMITS.velocityEveryMs, {});
   };
   await keepIntervals();
   const intervals = setInterval(() => {

@@ -16,6 +16,7 @@ import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
 import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
 import { keepSchedule } from './schedule/schedule.js';
+import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
 
 export type ProcessorParts = {
   persist: Persist;
@@ -29,6 +30,7 @@ export type ProcessorParts = {
   remembered: RememberedAnswers;
   issue: IssueParts;
   attempts: { table: RedemptionAttempts; keepDays: number };
+  velocity: VelocityParts;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
@@ -50,6 +52,7 @@ export function createProcessors({
   remembered,
   issue,
   attempts,
+  velocity,
   metrics,
   log,
   limits,
@@ -78,5 +81,6 @@ export function createProcessors({
     },
     // Two, so that a small job does not wait for a long one.
     codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
+    velocity: { concurrency: 1, run: () => watchVelocity(clock.nowMs(), velocity) },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

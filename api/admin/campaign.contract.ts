@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { CAMPAIGN_STATUSES, CAMPAIGN_TYPES, MAX_UNITS } from '../../shared/domain/campaign.js';
+import { RISK_MODES } from '../../shared/domain/campaign-policy.js';
 import { externalId, note } from '../http/fields.js';
 import { typedCode } from './codes.contract.js';
-import { audience, discount, saleTime, stacking, storable, timeZone } from './rules.contract.js';
+import { limits } from './limits.contract.js';
+import { audience, discount, saleTime, stacking, timeZone } from './rules.contract.js';
 
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
@@ -30,14 +32,14 @@ const terms = {
   require_attestation: z.boolean(),
 };
 
-/** Terms of coupons, and those of risk rules, which do nothing yet. */
+/** Terms of coupons and of the guards. */
 const rules = {
   require_token: z.boolean(),
-  risk: z.enum(['off', 'observe', 'enforce']),
+  risk: z.enum(RISK_MODES).describe('whether rules on accounts, ages and hours decide, or only count'),
   audience: audience.nullable(),
   stacking,
   uniform_refusals: z.boolean(),
-  limits: storable,
+  limits,
 };
 
 const campaignFields = z.object({

@@ -12,6 +12,7 @@ import type { CodeNews } from '../../shared/redis/code-news.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { TermsNews } from '../../shared/redis/terms-news.js';
+import type { PolicyBook } from '../guards/policy-book.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
 
@@ -36,6 +37,7 @@ export class Campaigns {
     readonly codes: CodesTable,
     readonly codeNews: CodeNews,
     readonly termsNews: TermsNews,
+    readonly policies: PolicyBook,
     readonly limits: { operatorCommitWaitMs: number; promoteBatch: number },
   ) {}
 
@@ -48,8 +50,14 @@ export class Campaigns {
       return created;
     });
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
+    await this.#tellGuards(campaign.productId);
     await this.sale.load(campaign);
     return campaign;
+  }
+
+  /** Before the first shopper comes. Whoever misses it reads it again within seconds. */
+  async #tellGuards(product: ProductId): Promise<void> {
+    await Promise.all([this.policies.refresh(product), this.termsNews.announce(product)]).catch(() => {});
   }
 
   /** The one code of a shared campaign stands with all others, so that none is ever issued twice. */
@@ -77,7 +85,7 @@ export class Campaigns {
       if (!amended) continue;
       if ((await this.sale.amend(amended)).kind === 'not_found') await this.sale.load(amended);
       // Whoever misses it is told by the script, or goes by the old terms for a minute.
-      await this.termsNews.announce(amended.productId).catch(() => {});
+      await this.#tellGuards(amended.productId);
       if (body.draft !== false) return amended;
       return { ...amended, status: await this.#setStatus(amended.productId, 'publish', operator) };
     }

@@ -42,18 +42,11 @@ export const saleTime = z
 
 const MAX_DEPTH = 4;
 
-/** Free-form terms: whatever a table keeps as it was sent. */
-export const storable = z
-  .record(z.string(), z.unknown())
-  .refine(
-    (value) => isStorable(value, 1),
-    `must have no numbers beyond those of JSON, no halves of characters, no NUL, and no more than ${MAX_DEPTH} levels`,
-  );
-
-function isStorable(value: unknown, depth: number): boolean {
+/** Whether a table keeps it as it was sent; free-form terms must be so. */
+export function isStorable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   if (typeof value === 'string') return /^[^\0\p{Cs}]*$/u.test(value);
   if (typeof value !== 'object' || value === null) return true;
-  if (depth > MAX_DEPTH) return false;
-  return Object.entries(value).every(([name, part]) => isStorable(name, depth) && isStorable(part, depth + 1));
+  if (depth >= MAX_DEPTH) return false;
+  return Object.entries(value).every(([name, part]) => isStorable(name) && isStorable(part, depth + 1));
 }

@@ -23,7 +23,7 @@ const body = fc.record(
   { requiredKeys: [] },
 );
 
-test('takes exactly the bodies that the schema takes', () => {
+test('takes exactly the bodies that the schema takes, of those without attributes and solutions', () => {
   let taken = 0;
   fc.assert(
     fc.property(fc.oneof({ weight: 20, arbitrary: body }, { weight: 1, arbitrary: odd }), (value) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
-import { externalId } from '../http/fields.js';
+import { attributes, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const MAX_QTY = 1_000_000;
@@ -15,6 +15,8 @@ export const checkoutBody = z.object({
   attestation: z.string().max(MAX_TOKEN, 'is not a token of ours').optional(),
   expires_at: z.int('must be Unix seconds').min(0).max(MAX_UNIX_SECONDS).optional(),
   idempotency_key: z.string().optional(),
+  attributes: attributes.optional().describe('of the user; `account_created_at` is a signal to the risk rules'),
+  challenge_solution: challengeSolution.optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
 
@@ -26,6 +28,7 @@ export type CheckoutBody = z.infer<typeof checkoutBody>;
 export function isPlainCheckout(body: unknown): body is CheckoutBody {
   if (typeof body !== 'object' || body === null) return false;
   const { product_id, user_id, qty, device_fp, attestation, expires_at, idempotency_key } = body as CheckoutBody;
+  const { attributes: given, challenge_solution } = body as CheckoutBody;
   return (
     isExternalId(product_id) &&
     isExternalId(user_id) &&
@@ -36,7 +39,10 @@ export function isPlainCheckout(body: unknown): body is CheckoutBody {
     (attestation === undefined || (typeof attestation === 'string' && attestation.length <= MAX_TOKEN)) &&
     (expires_at === undefined ||
       (Number.isSafeInteger(expires_at) && expires_at >= 0 && expires_at <= MAX_UNIX_SECONDS)) &&
-    (idempotency_key === undefined || typeof idempotency_key === 'string')
+    (idempotency_key === undefined || typeof idempotency_key === 'string') &&
+    // Rare, and not flat: the schema's.
+    given === undefined &&
+    challenge_solution === undefined
   );
 }
 
@@ -88,6 +94,8 @@ export const checkoutContract: RouteContract = {
     'attestation_expired',
     'unauthorized',
     'forbidden',
+    'blocked',
+    'challenge_required',
     'campaign_not_found',
     'already_redeemed',
     'duplicate_request',

@@ -4,11 +4,16 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { ClaimRequest } from '../claim/claim.js';
+import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
-import type { Attestation } from '../guards/attestation.js';
+import type { Attestation, GenuineToken } from '../guards/attestation.js';
+import type { Bans } from '../guards/bans.js';
+import type { Entry } from '../guards/entry.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -21,17 +26,21 @@ export type CheckoutRouteParts = {
   admission: Admission;
   checkout: Checkout;
   attestation: Attestation;
+  bans: Bans;
+  entry: Entry;
+  policies: PolicyBook;
+  velocity: Velocity;
   shopper: ShopperIdentity;
   metrics: Metrics;
   log: Log;
 };
 
 /**
- * POST /flash-sale/checkout. Guards in the order of their cost: size and form, fields, key, signature; all without a
+ * POST /flash-sale/checkout. Guards in the order of their cost: bans, size and form, fields, key, signature; all without a
  * round trip. Then one call that decides.
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { admission, checkout, attestation, shopper, metrics, log } = parts;
+  const { admission, checkout, attestation, bans, entry, policies, velocity, shopper, metrics, log } = parts;
   const windowSeconds = checkout.limits.deviceWindowMs / 1000;
   const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
@@ -44,10 +53,23 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         admission.requireRoom();
         const json = await readJson(req);
         body = isPlainCheckout(json) ? json : validate(checkoutBody, json);
+        bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
         const source = idempotencyKey(req, body.idempotency_key);
-        const request = requestOf(req, body, source.key, attestation);
+        const attested = attest(req, body, attestation);
+        const request = requestOf(req, body, source.key, attested);
+        if (body.device_fp === undefined) bans.admit({ device: request.device });
         if (shopper.required) await shopper.require(req, body.user_id);
-        const result = await admission.admit(() => checkout.run(request));
+        const policy = policies.of(body.product_id);
+        velocity.count(policy.product);
+        const entering =
+          policy.risk === 'off' && !policy.limits.attestationLevel
+            ? null
+            : entryOf(request, attested, body, networkOf(req));
+        const result = await admission.admit(async () => {
+          const waiting = entering && entry.checkout({ ...entering, policy });
+          if (waiting) await waiting;
+          return checkout.run(request);
+        });
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id;
         tell(req, res, body, source.from, result, quota);
@@ -72,27 +94,54 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
   };
 }
 
+type Attested = {
+  /** As the shopper named it; null = it was derived, or there is none. */
+  named: DeviceId | null;
+  device: DeviceId | null;
+  genuine: GenuineToken | null;
+};
+
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
-function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attestation: Attestation): ClaimRequest {
-  let device = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-  let token: ClaimRequest['token'] = null;
-  if (body.attestation !== undefined) {
-    device ??= derivedDevice(req);
-    if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
-      throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-    }
-    token = { expiresAtSeconds: body.expires_at };
-  }
+function attest(req: Request, body: CheckoutBody, attestation: Attestation): Attested {
+  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+  if (body.attestation === undefined) return { named, device: named, genuine: null };
+  const device = named ?? derivedDevice(req);
+  const genuine =
+    body.expires_at === undefined ? null : attestation.read(body.attestation, device, body.expires_at, body.product_id);
+  if (!genuine) throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+  return { named, device, genuine };
+}
+
+function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attested: Attested): ClaimRequest {
   return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
     qty: body.qty,
     key,
     order: null,
-    token,
-    device,
+    token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
+    device: attested.device,
     trace: req.trace,
     coupon: null,
+  };
+}
+
+/** What the risk rules and the levels of tokens judge. */
+function entryOf(
+  { user, key }: ClaimRequest,
+  { named, device, genuine }: Attested,
+  body: CheckoutBody,
+  network: string,
+) {
+  return {
+    user,
+    device: named,
+    boundTo: device,
+    network,
+    accountCreatedAt: body.attributes?.account_created_at,
+    token: genuine,
+    solution: body.challenge_solution ?? null,
+    use: `${user}|${key}`,
   };
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
 import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
-import { attributes, cart, externalId } from '../http/fields.js';
+import { attributes, cart, challengeSolution, externalId } from '../http/fields.js';
 
 const typedCode = z
   .string()
@@ -36,6 +36,7 @@ export const redeemBody = z.object({
   device_fp: externalId.optional(),
   attestation: z.string().max(512).optional(),
   expires_at: z.int().min(0).optional().describe('Unix seconds, of the attestation'),
+  challenge_solution: challengeSolution.optional(),
 });
 export type RedeemBody = z.infer<typeof redeemBody>;
 

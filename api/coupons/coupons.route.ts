@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Response } from 'express';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import { type Code, normaliseCode } from '../../shared/domain/codes.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { DeviceId, OrderId, ReservationId, UserId } from '../../shared/domain/ids.js';
@@ -12,10 +13,15 @@ import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
-import type { Attestation } from '../guards/attestation.js';
+import type { Attestation, GenuineToken } from '../guards/attestation.js';
+import type { Bans } from '../guards/bans.js';
+import type { Entry } from '../guards/entry.js';
+import type { Failures } from '../guards/failures.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
-import { policyField, type Quota } from '../guards/quotas.js';
+import type { PolicyBook } from '../guards/policy-book.js';
+import { type CampaignQuota, policyField, type Quota } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -43,6 +49,13 @@ export type CouponParts = {
   validation: Validation;
   oneTimeTokens: OneTimeTokens;
   attestation: Attestation;
+  bans: Bans;
+  entry: Entry;
+  policies: PolicyBook;
+  velocity: Velocity;
+  failures: Failures;
+  validateQuota: CampaignQuota;
+  redeemQuota: CampaignQuota;
   shopper: ShopperIdentity;
   attempts: AttemptRecorder;
   clock: RedisClock;
@@ -59,6 +72,7 @@ const REFUSALS: readonly ErrorCode[] = [
   'body_too_large',
   'unauthorized',
   'forbidden',
+  'blocked',
   'code_not_found',
   'code_not_usable',
   'audience_mismatch',
@@ -75,13 +89,18 @@ const REFUSALS: readonly ErrorCode[] = [
 const contract = (path: string, rest: Pick<RouteContract, 'summary' | 'answers'> & Partial<RouteContract>) =>
   ({ method: 'post', path: `/coupons${path}`, tag: 'coupons', caller: 'shopper', errors: REFUSALS, ...rest }) as const;
 
+/** What whoever guesses codes meets; each counts towards his wait and his ban. */
+const FAILURES: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'audience_mismatch', 'token_invalid']);
+/** Told also by a campaign that tells nothing else: the shopper has to know what to do. */
+const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'challenge_required', 'blocked']);
+
 /** POST /coupons/validate and /coupons/redeem, GET /coupons/token. */
 export function couponRoutes(parts: CouponParts): Route[] {
   return [validateRoute(parts), redeemRoute(parts), tokenRoute(parts)];
 }
 
 function validateRoute(parts: CouponParts): Route {
-  const { admission, finder, validation, shopper } = parts;
+  const { admission, bans, finder, policies, validateQuota, validation, shopper } = parts;
   return {
     contract: contract('/validate', {
       summary: 'What one code, or several, would give',
@@ -93,12 +112,21 @@ function validateRoute(parts: CouponParts): Route {
     }),
     async handle(req, res) {
       const body = validate(validateBody, await readJson(req));
+      bans.admit({ user: body.user_id as UserId });
+      bans.admitPaused(body.user_id as UserId);
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
+      // One call is counted once, by the limit of the campaign whose code is found first.
+      let counted: Promise<string[]> | null = null;
+      const count = (product: string) => {
+        counted ??= validateQuota.of(policies.of(product).limits.validatePerMinutePerUser).take(who.user);
+        return counted;
+      };
       const judge = (typed: string) =>
         recorded(parts, req, { action: 'validate', user: who.user, typed }, (about) =>
           admission.admit(async () => {
-            const issued = await finder.find(typed);
+            const issued = await foundOrCounted(finder, typed, () => count(''));
+            await count(issued.product);
             about(issued);
             assertHis(issued, who.user);
             return { issued, data: await validation.one(issued, who) };
@@ -108,22 +136,33 @@ function validateRoute(parts: CouponParts): Route {
         body.code !== undefined
           ? (await judge(body.code)).data
           : validation.several(await Promise.all((body.codes ?? []).map((typed) => judgedOf(typed, judge))), who.cart);
-      sendData(req, res, 200, data);
+      sendData(req, res, 200, data, (await counted) ?? []);
     },
   };
+}
+
+/** A guess counts as much as a code that exists. */
+async function foundOrCounted<Counted>(finder: CodeFinder, typed: string, count: () => Promise<Counted>) {
+  try {
+    return await finder.find(typed);
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'code_not_found') await count();
+    throw error;
+  }
 }
 
 async function judgedOf(typed: string, judge: (typed: string) => Promise<{ issued: IssuedCode }>): Promise<Judged> {
   try {
     return { typed, issued: (await judge(typed)).issued };
   } catch (refusal) {
-    if (refusal instanceof Problem && refusal.status < 500) return { typed, refusal };
+    if (refusal instanceof Problem && refusal.status < 500 && refusal.status !== 429) return { typed, refusal };
     throw refusal;
   }
 }
 
 function redeemRoute(parts: CouponParts): Route {
-  const { admission, finder, redemption, attestation, shopper } = parts;
+  const { admission, attestation, bans, entry, failures, finder, policies, redeemQuota, redemption, velocity } = parts;
+  const { shopper } = parts;
   return {
     contract: contract('/redeem', {
       summary: 'Use a code',
@@ -140,40 +179,73 @@ function redeemRoute(parts: CouponParts): Route {
         'token_invalid',
         'attestation_invalid',
         'attestation_expired',
+        'challenge_required',
         'duplicate_request',
         'idempotency_key_reused',
       ],
     }),
     async handle(req, res) {
+      const network = networkOf(req);
       const body = validate(redeemBody, await readJson(req));
-      const source = idempotencyKey(req, body.idempotency_key);
-      const device = deviceOf(req, body, attestation);
-      if (shopper.required) await shopper.require(req, body.user_id);
+      const user = body.user_id as UserId;
+      bans.admit({ user, device: body.device_fp as DeviceId | undefined });
+      bans.admitPaused(user);
+      const { key, from } = idempotencyKey(req, body.idempotency_key);
+      const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+      const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
+      if (body.device_fp === undefined) bans.admit({ device });
+      if (shopper.required) await shopper.require(req, user);
       const who = shopperOf(body);
-      const attempt = { action: 'redeem', user: who.user, typed: body.code } as const;
-      const { issued, redeemed } = await recorded(parts, req, attempt, (about) =>
+      /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
+      const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
+        velocity.count(policy.product);
+        const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(user);
+        const accountCreatedAt = body.attributes.account_created_at;
+        const solution = body.challenge_solution ?? null;
+        const use = `${user}|${key}`;
+        await entry.redeem({
+          policy,
+          user,
+          device: named,
+          boundTo: device,
+          network,
+          accountCreatedAt,
+          token,
+          solution,
+          use,
+        });
+        return rateLimit;
+      };
+      const attempt = { action: 'redeem', user, typed: body.code } as const;
+      const { issued, redeemed, rateLimit } = await recorded(parts, req, attempt, (about) =>
         admission.admit(async () => {
-          const found = await finder.find(body.code);
+          const found = await foundOrCounted(finder, body.code, () => enter(policies.ofNone, null));
           about(found);
-          assertHis(found, who.user);
+          const policy = policies.of(found.product);
+          const token = attested(body, device, attestation, found.product);
+          const headers = await enter(policy, token?.genuine ?? null);
+          assertHis(found, user);
           const result = await redemption.run(found, {
             ...who,
-            ...device,
+            device,
+            attestation: token,
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,
-            key: source.key,
+            key,
             trace: req.trace,
           });
           about(found, result);
-          return { issued: found, redeemed: result };
+          if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(user);
+          else failures.succeeded(user);
+          return { issued: found, redeemed: result, rateLimit: headers };
         }),
       );
-      tell(parts, req, res, { product: issued.product, user: who.user }, redeemed, source.from);
+      tell(parts, req, res, { product: issued.product, user }, redeemed, from, redeemed.replayed ? [] : rateLimit);
     },
   };
 }
 
-function tokenRoute({ oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+function tokenRoute({ bans, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
   return {
     contract: {
       ...contract('/token', {
@@ -184,10 +256,11 @@ function tokenRoute({ oneTimeTokens, clock, tokenQuota, limits }: CouponParts): 
       }),
       method: 'get',
       caller: 'anyone',
-      errors: ['invalid_request', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
+      errors: ['invalid_request', 'blocked', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
     },
     async handle(req, res) {
       const { code, user_id } = validate(tokenQuery, req.query);
+      bans.admit({ user: user_id as UserId });
       const rateLimit = await tokenQuota.take(networkOf(req));
       const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
       // Whether the code was issued is not said here: a token would be a way to ask.
@@ -212,14 +285,16 @@ function shopperOf(body: {
 }
 
 /** A device that is named has a quota; one with a token is checked as in checkout. */
-function deviceOf(req: Request, body: RedeemBody, attestation: Attestation) {
-  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-  if (body.attestation === undefined) return { device: named, attestation: null };
-  const device = named ?? derivedDevice(req);
-  if (body.expires_at === undefined || !attestation.isGenuine(body.attestation, device, body.expires_at)) {
+function attested(body: RedeemBody, device: DeviceId | null, attestation: Attestation, product: string) {
+  const { attestation: token, expires_at: expiresAtSeconds } = body;
+  if (token === undefined) return null;
+  const genuine =
+    device === null || expiresAtSeconds === undefined
+      ? null
+      : attestation.read(token, device, expiresAtSeconds, product);
+  if (expiresAtSeconds === undefined || !genuine)
     throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  }
-  return { device, attestation: { expiresAtSeconds: body.expires_at } };
+  return { expiresAtSeconds, genuine };
 }
 
 function tell(
@@ -229,13 +304,14 @@ function tell(
   claimed: { product: string; user: string },
   { status, data, replayed, quotaLeft }: Redeemed,
   keyFrom: 'header' | 'body',
+  rateLimit: readonly string[],
 ): void {
   if (replayed && keyFrom === 'body') {
     throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
       members: { original_status: status, data },
     });
   }
-  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [];
+  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [...rateLimit];
   if (quotaLeft !== null) {
     const seconds = limits.deviceWindowMs / 1000;
     const policy = policyField('device', limits.deviceQuota, seconds);
@@ -278,6 +354,7 @@ async function recorded<Value>(
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
+    if (error instanceof Problem && FAILURES.has(error.code)) parts.failures.failed(user);
     const isUniform = issued ? issued.terms.uniformRefusals : parts.finder.looksUniform(typed);
     throw isUniform ? await masked(parts, req, error) : error;
   } finally {
@@ -315,7 +392,7 @@ function attemptOf(
 
 /** Outside of the admission: who waits here holds no place of others. */
 async function masked({ limits }: CouponParts, req: Request, error: unknown): Promise<unknown> {
-  const isRefusal = error instanceof Problem && error.status < 500 && error.status !== 429;
+  const isRefusal = error instanceof Problem && error.status < 500 && !NEVER_MASKED.has(error.code);
   if (!isRefusal) return error;
   await sleep(Math.max(0, limits.uniformRefusalMs - (performance.now() - req.startedAt)));
   return new Problem('code_not_usable', 'The code cannot be used.');

@@ -13,5 +13,6 @@ export function networkOf(req: Request): string {
   const left = head === '' ? [] : head.split(':');
   const right = tail ? tail.split(':') : [];
   const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0');
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
+  const words = [...left, ...zeros, ...right].slice(0, 4).map((word) => Number.parseInt(word, 16).toString(16));
+  return `${words.join(':')}::/64`;
 }

@@ -2,6 +2,9 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { ApiKey } from '../../shared/config/config.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { networkOf } from './address.js';
+import type { LocalQuota } from './local-quota.js';
+import { rateLimited } from './quotas.js';
 
 type Kind = 'admin' | 'service';
 type KnownKey = { kind: Kind; name: string; digest: Buffer };
@@ -10,7 +13,13 @@ type KnownKey = { kind: Kind; name: string; digest: Buffer };
 export class ApiKeys {
   readonly #keys: readonly KnownKey[];
 
-  constructor(admin: readonly ApiKey[], service: readonly ApiKey[]) {
+  /** @param wrong counts wrong secrets by network: whoever has used them up is refused unheard. null = nobody counts */
+  constructor(
+    admin: readonly ApiKey[],
+    service: readonly ApiKey[],
+    readonly wrong: LocalQuota | null = null,
+    readonly onLimited: (policy: string) => void = () => {},
+  ) {
     const known = (kind: Kind) => (key: ApiKey) => ({ kind, name: key.name, digest: digest(key.secret) });
     this.#keys = [...admin.map(known('admin')), ...service.map(known('service'))];
   }
@@ -22,12 +31,18 @@ export class ApiKeys {
 
   /**
    * @returns the key's name, for logs and the audit log
-   * @throws Problem 401 when the secret is missing or unknown, 403 when it is of the other kind
+   * @throws Problem 429 when too many wrong ones came from there, 401 when the secret is missing or unknown, 403 when it is of the other kind
    */
   require(req: Request, kind: Kind): string {
     const secret = bearerOf(req);
+    const waitMs = secret === null ? 0 : (this.wrong?.waitOf(networkOf(req)) ?? 0);
+    if (this.wrong && waitMs > 0) {
+      this.onLimited('wrong-key');
+      throw rateLimited('wrong-key', this.wrong.limit, this.wrong.windowMs / 1000, waitMs);
+    }
     const found = secret === null ? null : this.#find(secret);
     if (!found) {
+      if (secret !== null) this.wrong?.take(networkOf(req));
       throw new Problem(
         'unauthorized',
         secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.',

@@ -1,9 +1,19 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { SigningKey } from '../../shared/config/config.js';
+import type { AttestationLevel } from '../../shared/domain/campaign-policy.js';
+
+/** A token that is ours: what it is worth, and its id, "" = it has none. */
+export type GenuineToken = { level: AttestationLevel; id: string };
+const SELF_DECLARED: GenuineToken = { level: 0, id: '' };
+
+const NONCE_BYTES = 9;
+/** A key id may have a dot; what follows it may not. */
+const LEVELLED = /^(.+)\.1\.([\w-]{12})\.([\w-]{43})$/;
 
 /**
- * Device tokens: HMAC-SHA256 over the device and the expiry, as `<key id>.<mac>`. They say that this device asked us
- * lately, nothing more. The first key signs; all verify, so that a key can be rotated without a refused shopper.
+ * Device tokens. Level 0, `<key id>.<mac>`: HMAC-SHA256 over the device and the expiry; it says that this device asked us
+ * lately, nothing more. Level 1, `<key id>.1.<nonce>.<mac>`: somebody has worked for it, for this campaign. The first key signs;
+ * all verify, so that a key can be rotated without a refused shopper.
  */
 export class Attestation {
   readonly #byId: ReadonlyMap<string, Buffer>;
@@ -20,6 +30,22 @@ export class Attestation {
     return `${this.#signing.id}.${mac(this.#signing.key, device, expiresAtSeconds)}`;
   }
 
+  /** A token that was worked for, for one campaign. */
+  signWorked(device: string, expiresAtSeconds: number, product: string): string {
+    const nonce = randomBytes(NONCE_BYTES).toString('base64url');
+    return `${this.#signing.id}.1.${nonce}.${workedMac(this.#signing.key, device, expiresAtSeconds, product, nonce)}`;
+  }
+
+  /** What a token is worth in a campaign; null when it is not ours. */
+  read(token: string, device: string, expiresAtSeconds: number, product: string): GenuineToken | null {
+    if (this.isGenuine(token, device, expiresAtSeconds)) return SELF_DECLARED;
+    const [, keyId, nonce, given] = LEVELLED.exec(token) ?? [];
+    const key = this.#byId.get(String(keyId));
+    if (!key || !nonce || !given) return null;
+    const expected = workedMac(key, device, expiresAtSeconds, product, nonce);
+    return timingSafeEqual(Buffer.from(given), Buffer.from(expected)) ? { level: 1, id: nonce } : null;
+  }
+
   /** Whether the token is ours for this device and expiry, whatever its age; lua/reserve.lua judges that. */
   isGenuine(token: string, device: string, expiresAtSeconds: number): boolean {
     const dot = token.indexOf('.');
@@ -34,4 +60,10 @@ export class Attestation {
 
 function mac(key: Buffer, device: string, expiresAtSeconds: number): string {
   return createHmac('sha256', key).update(`${device}:${expiresAtSeconds}`).digest('base64url');
+}
+
+function workedMac(key: Buffer, device: string, expiresAtSeconds: number, product: string, nonce: string): string {
+  return createHmac('sha256', key)
+    .update(`worked|${device}|${expiresAtSeconds}|${product}|${nonce}`)
+    .digest('base64url');
 }

@@ -19,10 +19,13 @@ export class Quota {
     readonly name: string,
     readonly limit: number,
     readonly windowSeconds: number,
+    readonly onLimited: (policy: string) => void = () => {},
+    /** Counts apart from a quota of the same name with another limit. */
+    counter = name,
   ) {
     this.#limiter = new RateLimiterRedis({
       storeClient: redis,
-      keyPrefix: keys.quota(name),
+      keyPrefix: keys.quota(counter),
       points: limit,
       duration: windowSeconds,
       inMemoryBlockOnConsumed: limit + 1,
@@ -44,6 +47,7 @@ export class Quota {
           cause: refusal,
         });
       }
+      this.onLimited(this.name);
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
     }
   }
@@ -60,6 +64,24 @@ export class Quota {
     }
   }
 
+  /** Counts one call. @returns how many were made in this window; infinity = more than the limit */
+  async count(caller: string): Promise<number> {
+    try {
+      return (await this.gate.guard(() => this.#limiter.consume(caller))).consumedPoints;
+    } catch (refusal) {
+      if (refusal instanceof RateLimiterRes) return Number.POSITIVE_INFINITY;
+      if (refusal instanceof EngineUnavailable) throw refusal;
+      throw new EngineUnavailable('redis', String(refusal), { cause: refusal });
+    }
+  }
+
+  /** Gives calls back that did not count after all, behind the answer's back. */
+  giveBack(caller: string, calls = 1): void {
+    this.#limiter.reward(caller, calls).catch(() => {
+      // The window ends by itself.
+    });
+  }
+
   #fields(remaining: number, resetMs: number): string[] {
     return [
       'RateLimit-Policy',
@@ -67,6 +89,30 @@ export class Quota {
       'RateLimit',
       `"${this.name}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
     ];
+  }
+}
+
+const OVERRIDES = 64;
+
+/** Quotas of one name, whose limit a campaign may set. Those with another limit than the default are counted apart. */
+export class CampaignQuota {
+  readonly #byLimit = new Map<number, Quota>();
+
+  constructor(
+    readonly make: (limit: number, counter: string) => Quota,
+    readonly name: string,
+    readonly limit: number,
+  ) {}
+
+  /** @param limit of the campaign; undefined = the default */
+  of(limit: number | undefined): Quota {
+    const wanted = limit ?? this.limit;
+    let quota = this.#byLimit.get(wanted);
+    if (quota) return quota;
+    if (this.#byLimit.size >= OVERRIDES) this.#byLimit.delete(this.#byLimit.keys().next().value as number);
+    quota = this.make(wanted, wanted === this.limit ? this.name : `${this.name}-${wanted}`);
+    this.#byLimit.set(wanted, quota);
+    return quota;
   }
 }
 

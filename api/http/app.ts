@@ -50,7 +50,14 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
  * The HTTP server in front of the app. Its request and response objects are born with the app's prototypes: Express sets
  * them on every request otherwise, which costs more than all the rest of it (docs/decisions/0005-http-edge.md).
  */
-export function createHttpServer(app: Express, edge: ProblemEdge, metrics: Metrics, isDraining: () => boolean): Server {
+export function createHttpServer(
+  app: Express,
+  edge: ProblemEdge,
+  metrics: Metrics,
+  isDraining: () => boolean,
+  /** Refuses by nothing but where a request comes from and goes to, before Express looks at it; null = let it in. */
+  refusal: (req: Request) => Problem | null = () => null,
+): Server {
   const BornRequest = function (this: IncomingMessage, socket: Socket) {
     IncomingMessage.call(this as never, socket);
   } as unknown as typeof IncomingMessage;
@@ -72,7 +79,7 @@ export function createHttpServer(app: Express, edge: ProblemEdge, metrics: Metri
       const labels = { route: req.routePath || 'none', status: res.statusCode };
       metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
     });
-    const wrong = wrongRequest(req, expectationMet);
+    const wrong = wrongRequest(req, expectationMet) ?? refusal(req);
     if (wrong) edge.answer(wrong, req, res);
     else app(req, res);
   };

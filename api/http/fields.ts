@@ -41,3 +41,11 @@ export const attributes = z
   .record(z.string().max(AUDIENCE_LIMITS.nameCharacters), z.unknown())
   .refine((given) => Object.keys(given).length <= MAX_ATTRIBUTES, `must have at most ${MAX_ATTRIBUTES} members`)
   .describe('texts, numbers, truth values, or lists of them');
+
+/** An answer to `challenge_required`. */
+export const challengeSolution = z
+  .string()
+  .max(4_096, 'must have at most 4096 characters')
+  .describe(
+    'the solved `challenge` of a 403 `challenge_required`: base64 of {challenge, solution}, as ALTCHA makes it',
+  );

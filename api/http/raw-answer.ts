@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Problem } from '../../shared/errors/catalogue.js';
+import { retryAfter } from './exchange.js';
 import { problemDocument } from './problem.js';
 import { API_HEADERS } from './security-headers.js';
 
@@ -9,6 +10,8 @@ export function answerRaw(socket: Duplex, problem: Problem, requestId: string): 
   const body = problemDocument(problem, requestId);
   const headers: string[] = [...API_HEADERS];
   for (const [name, value] of Object.entries(problem.extras.headers ?? {})) headers.push(name, value);
+  const { retryAfterSeconds } = problem.extras;
+  if (retryAfterSeconds !== undefined) headers.push('Retry-After', retryAfter(retryAfterSeconds));
   headers.push(
     'Content-Type',
     'application/problem+json',

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Request } from 'express';
 import type { Redis } from 'ioredis';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
@@ -16,6 +17,9 @@ import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { networkOf } from '../guards/address.js';
+import type { LocalQuota } from '../guards/local-quota.js';
+import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
@@ -32,6 +36,9 @@ export type GatewayParts = {
   codeTexts: CodeTexts;
   clock: RedisClock;
   tickets: Tickets;
+  /** By network: sockets opened in a minute, frames of all its sockets in ten seconds. */
+  socketQuota: LocalQuota;
+  frameQuota: LocalQuota;
   subscriber: Redis;
   metrics: Metrics;
   log: Log;
@@ -62,12 +69,14 @@ export class Gateway {
     http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on('error', () => socket.destroy());
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
-      const refusal = refusalOf(req, url?.pathname);
+      // The server makes upgrades from the app's own request class, so that the address is found as everywhere.
+      const network = networkOf(req as Request);
+      const refusal = refusalOf(req, url?.pathname) ?? this.#tooMany(network);
       if (refusal || !url) {
         answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;
       }
-      this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket')));
+      this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket'), network));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
       Promise.resolve(work()).catch((error: unknown) =>
@@ -103,7 +112,15 @@ export class Gateway {
     this.#server.close();
   }
 
-  #accept(socket: WebSocket, ticket: string | null): void {
+  #tooMany(network: string): Problem | null {
+    const { socketQuota, metrics } = this.parts;
+    const waitMs = socketQuota.take(network);
+    if (waitMs === 0) return null;
+    metrics.limited.inc({ policy: 'sockets' });
+    return rateLimited('sockets', socketQuota.limit, socketQuota.windowMs / 1000, waitMs);
+  }
+
+  #accept(socket: WebSocket, ticket: string | null, network: string): void {
     const session = new Session(socket, this.parts.clock, (type) => this.parts.metrics.socketFrames.inc({ type }));
     if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess) {
       session.close('tryAgainLater', 'too many sockets');
@@ -114,7 +131,9 @@ export class Gateway {
     const late = setTimeout(() => {
       if (session.user === null) session.close('notSubscribedInTime', 'no ticket was sent');
     }, LIMITS.socketSubscribeMs);
-    socket.on('message', (data, isBinary) => this.#onMessage(session, data, isBinary));
+    socket.on('message', (data, isBinary) => {
+      if (this.#admitFrame(session, network)) this.#onMessage(session, data, isBinary);
+    });
     socket.on('pong', () => {
       session.alive = true;
     });
@@ -126,8 +145,15 @@ export class Gateway {
     if (ticket !== null) this.#subscribe(session, ticket);
   }
 
+  #admitFrame(session: Session, network: string): boolean {
+    const { frameQuota, metrics } = this.parts;
+    if (session.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
+    metrics.limited.inc({ policy: 'frames' });
+    session.close('tooManyFrames', 'too many frames');
+    return false;
+  }
+
   #onMessage(session: Session, data: RawData, isBinary: boolean): void {
-    if (!session.admitFrame(performance.now())) return session.close('tooManyFrames', 'too many frames');
     if (isBinary) return session.close('policyViolation', 'frames are JSON text');
     let frame: ReturnType<typeof clientFrame.safeParse>;
     try {

@@ -24,6 +24,12 @@ export type Config = {
   journalLimitEntries: number;
   tokensPerMinutePerAddress: number;
   pollsPer10sPerCaller: number;
+  validatePerMinutePerUser: number;
+  redeemPerMinutePerUser: number;
+  redeemPerMinutePerAddress: number;
+  wrongKeysPerMinute: number;
+  socketsPerMinute: number;
+  socketFramesPer10s: number;
   logLevel: string;
   /** `source` of events. */
   eventSource: string;
@@ -122,6 +128,26 @@ export const ENVIRONMENT = {
   POLLS_PER_10_SECONDS: integer(10, 1_000_000)
     .default(300)
     .describe('queue-status calls for one shopper from one network in ten seconds'),
+  VALIDATE_PER_MINUTE_PER_USER: integer(1, 1_000_000)
+    .default(10)
+    .describe('checks of codes by one user in a minute; a campaign may say otherwise in `limits`'),
+  REDEEM_PER_MINUTE_PER_USER: integer(1, 1_000_000)
+    .default(5)
+    .describe('redemptions tried by one user in a minute; a campaign may say otherwise in `limits`'),
+  REDEEM_PER_MINUTE_PER_ADDRESS: integer(1, 10_000_000)
+    .default(20)
+    .describe(
+      'redemptions tried from one network in a minute before each needs a solved challenge, in campaigns with `risk: enforce`; elsewhere only counted',
+    ),
+  WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('wrong API keys from one network in a minute, in each API process; then no key is looked at'),
+  SOCKETS_PER_MINUTE: integer(1, 10_000_000)
+    .default(20_000)
+    .describe('sockets that one network may open in a minute, in each API process'),
+  SOCKET_FRAMES_PER_10_SECONDS: integer(1, 10_000_000)
+    .default(20_000)
+    .describe('frames from all sockets of one network in ten seconds, in each API process'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
@@ -232,6 +258,12 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     journalLimitEntries: e.JOURNAL_LIMIT,
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,
     pollsPer10sPerCaller: e.POLLS_PER_10_SECONDS,
+    validatePerMinutePerUser: e.VALIDATE_PER_MINUTE_PER_USER,
+    redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
+    redeemPerMinutePerAddress: e.REDEEM_PER_MINUTE_PER_ADDRESS,
+    wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
+    socketsPerMinute: e.SOCKETS_PER_MINUTE,
+    socketFramesPer10s: e.SOCKET_FRAMES_PER_10_SECONDS,
     logLevel: e.LOG_LEVEL,
     eventSource: e.EVENT_SOURCE,
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',

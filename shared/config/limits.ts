@@ -127,6 +127,43 @@ export const LIMITS = {
   oneTimeTokenMs: 5 * 60_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
   uniformRefusalMs: 60,
+  /** What campaigns say to the guards is read again this often; news of a change comes at once. */
+  policiesEveryMs: 5_000,
+  /**
+   * Failed attempts of a user with codes. At five redemptions a minute he waits 12 s between two; the fifth failure doubles
+   * that, each further one again: 24 s, 48 s … 6 min, and the tenth is a ban.
+   */
+  failuresBeforeWait: 5,
+  failuresBeforeBan: 10,
+  firstWaitMs: 24_000,
+  failureBanMs: 3_600_000,
+  failureMemoryMs: 3_600_000,
+  /** Long enough for a slow phone, short enough that nobody solves in stock. */
+  challengeLifeMs: 300_000,
+  /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
+  addressPatience: 5,
+  addressBanMs: 3_600_000,
+  deviceBanMs: 3_600_000,
+  /** Rules count accounts over a day. */
+  accountsMemoryMs: 86_400_000,
+  /** Devices and networks whose accounts one process remembers where rules only observe. */
+  accountsObserved: 50_000,
+  /**
+   * Attempts in a minute that are an attack: a hundred times the mean of the hour before, and more than a launch makes, whose hour
+   * before was empty. A campaign may say otherwise.
+   */
+  velocityFactor: 100,
+  velocityFloorPerMinute: 20_000,
+  velocityEveryMs: 2_000,
+  /** Networks whose calls a process counts by itself. */
+  callersKept: 100_000,
+  /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
+  bansKept: 100_000,
+  /** Users whose wait after failures is known to a process. */
+  pausesKept: 100_000,
+  /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */
+  bansSyncEveryMs: 10_000,
+  bansChangesMs: 60_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

@@ -18,6 +18,8 @@ export type Jobs = {
   prune: Record<string, never>;
   /** Go on with making or importing codes; without an id: find the jobs that were left lying. */
   codes: { jobId?: string };
+  /** Pause campaigns that meet far more attempts than usual. */
+  velocity: Record<string, never>;
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
@@ -30,4 +32,5 @@ export const QUEUE_NAMES = [
   'deliver',
   'prune',
   'codes',
+  'velocity',
 ] as const satisfies readonly QueueName[];

@@ -34,6 +34,17 @@ export const ERRORS = {
     title: 'These credentials do not allow this',
     remedy: 'Use a key or ticket of the right kind.',
   },
+  blocked: {
+    status: 403,
+    title: 'This user, device or network is blocked',
+    remedy: 'Come back at `until`; null = an operator has to lift it.',
+  },
+  challenge_required: {
+    status: 403,
+    title: 'A proof of work is needed',
+    remedy: 'Solve `challenge` and repeat the request with `challenge_solution`; see docs/challenges.md.',
+  },
+  ban_not_found: { status: 404, title: 'There is no such ban', remedy: 'List the bans.' },
   campaign_not_found: { status: 404, title: 'There is no such campaign', remedy: 'Check the product id.' },
   reservation_not_found: { status: 404, title: 'There is no such reservation', remedy: 'Check the reservation id.' },
   code_job_not_found: { status: 404, title: 'There is no such job', remedy: 'Use the address in `Location`.' },
@@ -180,7 +191,11 @@ export class Problem extends Error {
       retryAfterSeconds?: number;
     } = {},
   ) {
+    // An expected refusal tells by its code where it comes from; taking down the stack would cost more than all the rest of it.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(detail);
+    Error.stackTraceLimit = stackTraceLimit;
   }
 
   get status(): number {

@@ -56,6 +56,17 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly blocked = this.#counter('blocked_total', 'Requests of those who are banned or have to wait, by kind', [
+    'kind',
+  ]);
+
+  readonly limited = this.#counter('limited_total', 'Requests over a limit, by its name', ['policy']);
+  readonly challenges = this.#counter('challenges_total', 'Challenges asked, and solutions by outcome', ['outcome']);
+  readonly riskVerdicts = this.#counter('risk_verdicts_total', 'What the risk rules said', ['rule', 'verdict', 'mode']);
+  readonly velocityAlerts = this.#counter('velocity_alerts_total', 'Minutes in which a campaign met an attack', [
+    'mode',
+  ]);
+
   readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
   readonly attemptsDropped = this.#counter(
     'attempts_dropped_total',

@@ -1,4 +1,4 @@
-import type { DeviceId, IdempotencyKey, ProductId } from '../domain/ids.js';
+import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
@@ -28,6 +28,13 @@ export const KEY_DOCS = {
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
+  bans: 'hash · ban id → ban as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
+  attempts: 'hash · product → attempts on it in one minute, 90 minutes; the API counts, the worker judges.',
+  failures: 'string · attempts of a user to use a code that failed in a row, one hour.',
+  used: 'string · a solved challenge, or a token that was worked for, and what it was used for, until it expires.',
+  accounts:
+    'set or hyperloglog · users seen on a device or in a network, a day; only of campaigns with `risk: enforce`.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -41,6 +48,8 @@ export const keys = {
   codes: `${PREFIX}:codes`,
   termsNews: `${PREFIX}:terms`,
   persisted: `${PREFIX}:persisted`,
+  bans: `${PREFIX}:bans`,
+  banNews: `${PREFIX}:ban-news`,
   campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
   people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,
@@ -52,6 +61,10 @@ export const keys = {
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:d:${device}`,
+  attempts: (minute: number) => `${PREFIX}:n:${minute}`,
+  failures: (user: UserId) => `${PREFIX}:f:${user}`,
+  used: (id: string) => `${PREFIX}:u:${id}`,
+  accounts: (where: string) => `${PREFIX}:w:${where}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 

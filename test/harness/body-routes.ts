@@ -52,6 +52,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   discount: ['null'],
   audience: ['null'],
   limits: ['{}', '{"a":1}'],
+  attributes: ['{}', '{"a":1}'],
 };
 
 /** A campaign, a reservation of it, a code that is good for everybody, and a campaign that has many codes. */
@@ -83,6 +84,8 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         attestation: 'text',
         expires_at: 'seconds',
         idempotency_key: 'key',
+        attributes: 'text',
+        challenge_solution: 'text',
       },
     },
     {

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { BAN_EFFECTS, BAN_KINDS } from '../../shared/domain/ban.js';
+import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
+import { canonicalNetwork } from '../guards/networks.js';
+import { isoTime, note } from '../http/fields.js';
+
+const subject = z.string().max(128).describe('a user_id, a device_fp, or an IPv4 or IPv6 address or range');
+
+export const banBody = z
+  .object({
+    effect: z.enum(BAN_EFFECTS).default('ban').describe('allow: no rule may keep this one out'),
+    kind: z.enum(BAN_KINDS),
+    subject,
+    until: isoTime.nullable().default(null).describe('null = until it is lifted'),
+    reason: note.min(1, 'must not be empty'),
+  })
+  .transform((body, context) => {
+    const known = body.kind === 'network' ? canonicalNetwork(body.subject) : body.subject;
+    if (known !== null && (body.kind === 'network' || EXTERNAL_ID_PATTERN.test(known)))
+      return { ...body, subject: known };
+    const message =
+      body.kind === 'network'
+        ? 'must be an address, or a range of at least /8 (IPv4) or /16 (IPv6)'
+        : 'must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -';
+    context.addIssue({ code: 'custom', path: ['subject'], message });
+    return z.NEVER;
+  });
+export type BanBody = z.infer<typeof banBody>;
+
+export const banQuery = z.object({
+  effect: z.enum(BAN_EFFECTS).optional(),
+  kind: z.enum(BAN_KINDS).optional(),
+  subject: subject.optional(),
+  all: z.enum(['true', 'false']).default('false').describe('true: also those that are over or were lifted'),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+  cursor: z.uuid().optional().describe('from the `Link` of the page before'),
+});
+
+export const banData = z.object({
+  id: z.uuid(),
+  effect: z.enum(BAN_EFFECTS),
+  kind: z.enum(BAN_KINDS),
+  subject: z.string(),
+  until: z.iso.datetime().nullable(),
+  reason: z.string(),
+  actor: z.string().describe('an operator, or `rule:` and the rule that did it'),
+  created_at: z.iso.datetime(),
+  lifted_at: z.iso.datetime().nullable(),
+  lifted_by: z.string().nullable(),
+});

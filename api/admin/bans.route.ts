@@ -1,0 +1,106 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import type { Log } from '../../shared/observability/log.js';
+import type { StoredBan } from '../../shared/postgres/bans.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { banView } from '../guards/bans.js';
+import { canonicalNetwork } from '../guards/networks.js';
+import { sendData } from '../http/exchange.js';
+import { readJson } from '../http/json-body.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { banBody, banData, banQuery } from './ban.contract.js';
+import type { BanDesk, Operator } from './bans.js';
+
+const id = z.object({ id: z.uuid() });
+const READ_ERRORS = ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'] as const;
+
+type Common = Pick<RouteContract, 'tag' | 'caller'>;
+const admin: Common = { tag: 'admin', caller: 'admin' };
+
+export type BanRouteParts = { desk: BanDesk; apiKeys: ApiKeys; log: Log };
+
+/** /admin/bans: make, list, lift. */
+export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
+  const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
+  const record = (operator: Operator, ban: StoredBan, action: string) =>
+    log.info({ request_id: operator.requestId, operator: operator.name, ban: ban.id, kind: ban.kind }, action);
+
+  return [
+    {
+      contract: {
+        ...admin,
+        method: 'post',
+        path: '/admin/bans',
+        summary: 'Keep a user, device or network out, or allow one whatever the rules say',
+        description:
+          'In force in every process within a message. Whoever is banned gets 403 `blocked` with `until` for tokens, ' +
+          'checkout and coupons; what he holds already he can still look at, pay or give up.',
+        body: banBody,
+        answers: { 201: { description: 'In force.', data: banData } },
+        errors: [...READ_ERRORS, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const ban = await desk.create(validate(banBody, await readJson(req)), operator);
+        record(operator, ban, 'ban.create');
+        sendData(req, res, 201, view(ban));
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'get',
+        path: '/admin/bans',
+        summary: 'List bans and allowances, newest first',
+        query: banQuery,
+        answers: { 200: { description: 'A page; the next one is in `Link`.', data: z.array(banData) } },
+        errors: READ_ERRORS,
+      },
+      async handle(req, res) {
+        apiKeys.require(req, 'admin');
+        const { effect, kind, subject, all, limit, cursor } = validate(banQuery, req.query);
+        const filter = {
+          effect: effect ?? null,
+          kind: kind ?? null,
+          subject: kind === 'network' && subject !== undefined ? canonicalNetwork(subject) : (subject ?? null),
+          inForceOnly: all === 'false',
+        };
+        const page = await desk.list(filter, limit, cursor ?? null);
+        const last = page.length === limit ? page.at(-1) : undefined;
+        const query = new URLSearchParams({
+          ...(req.query as Record<string, string>),
+          ...(last ? { cursor: last.id } : {}),
+        });
+        sendData(req, res, 200, page.map(view), last ? ['Link', `</admin/bans?${query}>; rel="next"`] : []);
+      },
+    },
+    {
+      contract: {
+        ...admin,
+        method: 'delete',
+        path: '/admin/bans/:id',
+        summary: 'Lift a ban or an allowance',
+        description: 'Repeatable. The entry is kept, with who lifted it.',
+        params: id,
+        answers: { 200: { description: 'It is in force nowhere.', data: banData } },
+        errors: [...READ_ERRORS, 'ban_not_found'],
+      },
+      async handle(req, res) {
+        const operator = operatorOf(req);
+        const ban = await desk.lift(validate(id, req.params).id, operator);
+        record(operator, ban, 'ban.lift');
+        sendData(req, res, 200, view(ban));
+      },
+    },
+  ];
+}
+
+function view(ban: StoredBan): z.input<typeof banData> {
+  return {
+    ...(banView(ban) as Omit<z.input<typeof banData>, 'created_at' | 'lifted_at' | 'lifted_by'>),
+    created_at: ban.createdAt.toISOString(),
+    lifted_at: ban.liftedAt?.toISOString() ?? null,
+    lifted_by: ban.liftedBy,
+  };
+}

@@ -1,0 +1,329 @@
+import type { Request } from 'express';
+import { uuidv7 } from 'uuidv7';
+import type { Ban, BanKind } from '../../shared/domain/ban.js';
+import type { DeviceId, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import { writeAudit } from '../../shared/postgres/audit-log.js';
+import type { BansTable } from '../../shared/postgres/bans.js';
+import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
+import { networkOf } from './address.js';
+import { isRange, NetworkRanges } from './networks.js';
+
+export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
+
+export type BansParts = {
+  board: BanBoard;
+  table: BansTable;
+  nowMs: () => number;
+  log: Log;
+  onRefused: (kind: BanKind | 'cooldown') => void;
+  limits: BanLimits;
+};
+
+/** Who a request comes from, as far as it is known at that point. */
+export type Caller = { user?: UserId | undefined; device?: DeviceId | null | undefined; network?: string | undefined };
+
+/**
+ * Who is kept out, in the memory of this process: asking costs a few look-ups and no round trip. News of changes come over
+ * pub/sub at once. Everything is read at the start and after each new connection, the changes of the last minute every few seconds.
+ */
+export class Bans {
+  readonly #byId = new Map<string, Ban>();
+  readonly #subjects: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
+  readonly #allowed: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
+  readonly #ranges = new NetworkRanges<Ban>();
+  readonly #allowedRanges = new NetworkRanges<Ban>();
+  /** Users who have to wait after failures → until when. */
+  readonly #pauses = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #syncing: Promise<void> | null = null;
+  /** Made by rules here and not in Postgres yet; Redis has them too. */
+  readonly #unstored = new Map<string, Ban>();
+  #lastRead: 'failed' | 'whole' = 'failed';
+  /** What was heard while everything is read again, which may not have it. */
+  #meanwhile: BanNews[] = [];
+
+  constructor(readonly parts: BansParts) {}
+
+  start(): void {
+    const sync = () => {
+      this.sync().catch((error: unknown) =>
+        this.parts.log.warn({ reason: String(error) }, 'bans could not be read; those that are known stay in force'),
+      );
+    };
+    this.parts.board
+      .listen((news) => this.#onNews(news), sync)
+      .catch((error: unknown) => this.parts.log.warn({ err: error }, 'bans cannot be heard of'));
+    sync();
+    this.#timer = setInterval(() => {
+      this.#catchUp().catch((error: unknown) =>
+        this.parts.log.warn({ reason: String(error) }, 'changes of bans could not be read'),
+      );
+    }, this.parts.limits.bansSyncEveryMs);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** How many are in force here. */
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** The refusal of a request by the network it comes from, before anything else of it is looked at; null = let it in. */
+  refusalOf(req: Request): Problem | null {
+    if (this.#byId.size === 0) return null;
+    const ban = this.#of('network', networkOf(req));
+    if (!ban) return null;
+    this.parts.onRefused('network');
+    return blocked('network', ban.untilMs, this.parts.nowMs());
+  }
+
+  /** @throws Problem 403 for whoever is banned */
+  admit({ user, device }: Pick<Caller, 'user' | 'device'>): void {
+    if (this.#byId.size === 0) return;
+    if (user !== undefined) this.#refuse('user', this.#of('user', user));
+    if (device !== undefined && device !== null) this.#refuse('device', this.#of('device', device));
+  }
+
+  /** @throws Problem 429 for a user who has to wait after failures */
+  admitPaused(user: UserId): void {
+    const untilMs = this.#pauses.get(user);
+    if (untilMs === undefined) return;
+    const leftMs = untilMs - this.parts.nowMs();
+    if (leftMs <= 0) {
+      this.#pauses.delete(user);
+      return;
+    }
+    this.parts.onRefused('cooldown');
+    throw new Problem('rate_limited', 'Too many attempts have failed; a correct one ends the wait for good.', {
+      members: { policy: 'cooldown' },
+      retryAfterSeconds: Math.max(1, leftMs / 1000),
+    });
+  }
+
+  /** Whether an operator has said that no rule may keep this one out. */
+  isAllowed({ user, device, network }: Caller): boolean {
+    return (
+      (user !== undefined && this.#inForce(this.#allowed.user.get(user))) ||
+      (device !== undefined && device !== null && this.#inForce(this.#allowed.device.get(device))) ||
+      (network !== undefined && this.#isAllowedNetwork(network))
+    );
+  }
+
+  /** In force here at once and everywhere within a message; Postgres gets it behind the answer's back. */
+  async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
+    if (this.#of(kind, subject)) return null;
+    const untilMs = Math.ceil(this.parts.nowMs() + forMs);
+    const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `rule:${rule}` };
+    this.#put(ban);
+    this.parts.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
+    await this.parts.board.put(ban);
+    // Redis has it; Postgres gets it now, or when it is back.
+    this.#unstored.set(ban.id, ban);
+    this.#storeAll().catch((error: unknown) =>
+      this.parts.log.warn({ reason: String(error) }, 'a ban waits for Postgres'),
+    );
+    return ban;
+  }
+
+  /** Makes a user wait, everywhere. */
+  async pause(user: UserId, forMs: number): Promise<void> {
+    const pause = { user, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
+    this.#onNews({ kind: 'pause', pause });
+    await this.parts.board.pause(pause);
+  }
+
+  /** An operator made it and Postgres has it: in force here, then everywhere. */
+  async announce(ban: Ban): Promise<void> {
+    this.#put(ban);
+    await this.parts.board.put(ban);
+  }
+
+  async announceLifted(id: string): Promise<void> {
+    this.#remove(id);
+    await this.parts.board.lift(id);
+  }
+
+  /** Reads everything again, and writes to Postgres what a rule made and only Redis has. One at a time. */
+  sync(): Promise<void> {
+    this.#syncing ??= this.#sync().finally(() => {
+      this.#syncing = null;
+    });
+    return this.#syncing;
+  }
+
+  async #sync(): Promise<void> {
+    const { board, table, limits } = this.parts;
+    this.#meanwhile = [];
+    // In this order: what is lifted meanwhile is gone from both.
+    const carried = await board.all().catch(() => []);
+    let stored: Ban[];
+    this.#lastRead = 'failed';
+    try {
+      stored = await table.inForce(limits.bansKept);
+    } catch (error) {
+      for (const ban of carried) if (this.#inForce(ban)) this.#put(ban);
+      throw error;
+    }
+    // Oldest first, so that those go first when there is no room.
+    const inForce = new Map(stored.reverse().map((ban) => [ban.id, ban]));
+    const others = carried.filter(({ id }) => !inForce.has(id));
+    const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
+    for (const ban of others) {
+      if (known.has(ban.id)) continue;
+      if (this.#inForce(ban)) {
+        await this.#store(ban);
+        inForce.set(ban.id, ban);
+      }
+    }
+    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#inForce(ban)).map(({ id }) => id));
+    this.#replace(inForce);
+    this.#lastRead = 'whole';
+    for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
+  }
+
+  async #catchUp(): Promise<void> {
+    const { board, table, limits } = this.parts;
+    if (this.#lastRead === 'failed') return this.sync();
+    const over = [...this.#byId.values()].filter((ban) => !this.#inForce(ban)).map(({ id }) => id);
+    // Whoever lasts longest is the one that is indexed, so nobody else comes into force by this.
+    for (const id of over) this.#drop(id);
+    await board.forget(over).catch(() => {});
+    await this.#storeAll();
+    for (const ban of await table.changedWithin(limits.bansChangesMs)) {
+      if (ban.liftedAt !== null) this.#remove(ban.id);
+      else if (this.#inForce(ban) && !this.#byId.has(ban.id)) this.#put(ban);
+    }
+  }
+
+  async #storeAll(): Promise<void> {
+    for (const ban of [...this.#unstored.values()]) {
+      await this.#store(ban);
+      this.#unstored.delete(ban.id);
+    }
+  }
+
+  async #store(ban: Ban): Promise<void> {
+    const { table } = this.parts;
+    await table.database.transaction(async (client) => {
+      if ((await table.insert(ban, client)) === null) return;
+      await writeAudit(client, {
+        actor: ban.actor,
+        action: 'ban.create',
+        campaignId: null,
+        before: null,
+        after: banView(ban),
+        requestId: '',
+      });
+    });
+  }
+
+  #onNews(news: BanNews): void {
+    switch (news.kind) {
+      case 'put':
+        return this.#put(news.ban);
+      case 'lifted':
+        return this.#remove(news.id);
+      case 'pause': {
+        const { user, untilMs } = news.pause;
+        this.#pauses.delete(user);
+        if (this.#pauses.size >= this.parts.limits.pausesKept)
+          this.#pauses.delete(this.#pauses.keys().next().value as string);
+        this.#pauses.set(user, untilMs);
+      }
+    }
+  }
+
+  #put(ban: Ban): void {
+    const { bansKept } = this.parts.limits;
+    if (this.#syncing) this.#meanwhile.push({ kind: 'put', ban });
+    if (this.#byId.size >= bansKept && !this.#byId.has(ban.id)) this.#drop(String(this.#byId.keys().next().value));
+    this.#byId.set(ban.id, ban);
+    this.#index(ban);
+  }
+
+  /** Of several about one subject, the one that lasts longest counts. */
+  #index(ban: Ban): void {
+    const { effect, kind, subject } = ban;
+    const isBan = effect === 'ban';
+    const range = kind === 'network' && isRange(subject);
+    const map = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
+    const before = map.get(subject);
+    if (!before || lasts(ban) >= lasts(before)) map.set(subject, ban);
+  }
+
+  /** Whatever else is said of its subject is in force again. */
+  #remove(id: string): void {
+    if (this.#syncing) this.#meanwhile.push({ kind: 'lifted', id });
+    const ban = this.#drop(id);
+    if (!ban) return;
+    for (const other of this.#byId.values()) {
+      if (other.subject === ban.subject && other.kind === ban.kind) this.#index(other);
+    }
+  }
+
+  #drop(id: string): Ban | null {
+    const ban = this.#byId.get(id);
+    if (!ban) return null;
+    this.#byId.delete(id);
+    const { effect, kind, subject } = ban;
+    const isBan = effect === 'ban';
+    const range = kind === 'network' && isRange(subject);
+    const index = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
+    if (index.get(subject)?.id === id) index.delete(subject);
+    return ban;
+  }
+
+  #replace(bans: ReadonlyMap<string, Ban>): void {
+    this.#byId.clear();
+    for (const maps of [this.#subjects, this.#allowed]) for (const map of Object.values(maps)) map.clear();
+    this.#ranges.clear();
+    this.#allowedRanges.clear();
+    for (const ban of bans.values()) {
+      this.#byId.set(ban.id, ban);
+      this.#index(ban);
+    }
+  }
+
+  #of(kind: BanKind, subject: string): Ban | null {
+    const own = this.#subjects[kind].get(subject);
+    if (own !== undefined && this.#inForce(own)) return own;
+    if (kind === 'network') for (const ban of this.#ranges.around(subject)) if (this.#inForce(ban)) return ban;
+    return null;
+  }
+
+  #isAllowedNetwork(network: string): boolean {
+    if (this.#inForce(this.#allowed.network.get(network))) return true;
+    for (const entry of this.#allowedRanges.around(network)) if (this.#inForce(entry)) return true;
+    return false;
+  }
+
+  #inForce(ban: Ban | undefined): boolean {
+    return ban !== undefined && (ban.untilMs === null || ban.untilMs > this.parts.nowMs());
+  }
+
+  #refuse(kind: BanKind, ban: Ban | null): void {
+    if (!ban) return;
+    this.parts.onRefused(kind);
+    throw blocked(kind, ban.untilMs, this.parts.nowMs());
+  }
+}
+
+export function blocked(kind: BanKind, untilMs: number | null, nowMs: number): Problem {
+  return new Problem('blocked', `This ${kind} is blocked.`, {
+    members: { until: untilMs === null ? null : new Date(untilMs).toISOString() },
+    ...(untilMs === null ? {} : { retryAfterSeconds: Math.max(1, (untilMs - nowMs) / 1000) }),
+  });
+}
+
+/** A ban as operators and the audit log see it. */
+export function banView(ban: Ban): Record<string, unknown> {
+  const { id, effect, kind, subject, untilMs, reason, actor } = ban;
+  return { id, effect, kind, subject, until: untilMs === null ? null : new Date(untilMs).toISOString(), reason, actor };
+}
+
+const lasts = ({ untilMs }: Ban): number => untilMs ?? Number.POSITIVE_INFINITY;

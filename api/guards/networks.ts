@@ -1,0 +1,88 @@
+import ipaddr from 'ipaddr.js';
+
+const LEAST_IPV4_BITS = 8;
+const LEAST_IPV6_BITS = 16;
+/** Whoever has one address of an IPv6 /64 has them all, so nothing smaller is told apart. */
+const IPV6_BITS = 64;
+
+/**
+ * One notation for a network that an operator names: `203.0.113.7`, `203.0.113.0/24`, `2001:db8:0:0::/64`, `2001:db8::/32`. A
+ * single address is what `networkOf` makes of it. null when it is no network, or one so large that it must be a mistake.
+ */
+export function canonicalNetwork(text: string): string | null {
+  const [address = '', bits, ...rest] = text.split('/');
+  if (rest.length > 0 || !ipaddr.isValid(address) || !/^\d+(\.\d+){3}$|:/.test(address)) return null;
+  const parsed = ipaddr.process(address);
+  const isV4 = parsed.kind() === 'ipv4';
+  const most = isV4 ? 32 : IPV6_BITS;
+  if (bits !== undefined && !/^\d{1,3}$/.test(bits)) return null;
+  const length = bits === undefined ? most : Math.min(Number(bits), Number(bits) > 128 ? Number.NaN : most);
+  if (!(length >= (isV4 ? LEAST_IPV4_BITS : LEAST_IPV6_BITS)) || (isV4 && Number(bits ?? 32) > 32)) return null;
+  const masked = maskedBytes(parsed, length);
+  if (isV4) return length === 32 ? masked.join('.') : `${masked.join('.')}/${length}`;
+  const words = [0, 2, 4, 6].map((i) => (((masked[i] ?? 0) << 8) | (masked[i + 1] ?? 0)).toString(16));
+  return `${words.join(':')}::/${length}`;
+}
+
+/** Ranges of addresses, found by one look-up for each length that any of them has. */
+export class NetworkRanges<Value> {
+  readonly #byLength = new Map<string, Map<string, Value>>();
+  size = 0;
+
+  /** @param network a range in the notation of `canonicalNetwork` */
+  set(network: string, value: Value): void {
+    const { family, length, start } = taken(network);
+    const name = `${family}/${length}`;
+    const ranges = this.#byLength.get(name) ?? new Map<string, Value>();
+    this.#byLength.set(name, ranges);
+    if (!ranges.has(start)) this.size += 1;
+    ranges.set(start, value);
+  }
+
+  get(network: string): Value | undefined {
+    const { family, length, start } = taken(network);
+    return this.#byLength.get(`${family}/${length}`)?.get(start);
+  }
+
+  delete(network: string): void {
+    const { family, length, start } = taken(network);
+    const ranges = this.#byLength.get(`${family}/${length}`);
+    if (ranges?.delete(start)) this.size -= 1;
+    if (ranges?.size === 0) this.#byLength.delete(`${family}/${length}`);
+  }
+
+  clear(): void {
+    this.#byLength.clear();
+    this.size = 0;
+  }
+
+  /** Values of all ranges that a network of `networkOf` lies in. */
+  *around(network: string): Generator<Value> {
+    if (this.size === 0) return;
+    const address = network.replace(/\/\d+$/, '');
+    if (!ipaddr.isValid(address)) return;
+    const parsed = ipaddr.parse(address);
+    for (const [name, ranges] of this.#byLength) {
+      const [family, length] = name.split('/');
+      if (family !== parsed.kind()) continue;
+      const value = ranges.get(maskedBytes(parsed, Number(length)).join('.'));
+      if (value !== undefined) yield value;
+    }
+  }
+}
+
+export const isRange = (network: string): boolean => network.includes('/') && !network.endsWith('::/64');
+
+function taken(network: string): { family: string; length: number; start: string } {
+  const [address = '', bits = ''] = network.split('/');
+  const parsed = ipaddr.parse(address);
+  const length = Number(bits);
+  return { family: parsed.kind(), length, start: maskedBytes(parsed, length).join('.') };
+}
+
+function maskedBytes(address: ipaddr.IPv4 | ipaddr.IPv6, bits: number): number[] {
+  return address.toByteArray().map((byte, i) => {
+    const kept = Math.max(0, Math.min(8, bits - i * 8));
+    return byte & (0xff << (8 - kept)) & 0xff;
+  });
+}

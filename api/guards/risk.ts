@@ -1,0 +1,163 @@
+import type { Redis } from 'ioredis';
+import type { CampaignPolicy, RiskMode } from '../../shared/domain/campaign-policy.js';
+import type { DeviceId, UserId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { RedisGate } from '../../shared/redis/gate.js';
+import { keys } from '../../shared/redis/keys.js';
+import { type Bans, blocked } from './bans.js';
+import { LocalQuota } from './local-quota.js';
+import {
+  DEFAULT_ACCOUNTS_PER_ADDRESS,
+  DEFAULT_ACCOUNTS_PER_DEVICE,
+  type Finding,
+  judge,
+  type RuleName,
+  type Signals,
+} from './risk-rules.js';
+import { SeenAccounts } from './seen-accounts.js';
+
+/** Somebody who wants something of a campaign. */
+export type RiskSubject = {
+  user: UserId;
+  /** Only one that was named: what is derived from headers is shared by everybody with the same telephone. */
+  device: DeviceId | null;
+  network: string;
+  /** As it was sent, by whoever speaks for the user. */
+  accountCreatedAt: unknown;
+};
+
+export type RiskParts = {
+  redis: Redis;
+  gate: RedisGate;
+  bans: Bans;
+  nowMs: () => number;
+  log: Log;
+  onVerdict: (rule: RuleName | 'allow_list' | 'redeem_per_address', verdict: string, mode: RiskMode) => void;
+  limits: { accountsMemoryMs: number; accountsObserved: number; deviceBanMs: number };
+};
+
+const OBSERVED_PER_ADDRESS = 200;
+const LINES_PER_SECOND = 10;
+const QUARTER_HOUR_MS = 900_000;
+
+/** Runs the rules. `observe` costs this process some look-ups and nobody a round trip; `enforce` asks Redis once. */
+export class Risk {
+  readonly #devices: SeenAccounts;
+  readonly #networks: SeenAccounts;
+  readonly #lines = new LocalQuota(LINES_PER_SECOND, 1_000, 100);
+  readonly #hours = new Map<string, { hour: number; quarter: number }>();
+
+  constructor(readonly parts: RiskParts) {
+    const { accountsObserved, accountsMemoryMs } = parts.limits;
+    this.#devices = new SeenAccounts(accountsObserved, accountsMemoryMs);
+    this.#networks = new SeenAccounts(accountsObserved, accountsMemoryMs);
+  }
+
+  /** What the rules would have said, counted by what this process alone has seen. */
+  observe(policy: CampaignPolicy, { user, device, network, accountCreatedAt }: RiskSubject): void {
+    const perDevice = policy.limits.accountsPerDevice ?? DEFAULT_ACCOUNTS_PER_DEVICE;
+    const perAddress = policy.limits.accountsPerAddress ?? DEFAULT_ACCOUNTS_PER_ADDRESS;
+    const signals: Signals = {
+      accountsOnDevice: device === null ? null : this.#devices.see(device, user, perDevice),
+      accountsInNetwork: this.#networks.see(network, user, Math.min(perAddress + 1, OBSERVED_PER_ADDRESS)),
+      accountAgeHours: this.#ageHours(accountCreatedAt),
+      hour: this.#hourIn(policy.timeZone),
+    };
+    for (const finding of judge(signals, policy.limits)) this.#tell(policy, finding);
+  }
+
+  /**
+   * @returns why a challenge is needed; null = it is not
+   * @throws Problem 403 when a rule blocks; EngineUnavailable
+   */
+  async enforce(policy: CampaignPolicy, subject: RiskSubject): Promise<string | null> {
+    const { bans, limits, nowMs } = this.parts;
+    if (bans.isAllowed(subject)) {
+      this.parts.onVerdict('allow_list', 'allow', 'enforce');
+      return null;
+    }
+    const [worst] = await this.#findings(policy, subject);
+    if (!worst) return null;
+    this.#tell(policy, worst);
+    if (worst.verdict === 'challenge') return worst.reason;
+    const { device } = subject;
+    if (device !== null)
+      await bans.byRule('device', device, limits.deviceBanMs, worst.reason, worst.rule).catch(() => null);
+    throw blocked('device', nowMs() + limits.deviceBanMs, nowMs());
+  }
+
+  async #findings(policy: CampaignPolicy, subject: RiskSubject): Promise<Finding[]> {
+    const { user, device, network, accountCreatedAt } = subject;
+    const { accountsPerDevice, accountsPerAddress } = policy.limits;
+    const [accountsOnDevice, accountsInNetwork] = await this.#guarded(() =>
+      Promise.all([
+        device === null || accountsPerDevice === null ? null : this.#seenOnDevice(device, user),
+        accountsPerAddress === null ? null : this.#seenInNetwork(network, user),
+      ]),
+    );
+    const accountAgeHours = this.#ageHours(accountCreatedAt);
+    return judge(
+      { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
+      policy.limits,
+    );
+  }
+
+  /** A set: it is exact, and a device is blocked before it grows. */
+  async #seenOnDevice(device: DeviceId, user: UserId): Promise<number> {
+    const { redis, limits } = this.parts;
+    const key = keys.accounts(`d:${device}`);
+    const [, , count] = await Promise.all([
+      redis.sadd(key, user),
+      redis.pexpire(key, limits.accountsMemoryMs),
+      redis.scard(key),
+    ]);
+    return count;
+  }
+
+  /** A hyperloglog: 12 KiB at most, however many people share an address, and about one in a hundred off. */
+  async #seenInNetwork(network: string, user: UserId): Promise<number> {
+    const { redis, limits } = this.parts;
+    const key = keys.accounts(`n:${network}`);
+    const [, , count] = await Promise.all([
+      redis.pfadd(key, user),
+      redis.pexpire(key, limits.accountsMemoryMs),
+      redis.pfcount(key),
+    ]);
+    return count;
+  }
+
+  async #guarded<Value>(call: () => Promise<Value>): Promise<Value> {
+    try {
+      return await this.parts.gate.guard(call);
+    } catch (error) {
+      if (error instanceof EngineUnavailable) throw error;
+      throw new EngineUnavailable('redis', String(error), { cause: error });
+    }
+  }
+
+  #tell(policy: CampaignPolicy, { rule, verdict, reason }: Finding): void {
+    this.parts.onVerdict(rule, verdict, policy.risk);
+    // A crowd of suspects is told by the metric; the log gets examples.
+    if (this.#lines.take(rule) > 0) return;
+    this.parts.log.info({ campaign: policy.product, rule, verdict, mode: policy.risk, reason }, 'a risk rule');
+  }
+
+  #ageHours(createdAt: unknown): number | null {
+    if (typeof createdAt !== 'string') return null;
+    const ms = Date.parse(createdAt);
+    return Number.isNaN(ms) ? null : Math.max(0, (this.parts.nowMs() - ms) / 3_600_000);
+  }
+
+  /** Clocks of all zones change on quarters of an hour only. */
+  #hourIn(timeZone: string): number {
+    const now = this.parts.nowMs();
+    const quarter = Math.floor(now / QUARTER_HOUR_MS);
+    const known = this.#hours.get(timeZone);
+    if (known?.quarter === quarter) return known.hour;
+    const hour = Number(new Intl.DateTimeFormat('en', { timeZone, hour: 'numeric', hourCycle: 'h23' }).format(now));
+    if (this.#hours.size > 1_000) this.#hours.clear();
+    this.#hours.set(timeZone, { hour, quarter });
+    return hour;
+  }
+}

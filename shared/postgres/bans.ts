@@ -1,0 +1,117 @@
+import type { Ban, BanEffect, BanKind } from '../domain/ban.js';
+import type { Database, Queryable } from './pool.js';
+
+export type StoredBan = Ban & { createdAt: Date; liftedAt: Date | null; liftedBy: string | null };
+
+export type BanFilter = {
+  effect: BanEffect | null;
+  kind: BanKind | null;
+  subject: string | null;
+  /** false = also those that are over */
+  inForceOnly: boolean;
+};
+
+type Row = {
+  ban_id: string;
+  effect: BanEffect;
+  kind: BanKind;
+  subject: string;
+  until: Date | null;
+  reason: string;
+  actor: string;
+  created_at: Date;
+  lifted_at: Date | null;
+  lifted_by: string | null;
+};
+
+const IN_FORCE = 'lifted_at is null and (until is null or until > now())';
+
+/** Table `bans`. Ids are UUIDv7, so their order is that of time. */
+export class BansTable {
+  constructor(readonly database: Database) {}
+
+  /** @returns null when it is there already */
+  async insert(ban: Ban, client: Queryable = this.database): Promise<StoredBan | null> {
+    const { rows } = await client.query<Row>(
+      `insert into bans (ban_id, effect, kind, subject, until, reason, actor) values ($1, $2, $3, $4, $5, $6, $7)
+       on conflict (ban_id) do nothing returning *`,
+      [
+        ban.id,
+        ban.effect,
+        ban.kind,
+        ban.subject,
+        ban.untilMs === null ? null : new Date(ban.untilMs),
+        ban.reason,
+        ban.actor,
+      ],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Those in force, newest first. */
+  async inForce(limit: number): Promise<StoredBan[]> {
+    const { rows } = await this.database.query<Row>(
+      `select * from bans where ${IN_FORCE} order by ban_id desc limit $1`,
+      [limit],
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Made or lifted in the last so many milliseconds. */
+  async changedWithin(ms: number): Promise<StoredBan[]> {
+    const { rows } = await this.database.query<Row>(
+      'select * from bans where changed_at > now() - make_interval(secs => $1::float8 / 1000) order by ban_id',
+      [ms],
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Newest first. @param beforeId of the page before */
+  async list(filter: BanFilter, limit: number, beforeId: string | null): Promise<StoredBan[]> {
+    const { rows } = await this.database.query<Row>(
+      `select * from bans where ($1::text is null or effect = $1) and ($2::text is null or kind = $2)
+         and ($3::text is null or subject = $3) and (not $4::boolean or (${IN_FORCE})) and ($5::uuid is null or ban_id < $5)
+       order by ban_id desc limit $6`,
+      [filter.effect, filter.kind, filter.subject, filter.inForceOnly, beforeId, limit],
+    );
+    return rows.map(fromRow);
+  }
+
+  async find(id: string): Promise<StoredBan | null> {
+    const { rows } = await this.database.query<Row>('select * from bans where ban_id = $1', [id]);
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+
+  /** Which of these ids stand here, in force or not. */
+  async known(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const { rows } = await this.database.query<{ ban_id: string }>(
+      'select ban_id from bans where ban_id = any($1::uuid[])',
+      [ids],
+    );
+    return new Set(rows.map((row) => row.ban_id));
+  }
+
+  /** @returns null when it was lifted before */
+  async lift(id: string, actor: string, client: Queryable): Promise<StoredBan | null> {
+    const { rows } = await client.query<Row>(
+      'update bans set lifted_at = now(), lifted_by = $2, changed_at = now() where ban_id = $1 and lifted_at is null returning *',
+      [id, actor],
+    );
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+}
+
+function fromRow(row: Row): StoredBan {
+  return {
+    id: row.ban_id,
+    effect: row.effect,
+    kind: row.kind,
+    subject: row.subject,
+    untilMs: row.until?.getTime() ?? null,
+    reason: row.reason,
+    actor: row.actor,
+    createdAt: row.created_at,
+    liftedAt: row.lifted_at,
+    liftedBy: row.lifted_by,
+  };
+}

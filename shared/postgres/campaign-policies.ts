@@ -1,0 +1,42 @@
+import { type CampaignPolicy, storedLimits, storedRisk } from '../domain/campaign-policy.js';
+import type { ProductId } from '../domain/ids.js';
+import type { Database } from './pool.js';
+
+type Row = {
+  product_id: string;
+  terms_version: number;
+  time_zone: string;
+  risk: unknown;
+  uniform: unknown;
+  limits: unknown;
+};
+
+const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
+  rules -> 'limits' as limits from campaigns`;
+
+/** What guards have to know of campaigns, from table `campaigns`. */
+export class CampaignPolicies {
+  constructor(readonly database: Database) {}
+
+  /** Of all that are not closed. */
+  async live(): Promise<CampaignPolicy[]> {
+    const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
+    return rows.map(fromRow);
+  }
+
+  async of(product: ProductId): Promise<CampaignPolicy | null> {
+    const { rows } = await this.database.query<Row>(`${SELECT} where product_id = $1`, [product]);
+    return rows[0] ? fromRow(rows[0]) : null;
+  }
+}
+
+function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits }: Row): CampaignPolicy {
+  return {
+    product: product_id,
+    version: terms_version,
+    timeZone: time_zone,
+    risk: storedRisk(risk),
+    uniformRefusals: uniform === true,
+    limits: storedLimits(limits),
+  };
+}

@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { type Answer, Operator, send } from '../harness/clients.js';
+import { startApiProcess, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { freshToken } from '../harness/tokens.js';
+import { until } from '../harness/until.js';
+
+// One proxy may name the address, so that a test can come from anywhere.
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+const product = await operator.openCampaign({ total_limit: 1_000, code: 'BANS-TEST-1' });
+
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
+const ban = async (kind: string, subject: string, fields: Record<string, unknown> = {}): Promise<Answer> =>
+  operator.call('POST', '/admin/bans', { kind, subject, reason: 'a test', ...fields });
+const lift = (id: string) => operator.call('DELETE', `/admin/bans/${id}`);
+
+/** Everything by which somebody takes something new, as this user on this device from this address. */
+function attempts(who: { user?: string; device?: string; address?: string }, url = service.url) {
+  const { user = `user-${randomUUID()}`, device = `fp-${randomUUID()}`, address = '192.0.2.1' } = who;
+  const headers = { 'x-forwarded-for': address };
+  const key = { idempotency_key: randomUUID() };
+  const post = (path: string, json: unknown) => send(`${url}${path}`, { method: 'POST', headers, json });
+  return {
+    checkout: () =>
+      post('/flash-sale/checkout', { product_id: product, user_id: user, qty: 1, ...freshToken(device), ...key }),
+    token: () => send(`${url}/flash-sale/token?device_fp=${device}`, { headers }),
+    validate: () => post('/coupons/validate', { code: 'BANS-TEST-1', user_id: user }),
+    redeem: () =>
+      post('/coupons/redeem', { code: 'BANS-TEST-1', user_id: user, order_id: 'o-1', device_fp: device, ...key }),
+    couponToken: () => send(`${url}/coupons/token?code=BANS-TEST-1&user_id=${user}`, { headers }),
+  };
+}
+
+describe('a ban', () => {
+  test('of a user, a device or a network refuses with its end, and nobody else', async () => {
+    const end = inAnHour();
+    const cases = [
+      ['user', 'user-bad', ['checkout', 'validate', 'redeem', 'couponToken'], { user: 'user-bad' }],
+      ['device', 'fp-bad', ['checkout', 'token', 'redeem'], { device: 'fp-bad' }],
+      [
+        'network',
+        '198.51.100.9',
+        ['checkout', 'token', 'validate', 'redeem', 'couponToken'],
+        { address: '198.51.100.9' },
+      ],
+    ] as const;
+    for (const [kind, subject, ways, who] of cases) {
+      const made = await ban(kind, subject, { until: end });
+      expect([made.status, made.data]).toEqual([
+        201,
+        {
+          id: expect.any(String),
+          effect: 'ban',
+          kind,
+          subject,
+          until: end,
+          reason: 'a test',
+          actor: 'tester',
+          created_at: expect.any(String),
+          lifted_at: null,
+          lifted_by: null,
+        },
+      ]);
+      for (const way of ways) {
+        const refused = await attempts(who)[way]();
+        expectProblem(refused, 403, 'blocked');
+        expect([way, refused.body.until]).toEqual([way, end]);
+        const retryAfter = Number(refused.headers.get('retry-after'));
+        expect([way, retryAfter >= 3_590 && retryAfter <= 5_402]).toEqual([way, true]);
+        expect([200, 201]).toContain((await attempts({})[way]()).status);
+      }
+      expect((await lift(made.data.id)).data.lifted_by).toBe('tester');
+      for (const way of ways) expect([200, 201, 409]).toContain((await attempts(who)[way]()).status);
+    }
+  });
+
+  test('of an address counts for the /64 of IPv6, and a range for all that lies in it', async () => {
+    const six = await ban('network', '2001:db8:5::7');
+    expect(six.data.subject).toBe('2001:db8:5:0::/64');
+    expectProblem(await attempts({ address: '2001:db8:5:0:ffff::1' }).token(), 403, 'blocked');
+    expect((await attempts({ address: '2001:db8:5:1::7' }).token()).status).toBe(200);
+    const range = await ban('network', '203.0.113.77/24', { until: null });
+    expect(range.data.subject).toBe('203.0.113.0/24');
+    const refused = await attempts({ address: '203.0.113.255' }).token();
+    expectProblem(refused, 403, 'blocked');
+    expect([refused.body.until, refused.headers.get('retry-after')]).toEqual([null, null]);
+    expect((await attempts({ address: '203.0.114.0' }).token()).status).toBe(200);
+    await lift(range.data.id);
+    expect((await attempts({ address: '203.0.113.255' }).token()).status).toBe(200);
+  });
+
+  test('ends at its time', async () => {
+    await ban('user', 'user-short', { until: new Date(Date.now() + 1_200).toISOString() });
+    expectProblem(await attempts({ user: 'user-short' }).validate(), 403, 'blocked');
+    await until('the ban is over', async () => (await attempts({ user: 'user-short' }).validate()).status === 200);
+  });
+
+  test('leaves what somebody holds already where it is: he can look at it and pay or give it up', async () => {
+    const sale = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
+    const holder = arrive(service.url, sale);
+    const waiter = arrive(service.url, sale);
+    await holder.checkout();
+    await waiter.checkout();
+    await ban('user', waiter.user);
+    expect((await waiter.queueStatus({ 'x-ticket': String(waiter.ticket) })).data.status).toBe('queued');
+    expect((await waiter.leave()).status).toBe(200);
+    expectProblem(await waiter.checkout(), 403, 'blocked');
+  });
+
+  test('is not put off by a forged address when no proxy is trusted', async () => {
+    const { url } = await startApiProcess({ ...service.env, TRUST_PROXY: '0' });
+    const made = await ban('network', '127.0.0.1');
+    const forged = () => attempts({ address: '192.0.2.200' }, url).token();
+    await until('the ban has arrived', async () => (await forged()).status === 403);
+    expect((await attempts({ address: '192.0.2.200' }).token()).status).toBe(200);
+    await lift(made.data.id);
+    await until('it was lifted', async () => (await forged()).status === 200);
+    await ban('network', '192.0.2.200');
+    expect((await forged()).status).toBe(200);
+  });
+});
+
+describe('every API process', () => {
+  test('hears of a ban and of its end, and one that starts later knows it, also without Postgres', async () => {
+    const other = await startApiProcess(service.env);
+    const made = await ban('user', 'user-everywhere');
+    const there = (url: string) => attempts({ user: 'user-everywhere' }, url).checkout();
+    await until('the other process refuses', async () => (await there(other.url)).status === 403);
+    const later = await startApiProcess(service.env);
+    await until('the later process refuses', async () => (await there(later.url)).status === 403);
+    const blind = await startApiProcess({ ...service.env, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' });
+    await until('the process without Postgres refuses', async () => (await there(blind.url)).status === 403);
+    await lift(made.data.id);
+    for (const { url } of [other, later, blind])
+      await until('the ban is lifted there', async () => (await there(url)).status !== 403);
+  }, 60_000);
+
+  test('keeps what it knows when its subscription breaks, and finds what it missed', async () => {
+    const before = await ban('user', 'user-before');
+    await service.redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    expectProblem(await attempts({ user: 'user-before' }).validate(), 403, 'blocked');
+    const missed = randomUUID();
+    await service.database.client.query(
+      `insert into bans (ban_id, effect, kind, subject, reason, actor) values ($1, 'ban', 'user', 'user-missed', 'r', 'a')`,
+      [missed],
+    );
+    await service.redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await until('it was read again', async () => (await attempts({ user: 'user-missed' }).validate()).status === 403);
+    await lift(before.data.id);
+  });
+
+  test('finds what nobody has announced within seconds, and that it was lifted', async () => {
+    const id = randomUUID();
+    const sql = service.database.client;
+    await sql.query(
+      `insert into bans (ban_id, effect, kind, subject, reason, actor) values ($1, 'ban', 'user', 'user-silent', 'r', 'a')`,
+      [id],
+    );
+    const status = async () => (await attempts({ user: 'user-silent' }).couponToken()).status;
+    await until('it is in force', async () => (await status()) === 403, 20_000);
+    await sql.query(`update bans set lifted_at = now(), lifted_by = 'a', changed_at = now() where ban_id = $1`, [id]);
+    await until('it is lifted', async () => (await status()) === 200, 20_000);
+  }, 60_000);
+
+  test('writes to Postgres what a rule made while Postgres was away', async () => {
+    const id = randomUUID();
+    const made = {
+      id,
+      effect: 'ban',
+      kind: 'user',
+      subject: 'user-of-a-rule',
+      untilMs: Date.now() + 60_000,
+      reason: 'r',
+      actor: 'rule:x',
+    };
+    await service.redis.client.hset('db1:bans', id, JSON.stringify(made));
+    await service.redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    await until('it is listed', async () =>
+      (await operator.call('GET', '/admin/bans?subject=user-of-a-rule')).text.includes(id),
+    );
+    const { rows } = await service.database.client.query(
+      `select actor, action from audit_log where after ->> 'id' = $1`,
+      [id],
+    );
+    expect(rows).toEqual([{ actor: 'rule:x', action: 'ban.create' }]);
+  });
+});
+
+describe('operators', () => {
+  test('list bans by page, also those that are over, and lift one as often as they like', async () => {
+    const subject = `user-${randomUUID()}`;
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i += 1) ids.unshift((await ban('user', subject)).data.id);
+    const idsAt = (answer: Answer) => (answer.data as unknown as { id: string }[]).map(({ id }) => id);
+    const first = await operator.call('GET', `/admin/bans?subject=${subject}&kind=user&limit=2`);
+    expect(idsAt(first)).toEqual(ids.slice(0, 2));
+    const next = String(/<([^>]+)>/.exec(String(first.headers.get('link')))?.[1]);
+    expect(idsAt(await operator.call('GET', next))).toEqual(ids.slice(2));
+    for (const _ of [1, 2]) expect((await lift(String(ids[0]))).status).toBe(200);
+    expect(idsAt(await operator.call('GET', `/admin/bans?subject=${subject}`))).toEqual(ids.slice(1));
+    expect(idsAt(await operator.call('GET', `/admin/bans?subject=${subject}&all=true`))).toEqual(ids);
+    // Two more are in force for the same user: lifting one does not let him in.
+    expectProblem(await attempts({ user: subject }).validate(), 403, 'blocked');
+    expectProblem(await lift(randomUUID()), 404, 'ban_not_found');
+    expectProblem(await lift('nonsense'), 400, 'invalid_request');
+  });
+
+  test('are told what is wrong with a ban', async () => {
+    for (const wrong of [
+      { subject: 'a b' },
+      { subject: '' },
+      { kind: 'network', subject: '0.0.0.0/0' },
+      { kind: 'network', subject: 'user-1' },
+      { kind: 'city' },
+      { until: '2020-01-01T00:00:00Z' },
+      { until: 'tomorrow' },
+      { reason: '' },
+      { effect: 'praise' },
+    ]) {
+      expectProblem(await ban('user', 'user-x', wrong), 400, 'invalid_request');
+    }
+  });
+
+  test('leave an audit entry with who, what and why', async () => {
+    const made = await ban('device', 'fp-audited', { effect: 'allow', reason: 'the shop’s own till' });
+    await lift(made.data.id);
+    const { rows } = await service.database.client.query(
+      `select actor, action, before, after from audit_log where coalesce(after, before) ->> 'id' = $1 order by audit_id`,
+      [made.data.id],
+    );
+    const entry = { id: made.data.id, effect: 'allow', kind: 'device', subject: 'fp-audited', until: null };
+    expect(rows).toEqual([
+      { actor: 'tester', action: 'ban.create', before: null, after: expect.objectContaining(entry) },
+      { actor: 'tester', action: 'ban.lift', before: expect.objectContaining(entry), after: null },
+    ]);
+  });
+});
+
+test('a ban costs no round trip: it is told while Redis hangs, and before the body is read', async () => {
+  await ban('network', '198.51.100.50');
+  await service.redis.client.call('CLIENT', 'PAUSE', '4000');
+  const from = (address: string) =>
+    send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { 'x-forwarded-for': address }, body: '{' });
+  expectProblem(await from('198.51.100.50'), 403, 'blocked');
+  expectProblem(await from('198.51.100.51'), 415, 'unsupported_media_type');
+  expectProblem(await attempts({ address: '198.51.100.51' }).checkout(), 503, 'temporarily_unavailable');
+});

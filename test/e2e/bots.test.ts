@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { solve } from '../harness/challenge.js';
+import { type Answer, Operator, send } from '../harness/clients.js';
+import { startService } from '../harness/service.js';
+import { countStatuses } from '../harness/shoppers.js';
+import { freshToken } from '../harness/tokens.js';
+
+// Bots of several kinds and ordinary shoppers at the same time, in one campaign that wants a proof of work.
+
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+const UNITS = 400;
+const product = await operator.openCampaign({
+  total_limit: UNITS,
+  risk: 'enforce',
+  limits: { attestation_level: 1, unusual_hours: null },
+});
+
+const addressOf = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
+function buy(user: string, token: Record<string, unknown>, address: string, fields: Record<string, unknown> = {}) {
+  const json = { product_id: product, user_id: user, qty: 1, ...token, idempotency_key: randomUUID(), ...fields };
+  return send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { 'x-forwarded-for': address }, json });
+}
+
+/** Ends when nobody shops any more. */
+let shopping = true;
+async function bot(attempt: (i: number) => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let i = 0; shopping; i += 8)
+    answers.push(...(await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((j) => attempt(i + j)))));
+  return answers;
+}
+
+/** An ordinary shopper: a device and an address of his own, a token for his solution, one checkout. */
+async function shop(i: number): Promise<Answer> {
+  const [device, headers] = [`fp-shopper-${i}`, { 'x-forwarded-for': addressOf(70_000 + i) }];
+  const path = `${service.url}/flash-sale/token?device_fp=${device}&product_id=${product}`;
+  const solution = await solve(await send(path, { headers }));
+  const token = await send(path, { headers: { ...headers, 'x-challenge-solution': solution } });
+  return buy(`shopper-${i}`, token.data, addressOf(70_000 + i));
+}
+
+test('no shopper is refused, and bots that do not work get nothing', async () => {
+  const token = freshToken('fp-bot');
+  const worked = await (async () => {
+    const path = `${service.url}/flash-sale/token?device_fp=fp-once&product_id=${product}`;
+    return (await send(path, { headers: { 'x-challenge-solution': await solve(await send(path)) } })).data;
+  })();
+  const bots = Promise.all([
+    bot((i) => buy(`bot-a-${i}`, token, addressOf(i))),
+    bot((i) => buy(`bot-b-${i}`, freshToken(`fp-b-${i}`), '10.200.0.1')),
+    // One that has worked once and shares it with all its accounts.
+    bot((i) => buy(`bot-c-${i}`, worked, addressOf(100_000 + i))),
+    bot((i) =>
+      send(`${service.url}/coupons/redeem`, {
+        method: 'POST',
+        headers: { 'x-forwarded-for': addressOf(200_000 + i) },
+        json: { code: `GUESS${i}`, user_id: `bot-d-${i}`, order_id: 'o', idempotency_key: randomUUID() },
+      }),
+    ),
+  ]);
+  const shoppers = await Promise.all(Array.from({ length: 40 }, (_, i) => shop(i)));
+  shopping = false;
+  const [sameDevice, sameAddress, sharers, guessers] = (await bots) as [Answer[], Answer[], Answer[], Answer[]];
+  expect(countStatuses(shoppers)).toEqual({ 200: 40 });
+  for (const refused of [sameDevice, sameAddress]) expect(Object.keys(countStatuses(refused))).toEqual(['403']);
+  expect(countStatuses(sharers)[200] ?? 0).toBeLessThanOrEqual(1);
+  expect(countStatuses(guessers)[201] ?? 0).toBe(0);
+  const { redeemed } = await operator.stats(product);
+  // Less than one in a hundred: the one token that somebody worked for serves one user.
+  expect(redeemed - 40).toBeLessThanOrEqual(1);
+}, 90_000);

@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { solve } from '../harness/challenge.js';
+import { expectProblem } from '../harness/checks.js';
+import { type Answer, Operator, send } from '../harness/clients.js';
+import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { arrive, countStatuses } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+const newCode = () => `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
+const newUser = () => `user-${randomUUID()}`;
+async function open(terms: Record<string, unknown> = {}) {
+  const code = newCode();
+  return { code, product: await operator.openCampaign({ code, total_limit: 10_000, per_user_limit: 1_000, ...terms }) };
+}
+
+type Fields = Record<string, unknown> & { address?: string };
+const post = (path: string, { address = '192.0.2.1', ...json }: Fields) =>
+  send(`${service.url}${path}`, { method: 'POST', headers: { 'x-forwarded-for': address }, json });
+const check = (code: string, user: string) => post('/coupons/validate', { code, user_id: user });
+const redeem = (code: string, user: string, fields: Fields = {}) =>
+  post('/coupons/redeem', { code, user_id: user, order_id: randomUUID(), idempotency_key: randomUUID(), ...fields });
+const inTurn = async (times: number, call: () => Promise<Answer>) => {
+  const answers: Answer[] = [];
+  for (let i = 0; i < times; i += 1) answers.push(await call());
+  return answers;
+};
+const metric = async (line: string) => {
+  const { text } = await send(`${service.url}/metrics`);
+  return Number(
+    text
+      .split('\n')
+      .find((one) => one.startsWith(line))
+      ?.split(' ')
+      .at(-1) ?? 0,
+  );
+};
+
+describe('one user', () => {
+  test('checks ten codes a minute, whoever issued them, and is told what is left', async () => {
+    const { code } = await open();
+    const user = newUser();
+    const first = await check(code, user);
+    expect(first.headers.get('ratelimit-policy')).toBe('"validate";q=10;w=60');
+    expect(first.headers.get('ratelimit')).toBe('"validate";r=9;t=60');
+    const answers = await inTurn(10, () => check(code, user));
+    expect(countStatuses(answers)).toEqual({ 200: 9, 429: 1 });
+    const refused = answers.at(-1) as Answer;
+    expectProblem(refused, 429, 'rate_limited');
+    expect(refused.body.policy).toBe('validate');
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await check(code, newUser())).status).toBe(200);
+    expect(await metric('doorbuster_limited_total{policy="validate"}')).toBe(1);
+  });
+
+  test('redeems five times a minute; a repeated key counts for nothing', async () => {
+    const { code } = await open();
+    const user = newUser();
+    const key = { idempotency_key: randomUUID(), order_id: 'o-1' };
+    expect((await redeem(code, user, key)).status).toBe(201);
+    for (let i = 0; i < 6; i += 1) {
+      expectProblem(await redeem(code, user, key), 409, 'duplicate_request');
+      // The call is given back behind the answer.
+      await until('it was given back', async () => (await service.redis.client.get(`db1:q:redeem:${user}`)) === '1');
+    }
+    const answers = await inTurn(5, () => redeem(code, user));
+    expect(countStatuses(answers)).toEqual({ 201: 4, 429: 1 });
+    expect(answers[0]?.headers.get('ratelimit')).toBe('"redeem";r=3;t=60');
+    expect(answers.at(-1)?.body.policy).toBe('redeem');
+  });
+
+  test('has the limits that a campaign names, from the moment it is changed', async () => {
+    const { code, product } = await open({
+      limits: { redeem_per_minute_per_user: 2, validate_per_minute_per_user: 1 },
+    });
+    const user = newUser();
+    expect(countStatuses(await inTurn(3, () => redeem(code, user)))).toEqual({ 201: 2, 429: 1 });
+    expect(countStatuses(await inTurn(2, () => check(code, user)))).toEqual({ 200: 1, 429: 1 });
+    await operator.call('PATCH', `/admin/campaigns/${product}`, { limits: { redeem_per_minute_per_user: 8 } });
+    expect(countStatuses(await inTurn(9, () => redeem(code, user)))).toEqual({ 201: 8, 429: 1 });
+    const wrong = [{ redeem_per_minute_per_user: 0 }, { redeem_per_minute_per_user: '5' }, { attestation_level: 2 }];
+    for (const limits of wrong)
+      expectProblem(await operator.call('PATCH', `/admin/campaigns/${product}`, { limits }), 400, 'invalid_request');
+  });
+});
+
+describe('one address', () => {
+  test('is only counted where the rules observe: a crowd behind one NAT redeems', async () => {
+    const { code } = await open();
+    const address = '198.51.100.1';
+    const counted = () => metric('doorbuster_limited_total{policy="redeem-address"}');
+    const before = await counted();
+    const answers = await Promise.all(Array.from({ length: 60 }, () => redeem(code, newUser(), { address })));
+    expect(countStatuses(answers)).toEqual({ 201: 60 });
+    expect((await counted()) - before).toBe(40);
+  });
+
+  test('is asked for work beyond twenty where they are enforced, and blocked when it goes on without', async () => {
+    const { code } = await open({ risk: 'enforce', limits: { unusual_hours: null, accounts_per_address: null } });
+    const address = '198.51.100.2';
+    const answers = await inTurn(25, () => redeem(code, newUser(), { address }));
+    expect(countStatuses(answers)).toEqual({ 201: 20, 403: 5 });
+    const user = newUser();
+    const challenge_solution = await solve(await redeem(code, user, { address }));
+    expect((await redeem(code, user, { address, challenge_solution })).status).toBe(201);
+    expect((await redeem(code, newUser(), { address: '198.51.100.3' })).status).toBe(201);
+    const storm = await inTurn(100, () => redeem(code, newUser(), { address }));
+    const last = storm.at(-1) as Answer;
+    expectProblem(last, 403, 'blocked');
+    const lasts = Date.parse(last.body.until) - Date.now();
+    expect(lasts > 3_500_000 && lasts <= 3_600_000).toBe(true);
+    const list = (await operator.call('GET', `/admin/bans?kind=network&subject=${address}`)).data as unknown as any[];
+    expect(list.map(({ actor, subject }) => [actor, subject])).toEqual([['rule:redeem_per_address', address]]);
+    await operator.call('DELETE', `/admin/bans/${list[0].id}`);
+    expect((await check(code, newUser())).status).toBe(200);
+  });
+
+  test('is not blocked by a rule when an operator has allowed it', async () => {
+    const address = '198.51.100.4';
+    await operator.call('POST', '/admin/bans', {
+      effect: 'allow',
+      kind: 'network',
+      subject: address,
+      reason: 'our till',
+    });
+    const { code } = await open({ risk: 'enforce', limits: { redeem_per_minute_per_address: 1, unusual_hours: null } });
+    const answers = await inTurn(12, () => redeem(code, newUser(), { address }));
+    expect(countStatuses(answers)).toEqual({ 201: 12 });
+  });
+
+  test('may try so many wrong API keys, and then none, without an operator elsewhere being kept out', async () => {
+    const { url } = await startApiProcess({ ...service.env, WRONG_KEYS_PER_MINUTE: '5' });
+    const knock = (secret: string, address: string) =>
+      send(`${url}/admin/campaigns`, { headers: { authorization: `Bearer ${secret}`, 'x-forwarded-for': address } });
+    const answers = await inTurn(7, () => knock('wrong-secret-of-nobody', '198.51.100.5'));
+    expect(countStatuses(answers)).toEqual({ 401: 5, 429: 2 });
+    expect(answers.at(-1)?.body.policy).toBe('wrong-key');
+    expect((await knock(ADMIN_SECRET, '198.51.100.5')).status).toBe(429);
+    expect((await knock(ADMIN_SECRET, '198.51.100.6')).status).toBe(200);
+  });
+});
+
+describe('a user who guesses', () => {
+  test('waits after five failures, and is banned for an hour after ten', async () => {
+    const { code } = await open();
+    const user = newUser();
+    const guess = () => check(newCode(), user);
+    for (const answer of await inTurn(4, guess)) expectProblem(answer, 404, 'code_not_found');
+    expect((await check(code, user)).status).toBe(200);
+    expectProblem(await guess(), 404, 'code_not_found');
+    const refused = await until('he has to wait', async () => {
+      const answer = await check(code, user);
+      return answer.status === 429 ? answer : null;
+    });
+    expect(refused.body.policy).toBe('cooldown');
+    const seconds = Number(refused.headers.get('retry-after'));
+    expect(seconds >= 20 && seconds <= 36).toBe(true);
+    expect((await check(code, newUser())).status).toBe(200);
+  });
+
+  test('is banned by the tenth, everywhere, visibly, and let in again by an operator', async () => {
+    const { code } = await open();
+    const user = newUser();
+    // Ten at once: none of them has to wait for the others.
+    await Promise.all(Array.from({ length: 10 }, () => check(newCode(), user)));
+    const refused = await until('he is banned', async () => {
+      const answer = await check(code, user);
+      return answer.status === 403 ? answer : null;
+    });
+    expectProblem(refused, 403, 'blocked');
+    const lasts = Date.parse(refused.body.until) - Date.now();
+    expect(lasts > 3_500_000 && lasts <= 3_600_000).toBe(true);
+    const [ban] = await until('it is listed', async () => {
+      const found = (await operator.call('GET', `/admin/bans?kind=user&subject=${user}`)).data as unknown as any[];
+      return found.length === 1 ? found : null;
+    });
+    expect([ban.actor, ban.reason]).toEqual(['rule:failures', '10 attempts in a row failed']);
+    await operator.call('DELETE', `/admin/bans/${ban.id}`);
+    expectProblem(await check(code, user), 429, 'rate_limited');
+  });
+
+  test('begins anew with a redemption that succeeds', async () => {
+    const { code } = await open();
+    const user = newUser();
+    await inTurn(4, () => check(newCode(), user));
+    const key = `db1:f:${user}`;
+    await until('four failures are known', async () => (await service.redis.client.get(key)) === '4');
+    expect((await redeem(code, user)).status).toBe(201);
+    await until('they are forgotten', async () => (await service.redis.client.exists(key)) === 0);
+  });
+});
+
+test('two thousand different users check out from one address, and nobody is refused', async () => {
+  const { product } = await open();
+  const shoppers = Array.from({ length: 2_000 }, () => arrive(service.url, product));
+  const answers: Answer[] = [];
+  for (let i = 0; i < shoppers.length; i += 200)
+    answers.push(...(await Promise.all(shoppers.slice(i, i + 200).map((shopper) => shopper.checkout()))));
+  expect(countStatuses(answers)).toEqual({ 200: 2_000 });
+});

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { solve } from '../harness/challenge.js';
+import { expectProblem } from '../harness/checks.js';
+import { type Answer, Operator, send } from '../harness/clients.js';
+import { startService } from '../harness/service.js';
+import { countStatuses } from '../harness/shoppers.js';
+import { freshToken } from '../harness/tokens.js';
+import { until } from '../harness/until.js';
+
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+const NO_HOURS = { unusual_hours: null };
+const open = (risk: string, limits: Record<string, unknown> = {}, terms: Record<string, unknown> = {}) =>
+  operator.openCampaign({ total_limit: 10_000, risk, limits: { ...NO_HOURS, ...limits }, ...terms });
+
+type Who = { user?: string; device?: string; address?: string; fields?: Record<string, unknown> };
+function buy(product: string, { user, device, address = '192.0.2.1', fields = {} }: Who): Promise<Answer> {
+  return send(`${service.url}/flash-sale/checkout`, {
+    method: 'POST',
+    headers: { 'x-forwarded-for': address },
+    json: {
+      product_id: product,
+      user_id: user ?? `user-${randomUUID()}`,
+      qty: 1,
+      ...freshToken(device ?? `fp-${randomUUID()}`),
+      idempotency_key: randomUUID(),
+      ...fields,
+    },
+  });
+}
+const verdicts = async (rule: string, mode: string) => {
+  const { text } = await send(`${service.url}/metrics`);
+  const line = text
+    .split('\n')
+    .find(
+      (one) => one.includes('risk_verdicts_total{') && one.includes(`rule="${rule}"`) && one.includes(`mode="${mode}"`),
+    );
+  return Number(line?.split(' ').at(-1) ?? 0);
+};
+const inTurn = async (times: number, call: (i: number) => Promise<Answer>) => {
+  const answers: Answer[] = [];
+  for (let i = 0; i < times; i += 1) answers.push(await call(i));
+  return answers;
+};
+
+describe('rules that are enforced', () => {
+  test('block a device with its fifth account, in every campaign, and nobody else', async () => {
+    const product = await open('enforce');
+    const device = `fp-${randomUUID()}`;
+    const answers = await inTurn(6, () => buy(product, { device }));
+    expect(countStatuses(answers)).toEqual({ 200: 4, 403: 2 });
+    for (const refused of answers.slice(4)) expectProblem(refused, 403, 'blocked');
+    const other = await open('off');
+    expectProblem(await buy(other, { device }), 403, 'blocked');
+    expect((await buy(product, {})).status).toBe(200);
+    const [ban] = await until('it is listed', async () => {
+      const found = (await operator.call('GET', `/admin/bans?kind=device&subject=${device}`)).data as unknown as any[];
+      return found.length === 1 ? found : null;
+    });
+    expect([ban.actor, ban.reason]).toEqual(['rule:accounts_per_device', '5 accounts on one device']);
+    expect(await verdicts('accounts_per_device', 'enforce')).toBe(1);
+  });
+
+  test('count the same user of a device once', async () => {
+    const product = await open('enforce', {}, { per_user_limit: 100 });
+    const device = `fp-${randomUUID()}`;
+    const answers = await inTurn(8, () => buy(product, { device, user: 'user-faithful' }));
+    expect(countStatuses(answers)).toEqual({ 200: 8 });
+  });
+
+  test('ask for work beyond so many accounts of one address, and let whoever did it in', async () => {
+    const product = await open('enforce', { accounts_per_address: 10 });
+    const address = '198.51.100.10';
+    // Names of their own: a hyperloglog is exact for these, and one in a hundred off for others.
+    const answers = await inTurn(12, (i) => buy(product, { address, user: `neighbour-${i}` }));
+    expect(countStatuses(answers)).toEqual({ 200: 10, 403: 2 });
+    const who = { address, user: 'user-patient', device: 'fp-patient' };
+    const challenge_solution = await solve(await buy(product, who));
+    expect((await buy(product, { ...who, fields: { challenge_solution } })).status).toBe(200);
+    expect((await buy(product, { address: '198.51.100.11' })).status).toBe(200);
+  });
+
+  test('ask a young account for work, at checkout and with a code', async () => {
+    const code = `AGE${randomUUID().slice(0, 8).toUpperCase()}`;
+    const product = await open('enforce', { account_min_age_hours: 24 }, { code });
+    const aged = (hours: number) => ({ account_created_at: new Date(Date.now() - hours * 3_600_000).toISOString() });
+    const redeem = (attributes: Record<string, unknown>) => {
+      const json = { code, user_id: randomUUID(), order_id: 'o', idempotency_key: randomUUID(), attributes };
+      return send(`${service.url}/coupons/redeem`, {
+        method: 'POST',
+        json,
+        headers: { 'x-forwarded-for': '192.0.2.2' },
+      });
+    };
+    expectProblem(await buy(product, { fields: { attributes: aged(1) } }), 403, 'challenge_required');
+    expect((await buy(product, { fields: { attributes: aged(25) } })).status).toBe(200);
+    expectProblem(await redeem(aged(1)), 403, 'challenge_required');
+    expect((await redeem(aged(25))).status).toBe(201);
+    expect((await redeem({})).status).toBe(201);
+  });
+
+  test('ask for work at unusual hours of the campaign’s own zone', async () => {
+    const hourIn = (timeZone: string) =>
+      Number(new Intl.DateTimeFormat('en', { timeZone, hour: 'numeric', hourCycle: 'h23' }).format(new Date()));
+    const zones = ['UTC', 'Asia/Jakarta', 'America/Los_Angeles'];
+    for (const time_zone of zones) {
+      const here = hourIn(time_zone);
+      const now = await open('enforce', { unusual_hours: { from: here, to: (here + 2) % 24 || 24 } }, { time_zone });
+      const later = await open(
+        'enforce',
+        { unusual_hours: { from: (here + 4) % 24, to: (here + 6) % 24 || 24 } },
+        { time_zone },
+      );
+      expectProblem(await buy(now, {}), 403, 'challenge_required');
+      expect((await buy(later, {})).status).toBe(200);
+    }
+  });
+
+  test('leave alone whom an operator has allowed', async () => {
+    const product = await open('enforce', { accounts_per_address: 1 });
+    const device = `fp-${randomUUID()}`;
+    await operator.call('POST', '/admin/bans', {
+      effect: 'allow',
+      kind: 'device',
+      subject: device,
+      reason: 'the till',
+    });
+    const answers = await inTurn(8, () => buy(product, { device, address: '198.51.100.12' }));
+    expect(countStatuses(answers)).toEqual({ 200: 8 });
+  });
+});
+
+describe('rules that only observe', () => {
+  test('refuse nobody, and count what they would have said', async () => {
+    const product = await open('observe', { accounts_per_address: 10 });
+    const device = `fp-${randomUUID()}`;
+    const before = [
+      await verdicts('accounts_per_device', 'observe'),
+      await verdicts('accounts_per_address', 'observe'),
+    ];
+    const answers = await inTurn(15, () => buy(product, { device, address: '198.51.100.13' }));
+    expect(countStatuses(answers)).toEqual({ 200: 15 });
+    const after = [await verdicts('accounts_per_device', 'observe'), await verdicts('accounts_per_address', 'observe')];
+    expect([Number(after[0]) - Number(before[0]), Number(after[1]) - Number(before[1])]).toEqual([11, 5]);
+  });
+
+  test('ask Redis nothing more than rules that are off', async () => {
+    // BullMQ has sets of its own, so the keys are looked at as well.
+    const evaluated = async () => {
+      const stats = await service.redis.client.info('commandstats');
+      const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+      return [calls('pfadd'), calls('pfcount'), (await service.redis.client.keys('db1:w:*')).length];
+    };
+    const before = await evaluated();
+    for (const risk of ['observe', 'off']) {
+      const product = await open(risk);
+      await inTurn(10, () => buy(product, {}));
+    }
+    expect(await evaluated()).toEqual(before);
+  });
+});
+
+test('a change of the rules is in force with the answer to the operator', async () => {
+  const product = await open('off');
+  const device = `fp-${randomUUID()}`;
+  await inTurn(6, () => buy(product, { device }));
+  await operator.call('PATCH', `/admin/campaigns/${product}`, {
+    risk: 'enforce',
+    limits: { ...NO_HOURS, accounts_per_device: 1 },
+  });
+  expectProblem(await buy(product, { device }), 403, 'blocked');
+});
