@@ -8,6 +8,7 @@ import { until } from '../harness/until.js';
 
 const service = await startService();
 const operator = new Operator(service.url);
+// A storm may lie on both sides of a minute's border: each is more than twice the floor.
 const LOW = { unusual_hours: null, velocity_floor_per_minute: 30, accounts_per_address: null };
 const open = (risk: string, limits: Record<string, unknown> = {}) =>
   operator.openCampaign({
@@ -36,11 +37,11 @@ const alerts = async (mode: string) => {
 
 test('a campaign that is stormed is paused with its line and its holds, told of, and resumed by an operator only', async () => {
   const product = await open('enforce');
-  await storm(product, 60);
+  await storm(product, 80);
   await until('it is paused', async () => (await statusOf(product)) === 'paused', 20_000);
   expectProblem(await arrive(service.url, product).checkout(), 503, 'campaign_paused');
   const { held, waiting } = await operator.stats(product);
-  expect([held, waiting]).toEqual([1, 59]);
+  expect([held, waiting]).toEqual([1, 79]);
   await until('it is written', async () => {
     const { rows } = await service.database.client.query(
       `select a.actor, o.type from audit_log a join campaigns c using (campaign_id) join outbox o on o.subject = c.product_id
@@ -49,7 +50,7 @@ test('a campaign that is stormed is paused with its line and its holds, told of,
     );
     return rows.length === 1;
   });
-  await until('it is counted', async () => (await alerts('enforce')) === 1);
+  await until('it is counted', async () => (await alerts('enforce')) >= 1);
   await operator.call('POST', `/admin/campaigns/${product}/resume`);
   // Judged again some times by now: what was an attack once is not held against the operator.
   const looked = async () =>
@@ -67,12 +68,13 @@ test('one that only observes goes on, and somebody is told; a usual crowd and a 
     await open('off'),
   ];
   await usually(usual, 1);
-  await Promise.all([storm(observed, 60), storm(usual, 60), storm(small, 60), storm(off, 60)]);
-  await until('the storm was seen', async () => (await alerts('observe')) === 1, 20_000);
+  const before = await alerts('enforce');
+  await Promise.all([storm(observed, 80), storm(usual, 80), storm(small, 80), storm(off, 80)]);
+  await until('the storm was seen', async () => (await alerts('observe')) >= 1, 20_000);
   for (const product of [observed, usual, small, off]) expect(await statusOf(product)).toBe('open');
-  expect(await alerts('enforce')).toBe(1);
+  expect(await alerts('enforce')).toBe(before);
   await usually(usual, 0);
-  await storm(usual, 20);
+  await storm(usual, 80);
   await until('without the hour before it is one', async () => (await statusOf(usual)) === 'paused', 20_000);
 }, 60_000);
 
