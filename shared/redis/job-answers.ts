@@ -8,8 +8,9 @@ const LOOK_EVERY_MS = 50;
 export class JobAnswers {
   constructor(readonly redis: Redis) {}
 
+  /** The first result stays: a job that was taken for dead runs again, and finds what the first run has done. */
   async put(id: string, result: unknown): Promise<void> {
-    await this.redis.set(keys.answer(id), JSON.stringify(result), 'PX', KEPT_MS);
+    await this.redis.set(keys.answer(id), JSON.stringify(result), 'PX', KEPT_MS, 'NX');
   }
 
   /** null when there is none within `waitMs`. */
