@@ -427,6 +427,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       ...parts,
       ...guards,
       validateQuota: perUser('validate', config.validatePerMinutePerUser),
+      guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
       redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
       redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),

@@ -18,6 +18,7 @@ import type { Bans } from '../guards/bans.js';
 import type { Entry } from '../guards/entry.js';
 import type { Failures } from '../guards/failures.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import type { LocalQuota } from '../guards/local-quota.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { type CampaignQuota, policyField, type Quota } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
@@ -45,6 +46,8 @@ import type { Judged, Shopper, Validation } from './validation.js';
 export type CouponParts = {
   admission: Admission;
   finder: CodeFinder;
+  /** Made-up codes by user, in this process. */
+  guesses: LocalQuota;
   redemption: Redemption;
   validation: Validation;
   oneTimeTokens: OneTimeTokens;
@@ -100,7 +103,7 @@ export function couponRoutes(parts: CouponParts): Route[] {
 }
 
 function validateRoute(parts: CouponParts): Route {
-  const { admission, bans, finder, policies, validateQuota, validation, shopper } = parts;
+  const { admission, bans, policies, validateQuota, validation, shopper } = parts;
   return {
     contract: contract('/validate', {
       summary: 'What one code, or several, would give',
@@ -125,7 +128,7 @@ function validateRoute(parts: CouponParts): Route {
       const judge = (typed: string) =>
         recorded(parts, req, { action: 'validate', user: who.user, typed }, (about) =>
           admission.admit(async () => {
-            const issued = await foundOrCounted(finder, typed, () => count(''));
+            const issued = await foundOrCounted(parts, who.user, typed, () => count(''));
             await count(issued.product);
             about(issued);
             assertHis(issued, who.user);
@@ -141,12 +144,21 @@ function validateRoute(parts: CouponParts): Route {
   };
 }
 
-/** A guess counts as much as a code that exists. */
-async function foundOrCounted<Counted>(finder: CodeFinder, typed: string, count: () => Promise<Counted>) {
+/**
+ * A guess counts as much as a code that exists. The first ones of a user are noticed in this process alone: most made-up
+ * codes are one person's slip or one of very many users, and cost no engine anything.
+ */
+async function foundOrCounted<Counted>(
+  { finder, guesses }: CouponParts,
+  user: UserId,
+  typed: string,
+  count: () => Promise<Counted>,
+) {
   try {
     return await finder.find(typed);
   } catch (error) {
-    if (error instanceof Problem && error.code === 'code_not_found') await count();
+    const isGuess = error instanceof Problem && error.code === 'code_not_found';
+    if (isGuess && guesses.count(user) >= guesses.limit) await count();
     throw error;
   }
 }
@@ -161,7 +173,7 @@ async function judgedOf(typed: string, judge: (typed: string) => Promise<{ issue
 }
 
 function redeemRoute(parts: CouponParts): Route {
-  const { admission, attestation, bans, entry, failures, finder, policies, redeemQuota, redemption, velocity } = parts;
+  const { admission, attestation, bans, entry, failures, policies, redeemQuota, redemption, velocity } = parts;
   const { shopper } = parts;
   return {
     contract: contract('/redeem', {
@@ -219,7 +231,7 @@ function redeemRoute(parts: CouponParts): Route {
       const attempt = { action: 'redeem', user, typed: body.code } as const;
       const { issued, redeemed, rateLimit } = await recorded(parts, req, attempt, (about) =>
         admission.admit(async () => {
-          const found = await foundOrCounted(finder, body.code, () => enter(policies.ofNone, null));
+          const found = await foundOrCounted(parts, user, body.code, () => enter(policies.ofNone, null));
           about(found);
           const policy = policies.of(found.product);
           const token = attested(body, device, attestation, found.product);
@@ -354,7 +366,7 @@ async function recorded<Value>(
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
-    if (error instanceof Problem && FAILURES.has(error.code)) parts.failures.failed(user);
+    if (error instanceof Problem && FAILURES.has(error.code)) noteFailure(parts, user, issued);
     const isUniform = issued ? issued.terms.uniformRefusals : parts.finder.looksUniform(typed);
     throw isUniform ? await masked(parts, req, error) : error;
   } finally {
@@ -367,6 +379,13 @@ async function recorded<Value>(
     );
     attempts.record(attemptOf(req, action, user, outcome, issued, reservation as ReservationId | undefined));
   }
+}
+
+/** Guesses are told of when they are no slip any more, all of them at once. */
+function noteFailure({ failures, guesses }: CouponParts, user: UserId, issued: IssuedCode | undefined): void {
+  const made = guesses.made(user);
+  if (issued !== undefined || made > guesses.limit) failures.failed(user);
+  else if (made === guesses.limit) failures.failed(user, made);
 }
 
 function attemptOf(

@@ -25,8 +25,9 @@ export class Failures {
     readonly limits: FailureLimits,
   ) {}
 
-  failed(user: UserId): void {
-    this.#count(user).catch((error: unknown) =>
+  /** @param times how many attempts that were not told of before */
+  failed(user: UserId, times = 1): void {
+    this.#count(user, times).catch((error: unknown) =>
       this.log.debug({ reason: String(error) }, 'a failed attempt was not counted'),
     );
   }
@@ -43,11 +44,11 @@ export class Failures {
     return beyond < 0 ? 0 : this.limits.firstWaitMs * 2 ** beyond;
   }
 
-  async #count(user: UserId): Promise<void> {
+  async #count(user: UserId, times: number): Promise<void> {
     const { failuresBeforeBan, failureBanMs, failureMemoryMs } = this.limits;
     if (this.bans.isAllowed({ user })) return;
     const key = keys.failures(user);
-    const [failures] = await Promise.all([this.redis.incr(key), this.redis.pexpire(key, failureMemoryMs)]);
+    const [failures] = await Promise.all([this.redis.incrby(key, times), this.redis.pexpire(key, failureMemoryMs)]);
     if (failures >= failuresBeforeBan) {
       await this.redis.unlink(key);
       await this.bans.byRule('user', user, failureBanMs, `${failures} attempts in a row failed`, 'failures');

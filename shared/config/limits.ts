@@ -124,6 +124,8 @@ export const LIMITS = {
   termsKept: 10_000,
   termsFreshMs: 60_000,
   termsPatienceMs: 50,
+  /** Made-up codes of one user in a minute from which on they are counted for all processes. */
+  guessesUnnoticed: 3,
   oneTimeTokenMs: 5 * 60_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
   uniformRefusalMs: 60,
