@@ -72,7 +72,9 @@ import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
+import { campaignViewRoute } from './pages/campaign-view.route.js';
 import { docsRoutes } from './pages/docs.route.js';
+import { pageRoutes } from './pages/page.route.js';
 import { paymentRoutes } from './payment/payment.route.js';
 import { startApiProcesses } from './processes.js';
 import { Gateway } from './realtime/gateway.js';
@@ -119,7 +121,8 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
-  const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
+  const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
+  const app = createApp(shown, edge, { trustProxy: config.trustProxy });
   const server = createHttpServer(app, edge, metrics, () => readiness.draining);
   const gateway = new Gateway({ ...parts, metrics, log });
   gateway.attach(server);
@@ -350,6 +353,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       limits: LIMITS,
     }),
     ...paymentRoutes({ ...parts, metrics, log }),
+    campaignViewRoute(parts),
     queueStatusRoute({ ...parts, quota: pollQuota }),
     leaveRoute(parts.sale, parts.directory, parts.tickets, log),
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
