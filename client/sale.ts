@@ -2,7 +2,7 @@ import { type Answer, type Call, Calls, Refusal } from './calls.js';
 import { Emitter } from './emitter.js';
 import { defaultStore, type Intention, KeptIntention } from './intention.js';
 import { Line } from './line.js';
-import type { CampaignView, SaleEvents, SaleOptions, SocketLike, Standing } from './types.js';
+import type { CampaignView, Connection, SaleEvents, SaleOptions, SocketLike, Standing } from './types.js';
 
 export { Refusal } from './calls.js';
 export { MemoryStore } from './intention.js';
@@ -30,11 +30,12 @@ const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 export class Sale extends Emitter<SaleEvents> {
   /** The last one known; null = not known yet. */
   standing: Standing | null = null;
+  /** How news comes; null = nothing is followed. */
+  connection: Connection | null = null;
   readonly #calls: Calls;
   readonly #kept: KeptIntention;
   #line: Line | null = null;
   #intention: Intention | null = null;
-  #connection: string | null = null;
   #attempting: Promise<Standing> | null = null;
   #token: { fields: Record<string, unknown>; readAt: number } | null = null;
   #serverAheadMs = 0;
@@ -244,8 +245,9 @@ export class Sale extends Emitter<SaleEvents> {
       ask: (etag) => this.#status(etag),
       onStanding: (fields) => this.#take(fields),
       onConnection: (connection) => {
-        if (this.#connection !== connection) this.emit('connection', connection);
-        this.#connection = connection;
+        if (this.connection === connection) return;
+        this.connection = connection;
+        this.emit('connection', connection);
       },
       onLost: (code) => this.#lose(code),
     });
@@ -255,7 +257,7 @@ export class Sale extends Emitter<SaleEvents> {
   #unfollow(): void {
     this.#line?.stop();
     this.#line = null;
-    this.#connection = null;
+    this.connection = null;
   }
 
   async #lose(code: string): Promise<void> {

@@ -40,10 +40,7 @@ let spokenSeconds = Number.POSITIVE_INFINITY;
 
 const sale = new Sale({ productId, userId: userId(), authorization });
 sale.on('change', onChange);
-sale.on('connection', (connection) => {
-  state.connection = connection;
-  show();
-});
+sale.on('connection', show);
 sale.on('retry', ({ code, after_ms }) => {
   retryAtMs = Date.now() + after_ms;
   state.retry = { code, seconds: Math.ceil(after_ms / 1000) };
@@ -51,7 +48,6 @@ sale.on('retry', ({ code, after_ms }) => {
 });
 sale.on('lost', (code) => {
   state.standing = null;
-  state.connection = null;
   state.refusal = code;
   show();
 });
@@ -77,10 +73,7 @@ function setUp(): void {
   });
   element('second').addEventListener('click', giveUp);
   addEventListener('online', comeBack);
-  addEventListener('offline', () => {
-    state.connection = 'offline';
-    show();
-  });
+  addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && comeBack());
   // Another tab has got a place or a unit, or has given it up.
@@ -156,7 +149,6 @@ function refuse(error: unknown): void {
 }
 
 function comeBack(): void {
-  if (state.connection === 'offline') state.connection = state.standing ? 'polling' : null;
   sale.wake();
   lookAtSale();
   show();
@@ -190,7 +182,6 @@ const isFollowed = (standing: Standing | null) =>
 function onChange(standing: Standing, before: Standing | null): void {
   state.standing = standing;
   state.refusal = null;
-  if (!isFollowed(standing)) state.connection = null;
   if (standing.position !== null) {
     const isNew = before?.status !== 'queued';
     state.firstPlace = Math.max(isNew ? 1 : state.firstPlace, standing.position);
@@ -219,7 +210,7 @@ function speakPlace({ position, queue_size: size }: Standing): void {
 function show(): void {
   const nowMs = sale.now();
   if (state.retry) state.retry.seconds = Math.max(0, Math.ceil((retryAtMs - Date.now()) / 1000));
-  if (!navigator.onLine) state.connection = 'offline';
+  state.connection = navigator.onLine ? sale.connection : 'offline';
   const view = viewOf(state, nowMs, words);
   write('name', state.campaign?.name ?? productId);
   write('headline', view.headline);
