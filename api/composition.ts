@@ -312,7 +312,13 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
 function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts): Route[] {
   const attestation = new Attestation(config.attestationKeys);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
-  metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
+  metrics.observe(
+    'event_loop_lag_ms',
+    'Lag of the event loop, median of the last 100 ms; of the process that has most',
+    () => parts.admission.lagMs,
+    'max',
+  );
+  observeJournal(metrics, parts);
   const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
   const finder = new CodeFinder(parts.codeFilter, new CodeLookup(parts.codes), parts.directory, parts.terms);
@@ -377,4 +383,22 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     }),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
+}
+
+/** Every process sees the same journal, so the largest of what they say is the one. */
+function observeJournal(metrics: Metrics, { journal, clock }: Parts): void {
+  const reading = (read: (backlog: { entries: number; oldestMs: number | null }) => number) => () =>
+    journal.backlog().then(read, () => -1);
+  metrics.observe(
+    'journal_backlog_entries',
+    'Journal entries that Postgres has not committed yet; -1 = the journal cannot be read',
+    reading(({ entries }) => entries),
+    'max',
+  );
+  metrics.observe(
+    'journal_oldest_seconds',
+    'Age of the oldest of them; -1 = the journal cannot be read',
+    reading(({ oldestMs }) => (oldestMs === null ? 0 : Math.max(0, (clock.nowMs() - oldestMs) / 1000))),
+    'max',
+  );
 }
