@@ -18,6 +18,8 @@ const element = (id: string) => document.getElementById(id) as HTMLElement;
 const address = new URL(location.href);
 const language = languageOf(address.searchParams.get('lang'), navigator.languages);
 const { texts } = LANGUAGES[language];
+/** The region decides how times and numbers are written. */
+const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(language)) ?? language;
 const productId = decodeURIComponent(location.pathname.split('/')[2] ?? '');
 const remembered = rememberedItems();
 const words = { texts, time: timeText };
@@ -32,7 +34,6 @@ const state: PageState = {
   connection: null,
   firstPlace: 1,
 };
-let retryAtMs = 0;
 let prepareAtMs = 0;
 let checkedEndMs = 0;
 let spokenAt = 0;
@@ -41,9 +42,8 @@ let spokenSeconds = Number.POSITIVE_INFINITY;
 const sale = new Sale({ productId, userId: userId(), authorization });
 sale.on('change', onChange);
 sale.on('connection', show);
-sale.on('retry', ({ code, after_ms }) => {
-  retryAtMs = Date.now() + after_ms;
-  state.retry = { code, seconds: Math.ceil(after_ms / 1000) };
+sale.on('retry', ({ code }) => {
+  state.retry = code;
   show();
 });
 sale.on('lost', (code) => {
@@ -209,7 +209,6 @@ function speakPlace({ position, queue_size: size }: Standing): void {
 
 function show(): void {
   const nowMs = sale.now();
-  if (state.retry) state.retry.seconds = Math.max(0, Math.ceil((retryAtMs - Date.now()) / 1000));
   state.connection = navigator.onLine ? sale.connection : 'offline';
   const view = viewOf(state, nowMs, words);
   write('name', state.campaign?.name ?? productId);
@@ -288,13 +287,13 @@ function write(id: string, text: string): void {
 function timeText(iso: string): string {
   const time = new Date(iso);
   const isToday = time.toDateString() === new Date(sale.now()).toDateString();
-  return new Intl.DateTimeFormat(language, { ...(isToday ? {} : { dateStyle: 'medium' }), timeStyle: 'medium' }).format(
+  return new Intl.DateTimeFormat(locale, { ...(isToday ? {} : { dateStyle: 'medium' }), timeStyle: 'medium' }).format(
     time,
   );
 }
 
 function numberText(value: number): string {
-  return new Intl.NumberFormat(language).format(value);
+  return new Intl.NumberFormat(locale).format(value);
 }
 
 function rememberedItems(): Pick<Storage, 'getItem' | 'setItem'> {

@@ -8,8 +8,8 @@ export type PageState = {
   trying: boolean;
   /** Code of the last refusal, until something else happens. */
   refusal: string | null;
-  /** What the client waits for before it tries again. */
-  retry: { code: string; seconds: number } | null;
+  /** Code of what the client met and will try again. */
+  retry: string | null;
   connection: Connection | null;
   /** Place at which he was first seen, to show how far he has come. */
   firstPlace: number;
@@ -51,16 +51,18 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   if (state.refusal) view.trouble = problemText(state.refusal, texts);
-  else if (state.retry) view.trouble = fill(texts.retry, { seconds: state.retry.seconds });
+  // Without a count of seconds: whoever hears the page would hear each of them.
+  else if (state.retry && state.retry !== 'campaign_paused') view.trouble = texts.retry;
   view.title ||= view.headline;
   return view;
 }
 
 /** What is to be seen by somebody who stands nowhere yet, or no more. */
-function saleView({ campaign, trying, refusal }: PageState, nowMs: number, words: Words): Partial<View> {
+function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number, words: Words): Partial<View> {
   const { texts, time } = words;
   if (trying) {
     const button = { label: texts.trying, enabled: false };
+    if (retry === 'campaign_paused') return { headline: texts.paused, detail: texts.pausedDetail, button };
     return { headline: texts.trying, detail: texts.tryingDetail, button };
   }
   if (!campaign) return refusal === 'campaign_not_found' ? { headline: texts.problems.campaign_not_found } : {};

@@ -191,6 +191,48 @@ inBrowser('the page of a sale', () => {
     expect([faults, nowhere.faults]).toEqual([[], []]);
   });
 
+  test('tells when the time to pay is over, and lets him try again', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 2 });
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You got one!');
+    await shows(page, 'The time to pay is over');
+    await press(page, 'Try again');
+    await shows(page, 'You got one!');
+  });
+
+  test('waits out a pause by itself', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const { page } = await openSale(product);
+    await shows(page, 'The sale is on');
+    await operator.call('POST', `/admin/campaigns/${product}/pause`);
+    await press(page, BUY);
+    await shows(page, 'The sale is paused');
+    await operator.call('POST', `/admin/campaigns/${product}/resume`);
+    await shows(page, 'You got one!', 25_000);
+  });
+
+  test('calls him at his turn by vibration, unless he does not want it', async () => {
+    const { product, held } = await heldByAnother();
+    const phones = [await openSale(product), await openSale(product)];
+    for (const { context, page } of phones) {
+      await context.addInitScript('globalThis.shakes = 0; navigator.vibrate = () => Boolean(++globalThis.shakes);');
+      await page.reload();
+    }
+    const [first, second] = phones.map(({ page }) => page) as [Page, Page];
+    await press(first, BUY);
+    await shows(first, 'You are in line');
+    await second.getByRole('checkbox').uncheck();
+    await press(second, BUY);
+    await shows(second, 'You are in line');
+    await payments.release(held);
+    await shows(first, 'It is your turn!');
+    first.on('dialog', (dialog) => dialog.accept());
+    await press(first, 'Give it back');
+    await shows(second, 'It is your turn!');
+    expect([await first.evaluate('shakes'), await second.evaluate('shakes')]).toEqual([1, 0]);
+  });
+
   test('tells those in line that it is closed', async () => {
     const { product } = await heldByAnother();
     const { page } = await openSale(product);
