@@ -90,7 +90,9 @@ import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
+import { campaignViewRoute } from './pages/campaign-view.route.js';
 import { docsRoutes } from './pages/docs.route.js';
+import { pageRoutes } from './pages/page.route.js';
 import { paymentRoutes } from './payment/payment.route.js';
 import { startApiProcesses } from './processes.js';
 import { Gateway } from './realtime/gateway.js';
@@ -137,7 +139,8 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
-  const app = createApp([...documented, ...docsRoutes(documented, version)], edge, { trustProxy: config.trustProxy });
+  const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
+  const app = createApp(shown, edge, { trustProxy: config.trustProxy });
   const server = createHttpServer(app, edge, metrics, () => readiness.draining, refusalByNetwork(routes, parts.bans));
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
@@ -380,7 +383,13 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   const attestation = new Attestation(config.attestationKeys);
   metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => parts.admission.inFlight);
   metrics.observe('bans', 'Bans and allowances that a process holds', () => parts.bans.size, 'max');
-  metrics.observe('event_loop_lag_ms', 'Lag of the event loop, median of the last 100 ms', () => parts.admission.lagMs);
+  metrics.observe(
+    'event_loop_lag_ms',
+    'Lag of the event loop, median of the last 100 ms; of the process that has most',
+    () => parts.admission.lagMs,
+    'max',
+  );
+  observeJournal(metrics, parts);
   const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
   const finder = new CodeFinder(
@@ -440,6 +449,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       limits: LIMITS,
     }),
     ...paymentRoutes({ ...parts, metrics, log }),
+    campaignViewRoute(parts),
     queueStatusRoute({ ...parts, quota: quota('poll', config.pollsPer10sPerCaller, 10) }),
     leaveRoute(parts.sale, parts.directory, parts.tickets, log),
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
@@ -504,4 +514,22 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     entry: new Entry({ risk, bans, challenges, redeemsPerAddress, nowMs, limits: LIMITS }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
+}
+
+/** Every process sees the same journal, so the largest of what they say is the one. */
+function observeJournal(metrics: Metrics, { journal, clock }: Parts): void {
+  const reading = (read: (backlog: { entries: number; oldestMs: number | null }) => number) => () =>
+    journal.backlog().then(read, () => -1);
+  metrics.observe(
+    'journal_backlog_entries',
+    'Journal entries that Postgres has not committed yet; -1 = the journal cannot be read',
+    reading(({ entries }) => entries),
+    'max',
+  );
+  metrics.observe(
+    'journal_oldest_seconds',
+    'Age of the oldest of them; -1 = the journal cannot be read',
+    reading(({ oldestMs }) => (oldestMs === null ? 0 : Math.max(0, (clock.nowMs() - oldestMs) / 1000))),
+    'max',
+  );
 }

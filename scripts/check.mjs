@@ -14,6 +14,7 @@ const JEST = [
 ];
 const CHECKS = [
   { name: 'types', command: join(BIN, 'tsc'), args: ['--noEmit'] },
+  { name: 'types in the browser', command: join(BIN, 'tsc'), args: ['--noEmit', '-p', 'tsconfig.browser.json'] },
   { name: 'lint and format', command: join(BIN, 'biome'), args: ['check', '--error-on-warnings'] },
   { name: 'generated documents', command: process.execPath, args: ['scripts/docs.mjs', '--check'] },
   // Needs no engine; `npm test` runs it again with all the rest.

@@ -32,6 +32,7 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
     'Doorbuster is ready.',
     '',
     `  API           ${address}`,
+    ...(settings.withDemo ? [`  shop          ${address}/sale/${DEMO_CAMPAIGN.product_id}`] : []),
     `  documentation ${address}/docs`,
     `  health        ${address}/readyz`,
     `  metrics       ${address}/metrics`,

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { asyncApiDocument } from '../http/asyncapi.js';
 import { sendJson } from '../http/exchange.js';
 import { openApiDocument } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
@@ -22,9 +23,10 @@ const PAGE = `<!doctype html>
 <body><div id="ui"></div><script src="/docs/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script></body></html>`;
 const START = "SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true });";
 
-/** /openapi.json and /docs, which shows it. Everything is served from here; nothing is loaded from elsewhere. */
+/** /openapi.json, /asyncapi.json, and /docs, which shows the former. Everything is served from here; nothing is loaded from elsewhere. */
 export function docsRoutes(documented: readonly Route[], version: string): Route[] {
   const document = JSON.stringify(openApiDocument(documented, version));
+  const frames = JSON.stringify(asyncApiDocument(version));
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const contract = (path: string, summary: string): Route['contract'] => ({
     method: 'get',
@@ -39,6 +41,10 @@ export function docsRoutes(documented: readonly Route[], version: string): Route
     {
       contract: contract('/openapi.json', 'The OpenAPI document'),
       handle: (req, res) => sendJson(req, res, 200, document),
+    },
+    {
+      contract: contract('/asyncapi.json', 'The AsyncAPI document of the WebSocket'),
+      handle: (req, res) => sendJson(req, res, 200, frames),
     },
     {
       contract: contract('/docs', 'The API, to read and to try'),

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { standingData } from '../../shared/contracts/standing.js';
+import { standingData, standingFields } from '../../shared/contracts/standing.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
-import { STANDINGS } from '../../shared/domain/reservation.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
@@ -31,16 +30,7 @@ const contract: RouteContract = {
   answers: {
     200: {
       description: 'The standing; ask again after `poll_after_seconds`.',
-      data: z.object({
-        status: z.enum(STANDINGS),
-        position: z.int().nullable().describe('from 1; null = not in line'),
-        queue_size: z.int(),
-        estimated_wait_seconds: z.int().nullable(),
-        poll_after_seconds: z.int(),
-        reservation_id: z.uuid().nullable().optional(),
-        order_id: z.string().nullable().optional(),
-        pay_before: z.iso.datetime().nullable().optional(),
-      }),
+      data: z.object(standingFields),
     },
     304: { description: 'Nothing has changed since `If-None-Match`.' },
   },

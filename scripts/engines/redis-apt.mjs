@@ -1,10 +1,10 @@
 // Redis from the distribution's own signed packages, unpacked below the repository: no root, no service, nothing changed
 // on the system. apt's state and cache are private too, since its lists may be missing, old, or not ours to write.
-import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { run } from '../processes.mjs';
+import { APT_LIMIT_MS, aptOptions, clearHalfDone, moveInto, mustRun } from './apt.mjs';
 
-const APT_LIMIT_MS = 300_000;
 /** @typedef {{ home: string, say: (note: string) => void }} Place  home: where the unpacked server is to lie */
 
 /** The servers' packages, and what they need that a slim system lacks, for when apt cannot work that out. */
@@ -97,20 +97,6 @@ async function download(apt, listOptions) {
   return undefined;
 }
 
-/** @param {string} apt */
-function aptOptions(apt) {
-  const settings = {
-    'Dir::Cache': join(apt, 'cache'),
-    'Debug::NoLocking': 'true',
-    'APT::Sandbox::User': 'root',
-    'Acquire::Languages': 'none',
-    'Acquire::Retries': '2',
-    'Acquire::http::Timeout': '20',
-    'Acquire::https::Timeout': '20',
-  };
-  return Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-}
-
 /**
  * The starter finds the libraries beside it, so that whoever starts it need not know of them, and the folder may move.
  * @param {string} draft
@@ -129,34 +115,4 @@ function writeStarter(draft, server) {
     `exec "$here/root/usr/bin/${server}" "$@"`,
   ];
   writeFileSync(join(draft, 'redis-server'), `${script.join('\n')}\n`, { mode: 0o755 });
-}
-
-/**
- * Puts the finished folder in its place at one stroke, so that half of it is never taken for the whole.
- * @param {string} draft
- * @param {string} home
- */
-function moveInto(draft, home) {
-  rmSync(home, { recursive: true, force: true });
-  renameSync(draft, home);
-}
-
-/**
- * Removes what killed attempts left. The caller holds the lock, so no draft here is alive.
- * @param {string} home
- */
-function clearHalfDone(home) {
-  for (const name of readdirSync(dirname(home))) {
-    if (name.startsWith(`${basename(home)}.new-`)) rmSync(join(dirname(home), name), { recursive: true, force: true });
-  }
-}
-
-/**
- * @param {string} command
- * @param {string[]} args
- * @param {{ env?: NodeJS.ProcessEnv }} [options]
- */
-async function mustRun(command, args, options = {}) {
-  const { code, output } = await run(command, args, { limitMs: APT_LIMIT_MS, ...options });
-  if (code !== 0) throw new Error(`${command} failed: ${output.trim().split('\n').slice(-5).join('\n')}`);
 }

@@ -1,6 +1,20 @@
+import { z } from 'zod';
 import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from '../domain/polling.js';
-import type { Standing } from '../domain/reservation.js';
+import { STANDINGS, type Standing } from '../domain/reservation.js';
 import { timeOrNull } from '../domain/time.js';
+
+/** The fields of queue-status and `welcome` as they are described to callers; the optional ones are the holder's. */
+export const standingFields = {
+  status: z.enum(STANDINGS),
+  position: z.int().nullable().describe('from 1; null = not in line'),
+  queue_size: z.int(),
+  estimated_wait_seconds: z.int().nullable(),
+  poll_after_seconds: z.int(),
+  reservation_id: z.uuid().nullable().optional(),
+  order_id: z.string().nullable().optional(),
+  pay_before: z.iso.datetime().nullable().optional(),
+  code: z.string().nullable().optional().describe('of campaigns that hand codes out'),
+} as const;
 
 export type StandingFacts = {
   status: Standing;

@@ -103,6 +103,9 @@ export type SaleLimits = {
   deviceWindowMs: number;
 };
 
+/** `endsAtMs` 0 = open end. */
+export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: number };
+
 /** What Postgres knows of a campaign's counters when it is put into Redis. */
 export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
 const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
@@ -332,6 +335,18 @@ export class SaleStore {
       burned: Number(burned),
       waiting: Number(waiting),
     };
+  }
+
+  /**
+   * When a campaign sells, for those who may not know more; null when there is none.
+   * @throws EngineUnavailable as `directory` does
+   */
+  async schedule(product: ProductId): Promise<Schedule | null> {
+    const [status, startsAt, endsAt] = await this.#readFilled((redis) =>
+      redis.hmget(keys.campaign(product), 'status', 'starts_at', 'ends_at'),
+    );
+    if (!status) return null;
+    return { status: status as CampaignStatus, startsAtMs: Number(startsAt), endsAtMs: Number(endsAt) };
   }
 
   /** Every reservation of a campaign, a batch at a time; one may come twice while the campaign changes. */

@@ -92,6 +92,16 @@ test('nothing that is shipped imports tests, scripts or files outside of the pro
   expect(wrong).toEqual([]);
 });
 
+test('the client stands alone, and pages stand on it: browsers load no more', () => {
+  const allowed: Record<string, RegExp> = { client: /^client\//, pages: /^(client\/sale|pages\/)/ };
+  const wrong = Object.entries(allowed).flatMap(([folder, pattern]) =>
+    sourcesIn([folder])
+      .filter(({ path }) => !path.startsWith('client/dist/'))
+      .flatMap((source) => importsOf(source).filter((imported) => !pattern.test(imported))),
+  );
+  expect(wrong).toEqual([]);
+});
+
 const REFUSED: [string, string][] = [
   ['shared/domain/ids.ts', "import { z } from 'zod';"],
   ['shared/domain/ids.ts', "import type { Row } from '../postgres/pool.js';"],

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import {
+  CLIENT_FRAMES,
+  CLOSE_CODES,
+  CLOSE_MEANINGS,
+  FRAME_ENVELOPE,
+  SERVER_FRAMES,
+} from '../../shared/contracts/frames.js';
+
+const CHANNEL = 'sale';
+type Frames = Record<string, z.ZodObject>;
+
+/** The AsyncAPI 3.0 document of /flash-sale/ws, made from the frames' contracts. "Receive" and "send" are the server's. */
+export function asyncApiDocument(version: string): object {
+  const sent: Frames = Object.fromEntries(
+    Object.entries(SERVER_FRAMES).map(([type, frame]) => [
+      type,
+      frame.extend(FRAME_ENVELOPE).describe(frame.description ?? type),
+    ]),
+  );
+  const received: Frames = CLIENT_FRAMES;
+  const all = { ...received, ...sent };
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: 'Doorbuster',
+      version,
+      description: 'News of one shopper’s place and reservation, over a WebSocket.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    defaultContentType: 'application/json',
+    channels: {
+      [CHANNEL]: {
+        address: '/flash-sale/ws',
+        title: 'One shopper in one sale',
+        description: `The ticket of checkout goes into the query or into a first \`subscribe\`. Close codes: ${closeCodes()}.`,
+        messages: Object.fromEntries(Object.keys(all).map((type) => [type, reference('components', 'messages', type)])),
+        bindings: {
+          ws: {
+            method: 'GET',
+            query: { type: 'object', properties: { ticket: { type: 'string', maxLength: 1024 } } },
+            bindingVersion: '0.1.0',
+          },
+        },
+      },
+    },
+    operations: {
+      receive: operation('receive', 'What a client may say', received),
+      send: operation('send', 'What a client is told', sent),
+    },
+    components: {
+      messages: Object.fromEntries(
+        Object.entries(all).map(([type, frame]) => [
+          type,
+          { name: type, summary: frame.description ?? type, payload: schemaOf(frame) },
+        ]),
+      ),
+    },
+  };
+}
+
+function operation(action: 'send' | 'receive', title: string, frames: Frames): object {
+  return {
+    action,
+    title,
+    channel: reference('channels', CHANNEL),
+    messages: Object.keys(frames).map((type) => reference('channels', CHANNEL, 'messages', type)),
+  };
+}
+
+const reference = (...path: string[]) => ({ $ref: `#/${path.join('/')}` });
+
+/** AsyncAPI's own schemas are a superset of draft 7. */
+function schemaOf(frame: z.ZodObject): object {
+  const { $schema: _, ...schema } = z.toJSONSchema(frame, { target: 'draft-7', io: 'input' });
+  return schema;
+}
+
+function closeCodes(): string {
+  return Object.entries(CLOSE_CODES)
+    .map(([name, code]) => `${code} ${CLOSE_MEANINGS[name as keyof typeof CLOSE_CODES]}`)
+    .join('; ');
+}

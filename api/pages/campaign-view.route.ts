@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { KnownTerms } from '../../shared/postgres/known-terms.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { SaleStore, Schedule } from '../../shared/redis/sale-store.js';
+import { sendData } from '../http/exchange.js';
+import { externalId } from '../http/fields.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+
+const query = z.object({ product_id: externalId });
+const PHASES = ['scheduled', 'open', 'paused', 'ended'] as const;
+type Phase = (typeof PHASES)[number];
+
+const contract: RouteContract = {
+  method: 'get',
+  path: '/flash-sale/campaign',
+  summary: 'What anybody may know of a sale',
+  description: 'For pages: its name and times, and the server’s clock to count down by. Nothing of stock or line.',
+  tag: 'flash sale',
+  caller: 'anyone',
+  query,
+  answers: {
+    200: {
+      description: 'The sale as it is at `server_time`.',
+      data: z.object({
+        product_id: z.string(),
+        name: z.string().describe('the product id while the name cannot be read'),
+        status: z.enum(PHASES),
+        starts_at: z.iso.datetime(),
+        ends_at: z.iso.datetime().nullable().describe('null = open end'),
+        server_time: z.iso.datetime(),
+      }),
+    },
+  },
+  errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+};
+
+export type CampaignViewParts = { sale: SaleStore; terms: KnownTerms; clock: RedisClock };
+
+/** GET /flash-sale/campaign. One small read of Redis; the name is remembered by this process. */
+export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Route {
+  return {
+    contract,
+    async handle(req, res) {
+      const product = validate(query, req.query).product_id as ProductId;
+      const schedule = await sale.schedule(product);
+      if (!schedule || schedule.status === 'draft')
+        throw new Problem('campaign_not_found', 'No campaign sells this product.');
+      const nowMs = clock.nowMs();
+      sendData(req, res, 200, {
+        product_id: product,
+        name: (await nameOf(terms, product)) ?? product,
+        status: phaseOf(schedule, nowMs),
+        starts_at: new Date(schedule.startsAtMs).toISOString(),
+        ends_at: schedule.endsAtMs > 0 ? new Date(schedule.endsAtMs).toISOString() : null,
+        server_time: new Date(nowMs).toISOString(),
+      });
+    },
+  };
+}
+
+/** A sale goes on without Postgres, and so does its page. */
+async function nameOf(terms: KnownTerms, product: ProductId): Promise<string | null> {
+  try {
+    return (await terms.current(product))?.name ?? null;
+  } catch (error) {
+    if (error instanceof EngineUnavailable) return null;
+    throw error;
+  }
+}
+
+/** As lua/includes/campaign.lua has it: the clock decides, not the worker. */
+function phaseOf({ status, startsAtMs, endsAtMs }: Schedule, nowMs: number): Phase {
+  if (status === 'closed' || (endsAtMs > 0 && nowMs >= endsAtMs)) return 'ended';
+  if (status === 'paused') return 'paused';
+  return status === 'scheduled' && nowMs < startsAtMs ? 'scheduled' : 'open';
+}

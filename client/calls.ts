@@ -1,0 +1,121 @@
+import type { Retry } from './types.js';
+
+/** An answer that is no success. `code` is that of the problem document; `unreachable` when there was no answer. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  constructor(
+    readonly code: string,
+    /** 0 = there was no answer. */
+    readonly status: number,
+    readonly retryAfterMs: number | null,
+    /** The problem document, with its members. */
+    readonly problem: Record<string, unknown>,
+  ) {
+    super(`${code}: ${problem.detail ?? 'no answer'}`);
+  }
+
+  /** Whether the same call may succeed later: nobody answered, or it was told when to come back. */
+  get passes(): boolean {
+    return this.status === 0 || (this.status === 429 && this.retryAfterMs !== null) || this.status >= 500;
+  }
+}
+
+export type Answer = { status: number; headers: Headers; data: Record<string, unknown> };
+export type Call = { method: string; path: string; headers?: Record<string, string>; body?: unknown };
+
+const FIRST_BACKOFF_MS = 400;
+const MAX_BACKOFF_MS = 10_000;
+
+/** Between half of a doubling pause and all of it, so that those who failed together do not come back together. */
+export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
+  return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
+}
+
+export type CallParts = {
+  baseUrl: string;
+  fetch: typeof fetch;
+  authorization: (() => unknown) | undefined;
+  timeoutMs: number;
+};
+
+/** Calls of the API. */
+export class Calls {
+  readonly #sleepers = new Set<() => void>();
+  stopped = false;
+
+  constructor(readonly parts: CallParts) {}
+
+  /** One call. @throws Refusal */
+  async once({ method, path, headers = {}, body }: Call): Promise<Answer> {
+    const { parts } = this;
+    const cut = new AbortController();
+    const timer = setTimeout(() => cut.abort(), parts.timeoutMs);
+    try {
+      const authorization = await parts.authorization?.();
+      const response = await parts.fetch(parts.baseUrl + path, {
+        method,
+        signal: cut.signal,
+        headers: {
+          ...headers,
+          ...(authorization ? { Authorization: String(authorization) } : {}),
+          ...(body ? { 'Content-Type': 'application/json' } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      const { status } = response;
+      if (status === 304) return { status, headers: response.headers, data: {} };
+      const json = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+      if (response.ok && json.data) return { status, headers: response.headers, data: json.data as Answer['data'] };
+      const after = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
+      // A success that is cut off, or is not ours, is no answer.
+      throw new Refusal(
+        String(json.code ?? 'unreachable'),
+        response.ok ? 0 : status,
+        after >= 0 ? after * 1000 : null,
+        json,
+      );
+    } catch (error) {
+      if (error instanceof Refusal) throw error;
+      throw new Refusal('unreachable', 0, null, { detail: String(error) });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Makes a call again and again while it may succeed later. The same call each time: it must be harmless twice. */
+  async insist(call: () => Promise<Answer>, forMs: number, onRetry: (retry: Retry) => void): Promise<Answer> {
+    const giveUpAt = Date.now() + forMs;
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof Refusal) || !error.passes) throw error;
+        const afterMs = Math.max(error.retryAfterMs ?? 0, backoffMs(tries));
+        if (this.stopped || Date.now() + afterMs > giveUpAt) throw error;
+        onRetry({ code: error.code, after_ms: afterMs });
+        await this.#sleep(afterMs, error.retryAfterMs ?? 0);
+        if (this.stopped) throw error;
+      }
+    }
+  }
+
+  /** Ends the pauses between tries, but not those that the server asked for. */
+  wake(): void {
+    for (const wake of [...this.#sleepers]) wake();
+  }
+
+  #sleep(ms: number, atLeastMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        this.#sleepers.delete(wake);
+        resolve();
+      };
+      const wake = () => {
+        if (atLeastMs === 0 || this.stopped) done();
+      };
+      const timer = setTimeout(done, ms);
+      this.#sleepers.add(wake);
+    });
+  }
+}

@@ -1,0 +1,25 @@
+/** Listeners by event. One that throws does not keep the others from hearing; its error is reported as nobody's. */
+export class Emitter<Events extends { [Name in keyof Events]: unknown[] }> {
+  readonly #listeners = new Map<keyof Events, Set<unknown>>();
+
+  /** @returns what ends it */
+  on<Name extends keyof Events>(event: Name, listener: (...args: Events[Name]) => void): () => void {
+    const listeners = this.#listeners.get(event) ?? new Set();
+    this.#listeners.set(event, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+    };
+  }
+
+  protected emit<Name extends keyof Events>(event: Name, ...args: Events[Name]): void {
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) {
+      try {
+        (listener as (...args: Events[Name]) => void)(...args);
+      } catch (error) {
+        setTimeout(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}

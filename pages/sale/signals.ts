@@ -1,0 +1,35 @@
+/** Calling somebody who looks elsewhere: sound and vibration, where the browser allows them. */
+export class Signals {
+  #audio: AudioContext | null = null;
+
+  /** Browsers allow sound to whoever was pressed something on; so this is called by the button. */
+  unlock(): void {
+    try {
+      this.#audio ??= new AudioContext();
+      this.#audio.resume().catch(() => {});
+    } catch {
+      // No sound on this device.
+    }
+  }
+
+  call(): void {
+    try {
+      navigator.vibrate?.([200, 100, 200]);
+    } catch {
+      // Not allowed here.
+    }
+    const audio = this.#audio;
+    if (audio?.state !== 'running') return;
+    for (const [i, hertz] of [660, 880].entries()) {
+      const tone = audio.createOscillator();
+      const loudness = audio.createGain();
+      const at = audio.currentTime + i * 0.25;
+      tone.frequency.value = hertz;
+      loudness.gain.setValueAtTime(0.2, at);
+      loudness.gain.exponentialRampToValueAtTime(0.001, at + 0.24);
+      tone.connect(loudness).connect(audio.destination);
+      tone.start(at);
+      tone.stop(at + 0.25);
+    }
+  }
+}

@@ -1,0 +1,325 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import { WebSocket } from 'ws';
+import { MemoryStore, Refusal, Sale, type SaleOptions, type SocketLike, type Standing } from '../../client/sale.js';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { expectStock } from '../harness/checks.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator, PaymentService } from '../harness/clients.js';
+import { FlakyFetch } from '../harness/flaky-fetch.js';
+import { startApiProcess, startService } from '../harness/service.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const Socket = WebSocket as unknown as new (url: string) => SocketLike;
+
+/** A sale as one tab has it, with what it was told and what it sent. */
+function openTab(productId: string, options: Partial<SaleOptions> = {}) {
+  const network = new FlakyFetch();
+  const sale = new Sale({
+    productId,
+    userId: `user-${randomUUID()}`,
+    baseUrl: service.url,
+    store: new MemoryStore(),
+    WebSocket: Socket,
+    fetch: network.fetch,
+    ...options,
+  });
+  const told: string[] = [];
+  for (const event of ['queued', 'promoted', 'completed', 'redeemed', 'released', 'expired', 'left', 'closed'] as const)
+    sale.on(event, () => told.push(event));
+  const connections: string[] = [];
+  sale.on('connection', (connection) => connections.push(connection));
+  atEnd('a tab', () => sale.stop());
+  return { sale, network, told, connections };
+}
+
+const heldByAnother = async (terms: Record<string, unknown> = {}) => {
+  const terms_ = { total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true }, ...terms };
+  const product = await operator.openCampaign(terms_);
+  const holder = arrive(service.url, product);
+  return { product, held: String((await holder.checkout()).data.reservation_id) };
+};
+const stands = (sale: Sale, status: Standing['status']) =>
+  until(`the shopper is ${status}`, () => sale.standing?.status === status);
+const refusalOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => (error instanceof Refusal ? error.code : String(error)),
+  );
+
+describe('an attempt', () => {
+  test('gets a unit, and a second press meanwhile is the same attempt', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 5 });
+    const { sale, network, told } = openTab(product);
+    const first = sale.attempt();
+    expect(sale.attempt()).toBe(first);
+    const standing = await first;
+    expect(standing).toMatchObject({ status: 'completed', order_id: expect.stringMatching(/^ord_/), position: null });
+    expect(await sale.attempt()).toEqual(sale.standing);
+    expect(network.of('/flash-sale/checkout').length).toBe(1);
+    await payments.confirm(String(standing.reservation_id));
+    await stands(sale, 'redeemed');
+    expect(told).toEqual(['completed', 'redeemed']);
+    await expectStock(operator, product, { total: 5, free: 4, redeemed: 1 });
+  });
+
+  test('whose answer was lost is repeated with its key and takes one unit', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 5 });
+    const { sale, network } = openTab(product);
+    network.loseAnswerOf('/flash-sale/checkout');
+    const retries: string[] = [];
+    sale.on('retry', ({ code }) => retries.push(code));
+    expect((await sale.attempt()).status).toBe('completed');
+    const keys = network.of('/flash-sale/checkout').map(({ headers }) => headers.get('idempotency-key'));
+    expect(keys.length).toBe(2);
+    expect(keys[1]).toBe(keys[0]);
+    expect(retries).toEqual(['unreachable']);
+    await expectStock(operator, product, { total: 5, free: 4, held: 1 });
+  });
+
+  test('is repeated with its key after 503, 429 and a stale token, not before Retry-After', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
+    const { sale, network } = openTab(product);
+    network.refuse('/flash-sale/checkout', 503, 'temporarily_unavailable', { 'Retry-After': '1' });
+    network.refuse('/flash-sale/checkout', 429, 'rate_limited', { 'Retry-After': '1' });
+    network.refuse('/flash-sale/checkout', 401, 'attestation_expired');
+    const waits: number[] = [];
+    sale.on('retry', ({ after_ms }) => waits.push(after_ms));
+    expect((await sale.attempt()).status).toBe('completed');
+    const calls = network.of('/flash-sale/checkout');
+    expect(calls.map(({ status }) => status)).toEqual([503, 429, 401, 200]);
+    expect(new Set(calls.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(1);
+    expect(network.of('/flash-sale/token').length).toBe(2);
+    expect(waits.length).toBe(2);
+    for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(1000);
+  });
+
+  test('that is refused is not repeated, and the next one is a new wish', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const holder = arrive(service.url, product);
+    const held = String((await holder.checkout()).data.reservation_id);
+    const { sale, network } = openTab(product);
+    expect(await refusalOf(sale.attempt())).toBe('sold_out');
+    expect(network.of('/flash-sale/checkout').length).toBe(1);
+    await payments.release(held);
+    expect((await sale.attempt()).status).toBe('completed');
+    const [first, second] = network.of('/flash-sale/checkout').map(({ headers }) => headers.get('idempotency-key'));
+    expect(second).not.toBe(first);
+  });
+
+  test('that gives up keeps its key for the next press', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 5 });
+    const { sale, network } = openTab(product, { retryForMs: 100 });
+    await sale.prepare();
+    network.loseAnswerOf('/flash-sale/checkout');
+    expect(await refusalOf(sale.attempt())).toBe('unreachable');
+    expect((await sale.attempt()).status).toBe('completed');
+    await expectStock(operator, product, { total: 5, free: 4, held: 1 });
+    expect(new Set(network.of('/flash-sale/checkout').map(({ headers }) => headers.get('idempotency-key'))).size).toBe(
+      1,
+    );
+  });
+
+  test('that meets a challenge is sent again with what the hook made of it', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const challenges: unknown[] = [];
+    const { sale, network } = openTab(product, {
+      onChallenge: async (challenge) => {
+        challenges.push(challenge);
+        return { proof: 'three' };
+      },
+    });
+    network.refuse('/flash-sale/checkout', 403, 'challenge_required');
+    expect((await sale.attempt()).status).toBe('completed');
+    expect(challenges).toEqual([{ kind: 'sum', of: [1, 2] }]);
+    const [first, second] = network.of('/flash-sale/checkout');
+    expect([first?.body.proof, second?.body.proof]).toEqual([undefined, 'three']);
+    expect(second?.headers.get('idempotency-key')).toBe(first?.headers.get('idempotency-key'));
+  });
+});
+
+describe('the line', () => {
+  test('tells places and the promotion over the socket, without asking', async () => {
+    const { product, held } = await heldByAnother();
+    const [first, second] = [openTab(product), openTab(product)];
+    expect(await first.sale.attempt()).toMatchObject({ status: 'queued', position: 1 });
+    expect(await second.sale.attempt()).toMatchObject({ status: 'queued', position: 2 });
+    await until('both hear news', () => [first, second].every(({ connections }) => connections.at(-1) === 'live'));
+    await payments.release(held);
+    await stands(first.sale, 'promoted');
+    await until('the other one moved up', () => second.sale.standing?.position === 1);
+    expect(Date.parse(String(first.sale.standing?.pay_before))).toBeGreaterThan(Date.now());
+    expect(first.told).toEqual(['queued', 'promoted']);
+    expect(first.network.of('/flash-sale/queue-status')).toEqual([]);
+    await first.sale.release('changed his mind');
+    expect(first.sale.standing?.status).toBe('released');
+    await stands(second.sale, 'promoted');
+  });
+
+  test('goes on by asking where no socket is to be had, with its ETag and at the advertised pace', async () => {
+    const { product, held } = await heldByAnother();
+    const { sale, network, connections } = openTab(product, { WebSocket: null });
+    expect(await sale.attempt()).toMatchObject({ status: 'queued', poll_after_seconds: 2 });
+    const startedAt = performance.now();
+    await until('it was told that nothing is new', () => network.calls.some(({ status }) => status === 304));
+    const asked = network.of('/flash-sale/queue-status');
+    expect(asked.map(({ status }) => status)).toEqual([200, 304]);
+    expect(asked[1]?.headers.get('if-none-match')).toMatch(/^"/);
+    expect(performance.now() - startedAt).toBeGreaterThan(1_900);
+    expect(connections).toEqual(['polling']);
+    await payments.release(held);
+    await stands(sale, 'promoted');
+  });
+
+  test('comes back from an API that stops, and from a cut', async () => {
+    const { product, held } = await heldByAnother();
+    const other = await startApiProcess(service.env);
+    let port = other.url;
+    class Switched extends (WebSocket as unknown as new (url: string) => SocketLike) {
+      constructor(url: string) {
+        super(url.replace(service.url.replace('http', 'ws'), port.replace('http', 'ws')));
+      }
+    }
+    const { sale, network, connections } = openTab(product, { WebSocket: Switched });
+    await sale.attempt();
+    await until('it hears news', () => connections.at(-1) === 'live');
+    port = service.url;
+    network.cut();
+    await other.process.stop();
+    await until('it came back, elsewhere', () => connections.length >= 3 && connections.at(-1) === 'live', 15_000);
+    expect(connections[1]).toBe('polling');
+    await payments.release(held);
+    await stands(sale, 'promoted');
+    network.mend();
+  });
+
+  test('notices that nobody answers on a socket that was never closed, and asks instead', async () => {
+    const { product, held } = await heldByAnother();
+    const open: Silent[] = [];
+    class Silent extends (WebSocket as unknown as new (url: string) => SocketLike) {
+      constructor(url: string) {
+        super(url);
+        open.push(this);
+      }
+      fallSilent() {
+        this.onmessage = null;
+      }
+    }
+    const { sale, connections } = openTab(product, { WebSocket: Silent });
+    await sale.attempt();
+    await until('it hears news', () => connections.at(-1) === 'live');
+    open[0]?.fallSilent();
+    await payments.release(held);
+    sale.wake();
+    await stands(sale, 'promoted');
+    expect(connections.slice(0, 2)).toEqual(['live', 'polling']);
+  });
+
+  test('is left for good, and the next attempt is a new place', async () => {
+    const { product } = await heldByAnother();
+    const { sale, told } = openTab(product);
+    await sale.attempt();
+    await sale.leave();
+    expect(sale.standing).toMatchObject({ status: 'left', position: null });
+    expect(await sale.attempt()).toMatchObject({ status: 'queued', position: 1 });
+    expect(told).toEqual(['queued', 'left', 'queued']);
+  });
+
+  test('that is closed tells so', async () => {
+    const { product } = await heldByAnother();
+    const { sale, connections } = openTab(product);
+    await sale.attempt();
+    await until('it hears news', () => connections.at(-1) === 'live');
+    await operator.call('POST', `/admin/campaigns/${product}/close`);
+    await stands(sale, 'closed');
+  });
+});
+
+describe('a reload and a second tab', () => {
+  test('go on with the same key and ticket', async () => {
+    const { product, held } = await heldByAnother();
+    const shared = { userId: 'user-of-two-tabs', store: new MemoryStore() };
+    const first = openTab(product, shared);
+    const second = openTab(product, shared);
+    expect(await second.sale.resume()).toBeNull();
+    const [one, other] = await Promise.all([first.sale.attempt(), second.sale.attempt()]);
+    expect([one.status, one.position, other.status, other.position]).toEqual(['queued', 1, 'queued', 1]);
+    await expectStock(operator, product, { total: 1, held: 1, waiting: 1 });
+    first.sale.stop();
+
+    await payments.release(held);
+    const reloaded = openTab(product, shared);
+    expect(await reloaded.sale.resume()).toMatchObject({ status: 'promoted', position: null });
+    await stands(second.sale, 'promoted');
+    expect(reloaded.sale.standing?.reservation_id).toBe(second.sale.standing?.reservation_id);
+  });
+
+  test('end an attempt whose answer nobody read', async () => {
+    const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 5 });
+    const shared = { userId: 'user-who-reloads', store: new MemoryStore() };
+    const before = openTab(product, { ...shared, retryForMs: 0 });
+    before.network.loseAnswerOf('/flash-sale/checkout');
+    expect(await refusalOf(before.sale.attempt())).toBe('unreachable');
+    const after = openTab(product, shared);
+    expect(await after.sale.resume()).toMatchObject({ status: 'completed' });
+    await expectStock(operator, product, { total: 5, free: 4, held: 1 });
+  });
+
+  test('begin anew when the kept ticket is not taken any more', async () => {
+    const { product } = await heldByAnother();
+    const store = new MemoryStore();
+    const kept = `doorbuster|${product}|user-with-old-ticket`;
+    store.setItem(kept, JSON.stringify({ key: 'an-old-key', qty: 1, ticket: 't1.1.eA.forged' }));
+    const { sale } = openTab(product, { userId: 'user-with-old-ticket', store });
+    const lost: string[] = [];
+    sale.on('lost', (code) => lost.push(code));
+    expect(await sale.resume()).toBeNull();
+    expect(lost).toEqual(['ticket_invalid']);
+    expect(store.getItem(kept)).toBeNull();
+    expect(await sale.attempt()).toMatchObject({ status: 'queued', position: 1 });
+  });
+});
+
+test('the public view counts by the server’s clock and tells nothing of stock', async () => {
+  const startsAt = new Date(Date.now() + 3_600_000).toISOString();
+  const product = await operator.openCampaign({ name: 'Night sale', total_limit: 7, starts_at: startsAt });
+  const { sale } = openTab(product);
+  const view = await sale.campaign();
+  expect(view).toEqual({
+    product_id: product,
+    name: 'Night sale',
+    status: 'scheduled',
+    starts_at: startsAt,
+    ends_at: null,
+    server_time: expect.stringMatching(/Z$/),
+  });
+  expect(Math.abs(sale.now() - Date.parse(view.server_time))).toBeLessThan(2_000);
+  expect(await refusalOf(sale.attempt())).toBe('campaign_not_started');
+  for (const [action, status] of [
+    ['open', 'open'],
+    ['pause', 'paused'],
+    ['resume', 'open'],
+    ['close', 'ended'],
+  ] as const) {
+    await operator.call('POST', `/admin/campaigns/${product}/${action}`);
+    expect((await sale.campaign()).status).toBe(status);
+  }
+  expect(await refusalOf(openTab('no-such-sale').sale.campaign())).toBe('campaign_not_found');
+  const draft = await operator.openCampaign({ draft: true });
+  expect(await refusalOf(openTab(draft).sale.campaign())).toBe('campaign_not_found');
+});
+
+test('what a browser loads of the client has less than 6 KB, compressed', () => {
+  const folder = join(projectRoot(), 'dist/client');
+  const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  expect(scripts.sort()).toEqual(['calls.js', 'emitter.js', 'intention.js', 'line.js', 'sale.js', 'types.js']);
+  const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(6_000);
+});

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { findChromium } from '../../scripts/engines/chromium.mjs';
+import { atEnd } from './cleanup.js';
+
+/** A real browser, or null and a visible word about it where none can be had. */
+export async function startBrowser(): Promise<Browser | null> {
+  const found = await findChromium();
+  if ('missing' in found) {
+    process.stderr.write(`\nSKIPPED: the tests in a browser. ${found.missing}\n`);
+    return null;
+  }
+  const browser = await chromium.launch({
+    executablePath: found.path,
+    // Containers give a browser neither the rights for a sandbox nor much shared memory; our own pages are all it sees.
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'],
+  });
+  atEnd('the browser', () => browser.close());
+  return browser;
+}
+
+/** One person's browser: storage of his own, a phone's screen, and whatever went wrong in it. */
+export async function openPhone(
+  browser: Browser,
+  options: Parameters<Browser['newContext']>[0] = {},
+): Promise<{ context: BrowserContext; page: Page; faults: string[] }> {
+  const context = await browser.newContext({ viewport: { width: 320, height: 640 }, locale: 'en-GB', ...options });
+  const faults: string[] = [];
+  context.on('weberror', (error) => faults.push(String(error.error())));
+  context.on('console', (message) => {
+    // Chromium writes every refused call there; those are expected. What the page's own policy forbids is not.
+    if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text()))
+      faults.push(message.text());
+  });
+  return { context, page: await context.newPage(), faults };
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** What axe finds wrong with the page as it is, by rule and place. */
+export async function accessibilityFindings(page: Page): Promise<string[]> {
+  // Evaluated, not put in as a script: the page's policy allows none but its own.
+  await page.evaluate(AXE);
+  return page.evaluate(async (tags) => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run(options: object): Promise<{ violations: { id: string; nodes: { target: string[]; html: string }[] }[] }>;
+      };
+    };
+    const { violations } = await axe.run({ runOnly: tags });
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target} ${html}`));
+  }, RULES);
+}

@@ -1,0 +1,57 @@
+type Fetch = typeof globalThis.fetch;
+export type SentCall = { method: string; path: string; headers: Headers; body: Record<string, any>; status: number };
+
+/**
+ * A fetch that remembers what was sent, and can lose answers: the request reaches the server, its answer nobody. `refuse`
+ * answers by itself instead.
+ */
+export class FlakyFetch {
+  readonly calls: SentCall[] = [];
+  #losing: ((call: SentCall) => boolean) | null = null;
+  #refusals: { path: string; answer: () => Response }[] = [];
+  #cut = false;
+
+  readonly fetch: Fetch = async (input, init = {}) => {
+    const url = new URL(String(input));
+    const call: SentCall = {
+      method: init.method ?? 'GET',
+      path: url.pathname,
+      headers: new Headers(init.headers),
+      body: init.body ? (JSON.parse(String(init.body)) as Record<string, any>) : {},
+      status: 0,
+    };
+    this.calls.push(call);
+    if (this.#cut) throw new TypeError('the network is away');
+    const at = this.#refusals.findIndex(({ path }) => path === url.pathname);
+    const answer = at >= 0 ? this.#refusals.splice(at, 1)[0]?.answer() : undefined;
+    const response = answer ?? (await fetch(input, init));
+    call.status = response.status;
+    if (!this.#losing?.(call)) return response;
+    this.#losing = null;
+    await response.arrayBuffer();
+    throw new TypeError('the answer was lost');
+  };
+
+  /** The answer of the next call of this path is lost on its way. */
+  loseAnswerOf(path: string): void {
+    this.#losing = (call) => call.path === path;
+  }
+
+  /** The next call of this path meets this instead of the server. */
+  refuse(path: string, status: number, code: string, headers: Record<string, string> = {}): void {
+    const body = JSON.stringify({ code, detail: code, challenge: { kind: 'sum', of: [1, 2] } });
+    this.#refusals.push({ path, answer: () => new Response(body, { status, headers }) });
+  }
+
+  /** No call gets anywhere, until `mend`. */
+  cut(): void {
+    this.#cut = true;
+  }
+  mend(): void {
+    this.#cut = false;
+  }
+
+  of(path: string): SentCall[] {
+    return this.calls.filter((call) => call.path === path);
+  }
+}
