@@ -36,12 +36,6 @@ export class LocalQuota {
     return entry;
   }
 
-  /** How many there are in this window. Counts nothing. */
-  made(caller: string): number {
-    const entry = this.#counts.get(caller);
-    return entry && entry.endsAtMs > this.nowMs() ? entry.count : 0;
-  }
-
   /** How long somebody must wait who has used up his calls; 0 = he may come. Counts nothing. */
   waitOf(caller: string): number {
     const entry = this.#counts.get(caller);
