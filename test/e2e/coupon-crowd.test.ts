@@ -8,7 +8,8 @@ import { countOutcomes, RedeemCrowd, type Told } from '../harness/redeem-crowd.j
 import { startService } from '../harness/service.js';
 import { ledger } from '../harness/verdict.js';
 
-const service = await startService();
+// The same users come to three campaigns within a minute, and five times to one of them.
+const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000' });
 const operator = new Operator(service.url);
 const crowd = new RedeemCrowd(() => service.url);
 
