@@ -4,7 +4,7 @@
 -- KEYS campaign, epoch
 -- ARGV
 --   version starts_at ends_at hold_ms per_user_limit max_qty line_enabled line_max late_payment refund_policy durable
---   attest once          as for load_campaign
+--   attest once presence_ms    as for load_campaign
 -- REPLY
 --   amended
 --   known version        these terms or newer ones are in force
@@ -14,7 +14,7 @@
 
 --#include campaign
 
-assert(#KEYS == 2 and #ARGV == 13, 'amend takes 2 keys and 13 arguments')
+assert(#KEYS == 2 and #ARGV == 14, 'amend takes 2 keys and 14 arguments')
 local epoch_key = KEYS[2]
 local campaign_key, version = KEYS[1], tonumber(ARGV[1])
 
@@ -23,6 +23,6 @@ if not current then return no_campaign(epoch_key) end
 if tonumber(current) >= version then return { 'known', current } end
 redis.call('HSET', campaign_key, 'version', version, 'starts_at', ARGV[2], 'ends_at', ARGV[3], 'hold_ms', ARGV[4],
   'per_user_limit', ARGV[5], 'max_qty', ARGV[6], 'line_enabled', ARGV[7], 'line_max', ARGV[8], 'late_payment', ARGV[9],
-  'refund_policy', ARGV[10], 'durable', ARGV[11], 'attest', ARGV[12], 'once',
-  ARGV[13])
+  'refund_policy', ARGV[10], 'durable', ARGV[11], 'attest', ARGV[12], 'once', ARGV[13],
+  'presence_ms', ARGV[14])
 return { 'amended' }

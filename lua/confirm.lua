@@ -1,7 +1,7 @@
 -- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
 -- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   payment_ref   "" = none
@@ -18,14 +18,16 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 9 and #ARGV == 3, 'confirm takes 9 keys and 3 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 3, 'confirm takes 10 keys and 3 arguments')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)

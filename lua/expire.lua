@@ -1,7 +1,7 @@
 -- The sweep: reservations whose deadline has passed go from RESERVED to EXPIRED, at most `limit` in one call, and each
 -- unit to the head of the line, else to stock.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   limit         reservations in one call; bounds how long Redis serves nobody else
 -- REPLY
@@ -15,14 +15,16 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 9 and #ARGV == 1, 'expire takes 9 keys and 1 argument')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 1, 'expire takes 10 keys and 1 argument')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local limit = tonumber(ARGV[1])
 
 local c = read_campaign(campaign_key)

@@ -1,6 +1,6 @@
 -- Somebody gives up his place: QUEUED to LEFT. Those behind him move up, and may be served if only he stood in the way.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   user
 --   trace         traceparent, "" = none
@@ -16,13 +16,15 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 
-assert(#KEYS == 9 and #ARGV == 2, 'leave takes 9 keys and 2 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 2, 'leave takes 10 keys and 2 arguments')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local user, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
@@ -32,6 +34,7 @@ if person.state == 'left' then return { 'left' } end
 if person.state ~= 'queued' then return { 'not_waiting' } end
 -- A closed campaign has dropped its line already.
 if redis.call('ZREM', keys.line, user) == 0 then return { 'not_waiting' } end
+redis.call('ZREM', keys.presence, user)
 
 local now = now_ms()
 person.state = 'left'
@@ -39,8 +42,8 @@ free_code(campaign_key, keys.codes, c, person.code)
 person.code = ''
 redis.call('HSET', keys.people, user, pack_person(person))
 c.waiting = c.waiting - 1
-redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'at', now,
-  'trace', trace)
+redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending',
+  'left', 'at', now, 'trace', trace)
 hand_over(c, keys, now, c.max_qty)
 save_counters(campaign_key, c)
 return { 'left' }

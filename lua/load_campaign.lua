@@ -18,6 +18,7 @@
 --   durable              0|1, answers wait for Postgres
 --   attest               0|1, checkout needs a token
 --   once                 0|1, redeeming needs a one-time token
+--   presence_ms          who waits must be seen so often; 0 = whether he is there does not matter
 --   type                 shared | unique | pool
 --   codes                how many codes it has; they are numbered from 1
 --   total                units; -1 = unlimited
@@ -27,10 +28,10 @@
 --   known version        it is there already, with these terms
 -- JOURNALS nothing
 
-assert(#KEYS == 2 and #ARGV == 24, 'load_campaign takes 2 keys and 24 arguments')
+assert(#KEYS == 2 and #ARGV == 25, 'load_campaign takes 2 keys and 25 arguments')
 local campaign_key, directory_key = KEYS[1], KEYS[2]
 local no, product_id = ARGV[1], ARGV[2]
-local total, held, redeemed, burned = tonumber(ARGV[19]), tonumber(ARGV[20]), tonumber(ARGV[21]), tonumber(ARGV[22])
+local total, held, redeemed, burned = tonumber(ARGV[20]), tonumber(ARGV[21]), tonumber(ARGV[22]), tonumber(ARGV[23])
 
 local version = redis.call('HGET', campaign_key, 'version')
 if version then return { 'known', version } end
@@ -39,8 +40,8 @@ assert(free >= 0, 'more is taken than there is')
 redis.call('HSET', campaign_key, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
   'hold_ms', ARGV[7], 'per_user_limit', ARGV[8], 'max_qty', ARGV[9], 'line_enabled', ARGV[10], 'line_max', ARGV[11],
   'late_payment', ARGV[12], 'refund_policy', ARGV[13], 'durable', ARGV[14], 'attest', ARGV[15], 'once', ARGV[16],
-  'type', ARGV[17], 'codes', ARGV[18], 'code_hint', 0,
+  'presence_ms', ARGV[17], 'type', ARGV[18], 'codes', ARGV[19], 'code_hint', 0, 'spent', 0,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
-  'waiting', ARGV[23], 'last_line_no', ARGV[24])
+  'waiting', ARGV[24], 'last_line_no', ARGV[25])
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

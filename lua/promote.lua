@@ -1,7 +1,7 @@
 -- Gives free units to the head of the line, at most `limit` people in one call: after a restock or a resume, when there
 -- may be more to hand out than one script should.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   limit         people in one call; bounds how long Redis serves nobody else
 -- REPLY
@@ -15,13 +15,15 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 
-assert(#KEYS == 9 and #ARGV == 1, 'promote takes 9 keys and 1 argument')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 1, 'promote takes 10 keys and 1 argument')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

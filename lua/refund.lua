@@ -1,7 +1,7 @@
 -- Money goes back: REDEEMED to REFUNDED. By the campaign's `refund_policy` the unit returns (to the head of the line,
 -- else to stock; the user's allowance is free again) or is burned (nobody gets it; the allowance stays used).
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   trace         traceparent, "" = none
@@ -17,14 +17,16 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 9 and #ARGV == 2, 'refund takes 9 keys and 2 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 2, 'refund takes 10 keys and 2 arguments')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local reservation_id, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)

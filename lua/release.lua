@@ -1,7 +1,7 @@
 -- The unit is given up, by the payment service or by its holder: RESERVED to RELEASED (EXPIRED when the deadline has
 -- passed). The unit goes to the head of the line, else to stock, and is given back once.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   holder        the user a ticket names; "" = a service, which may release anyone's
@@ -20,14 +20,16 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 9 and #ARGV == 4, 'release takes 9 keys and 4 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 4, 'release takes 10 keys and 4 arguments')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local reservation_id, holder, reason, trace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local c = read_campaign(campaign_key)

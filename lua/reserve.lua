@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, idempotency, device, once, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, device, once, epoch
 -- ARGV
 --   user                 who asks
 --   qty                  units wanted, integer >= 1
@@ -24,8 +24,10 @@
 --   reserved reservation_id order_id due_ms durable journal_id quota_left code terms
 --                                     due_ms 0: nothing to pay, redeemed at once; quota_left: of the device's;
 --                                     code: its number, "" = none; terms: their version
---   queued no position queue_size durable journal_id quota_left    no: the campaign's; position counts from 1
---   waiting no position queue_size quota_left                      already in the line: the place he has
+--   queued no position queue_size durable journal_id quota_left pace presence_ms
+--                                     no: the campaign's; position counts from 1; pace: ms for each person, "" = unknown;
+--                                     presence_ms: 0 = he need not be seen
+--   waiting no position queue_size quota_left pace presence_ms     already in the line: the place he has
 --   replayed no answer                the first answer to this key, as remembered
 --   key_reused                        the key belongs to another request
 --   attestation_missing | attestation_expired | attestation_future
@@ -50,17 +52,27 @@
 --#include codes
 --#include journal
 --#include answered
+--#include pace
+--#include presence
 
-assert(#KEYS == 11 and #ARGV == 18, 'reserve takes 11 keys and 18 arguments')
-local once_key, epoch_key = KEYS[10], KEYS[11]
+assert(#KEYS == 12 and #ARGV == 18, 'reserve takes 12 keys and 18 arguments')
+local once_key, epoch_key = KEYS[11], KEYS[12]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local line_key, codes_key, journal_key, idempotency_key, device_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local idempotency_key, device_key = KEYS[9], KEYS[10]
 local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
 local token_life_ms, token_skew_ms = 30000, 30000
+
+-- What is unknown or zero at the end is left out: most lines have neither.
+local function queued_answer(position, c, ticket, pace)
+  local answer = 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket
+  if c.presence_ms > 0 then return answer .. '|' .. pace .. '|' .. c.presence_ms end
+  return pace == '' and answer or answer .. '|' .. pace
+end
 
 -- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
 local c = read_campaign(campaign_key)
@@ -108,13 +120,19 @@ if terms > 0 and terms ~= c.version then return { 'terms_changed', tostring(c.ve
 if c.type == 'unique' and code == '' then return { 'code_needed' } end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
-if person.state == 'queued' then
+local score = person.state == 'queued' and redis.call('ZSCORE', line_key, user)
+-- Whoever is `queued` and stands in no line waited in one that was closed.
+if score then
+  if c.presence_ms > 0 then
+    if is_away(score) then come_back(line_key, presence_key, user, now) else saw(presence_key, user, now) end
+  end
   -- Promises nothing new, so a full journal does not refuse it; then only this Redis remembers it.
   local journaled = redis.call('XLEN', journal_key) < journal_limit
-  local position = redis.call('ZRANK', line_key, user) + 1
-  local answer = 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket_key
+  local position, pace = redis.call('ZRANK', line_key, user) + 1, pace_of(campaign_key, now)
+  local answer = queued_answer(position, c, ticket_key, pace)
   remember_answer(idempotency_key, journaled and journal_key, c.no, key, same_request .. answer, now, key_ttl_ms)
-  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left) }
+  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left), pace,
+    tostring(c.presence_ms) }
 end
 local slot = free_slot(person.slots, c.per_user_limit)
 if not slot then return { 'limit_reached' } end
@@ -126,12 +144,16 @@ if c.once then
   if redis.call('EXISTS', once_key) == 1 then return { 'token_used' } end
 end
 
--- No barging: while somebody waits, a free unit is his.
-local served = c.unlimited or (c.waiting == 0 and c.free >= qty)
+-- No barging: while somebody waits and is there, a free unit is his.
+local served = c.unlimited or (c.free >= qty and (c.waiting == 0 or (c.presence_ms > 0 and not head_of(line_key))))
 local handed = code
 if served and code == '' and c.type == 'pool' then handed = next_code(campaign_key, codes_key, c) end
 served = served and handed
-if not served and not c.line_enabled then return { 'sold_out' } end
+if not served then
+  if not c.line_enabled then return { 'sold_out' } end
+  -- Nothing can come back: everything is used up, as `tend_line` has found.
+  if c.spent and c.free + c.held == 0 then return { 'sold_out' } end
+end
 if not served and c.waiting >= c.line_max then return { 'line_full' } end
 if redis.call('XLEN', journal_key) >= journal_limit then return { 'journal_full' } end
 
@@ -163,10 +185,13 @@ if served then
     journal_id, tostring(quota_left), handed, tostring(c.version) }
 end
 
+if c.waiting == 0 then begin_pace(campaign_key, now) end
 c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
 if code ~= '' then use_code(codes_key, code) end
-local answer = 'Q|' .. c.waiting .. '|' .. c.waiting .. '|' .. ticket_key
 redis.call('ZADD', line_key, c.last_line_no, user)
+if c.presence_ms > 0 then saw(presence_key, user, now) end
+local position, pace = present_count(c, line_key), pace_of(campaign_key, now)
+local answer = queued_answer(position, c, ticket_key, pace)
 person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
 person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
 redis.call('HSET', people_key, user, pack_person(person))
@@ -175,5 +200,5 @@ redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
 local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
   'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer',
   same_request .. answer, 'device', device, 'trace', trace)
-return { 'queued', tostring(c.no), tostring(c.waiting), tostring(c.waiting), c.durable and '1' or '0', journal_id,
-  tostring(quota_left) }
+return { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), c.durable and '1' or '0', journal_id,
+  tostring(quota_left), pace, tostring(c.presence_ms) }

@@ -1,7 +1,7 @@
 -- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
 -- this call; the rest of them by `promote`.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, idempotency, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, epoch
 -- ARGV
 --   delta         units, may be negative
 --   limit         people promoted in this call
@@ -27,13 +27,15 @@
 --#include codes
 --#include journal
 --#include answered
+--#include pace
+--#include presence
 --#include hand_over
 
-assert(#KEYS == 10 and #ARGV == 7, 'restock takes 10 keys and 7 arguments')
-local epoch_key = KEYS[10]
-local campaign_key, idempotency_key = KEYS[1], KEYS[9]
+assert(#KEYS == 11 and #ARGV == 7, 'restock takes 11 keys and 7 arguments')
+local epoch_key = KEYS[11]
+local campaign_key, idempotency_key = KEYS[1], KEYS[10]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local actor, request_id, max_total = ARGV[5], ARGV[6], tonumber(ARGV[7])
 

@@ -1,6 +1,6 @@
 -- The operator, or the clock, opens, pauses, resumes or closes a campaign.
 --
--- KEYS campaign, line, journal, news, epoch
+-- KEYS campaign, line, presence, journal, news, epoch
 -- ARGV
 --   action        open (now; a later starts_at becomes now) | pause | resume | close
 --                 start (the clock: only when starts_at has come) | finish (the clock: only when ends_at has passed)
@@ -18,9 +18,9 @@
 --#include clock
 --#include campaign
 
-assert(#KEYS == 5 and #ARGV == 3, 'set_status takes 5 keys and 3 arguments')
-local epoch_key = KEYS[5]
-local campaign_key, line_key, journal_key, news_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+assert(#KEYS == 6 and #ARGV == 3, 'set_status takes 6 keys and 3 arguments')
+local epoch_key = KEYS[6]
+local campaign_key, line_key, presence_key, journal_key, news_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
@@ -55,7 +55,7 @@ redis.call('HSET', campaign_key, 'status', after)
 -- A sale that was opened early has begun, so that a pause does not shut it until the time that was planned.
 if action == 'open' and now < c.starts_at then redis.call('HSET', campaign_key, 'starts_at', now) end
 if after == 'closed' then
-  redis.call('UNLINK', line_key)
+  redis.call('UNLINK', line_key, presence_key)
   c.waiting = 0
   save_counters(campaign_key, c)
 end

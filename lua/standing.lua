@@ -4,9 +4,10 @@
 -- ARGV
 --   user
 -- REPLY
---   standing status position waiting reservation_id order_id due_ms code
+--   standing status position waiting reservation_id order_id due_ms code pace presence_ms
 --       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
---       position 0 = not in the line; the last four are "", "", 0, "" when he holds nothing
+--       position 0 = not in the line; reservation to code are "", "", 0, "" when he holds nothing
+--       pace: ms for each person in the line, "" = unknown; presence_ms 0 = nobody has to be seen
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing
@@ -14,6 +15,8 @@
 --#include clock
 --#include records
 --#include campaign
+--#include pace
+--#include presence
 
 assert(#KEYS == 5 and #ARGV == 1, 'standing takes 5 keys and 1 argument')
 local epoch_key = KEYS[5]
@@ -25,13 +28,16 @@ if not c then return no_campaign(epoch_key) end
 if c.status == 'draft' then return { 'not_found' } end
 local now = now_ms()
 local person = unpack_person(redis.call('HGET', people_key, user))
-local waiting = tostring(c.waiting)
-if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '' } end
-if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '' } end
+local waiting, presence_ms = tostring(c.waiting), tostring(c.presence_ms)
+if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '', '', presence_ms } end
+if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '', '', presence_ms } end
 if person.state == 'queued' then
-  local rank = redis.call('ZRANK', line_key, user)
-  if not rank or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '' } end
-  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '' }
+  local score = redis.call('ZSCORE', line_key, user)
+  if not score or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '', '', presence_ms } end
+  -- Somebody who stepped back has the place that he would come back to.
+  local rank = is_away(score) and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no)
+    or redis.call('ZRANK', line_key, user)
+  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '', pace_of(campaign_key, now), presence_ms }
 end
 
 local reservation = unpack_reservation(redis.call('HGET', reservations_key, person.reservation_id))
@@ -44,4 +50,4 @@ if status == 'reserved' then
 elseif status == 'reacquired' then status = 'redeemed'
 elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
 return { 'standing', status, '0', waiting, person.reservation_id, reservation.order_id, tostring(reservation.due),
-  reservation.code }
+  reservation.code, '', presence_ms }

@@ -2,7 +2,7 @@
 -- allowance, the unit is real and goes to the head of the line, else to stock. When Postgres says the cap is reached,
 -- the unit never existed: it is taken out of the total.
 --
--- KEYS campaign, people, reservations, deadlines, line, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
 --   unit          returns | never_existed | code_used (returns, but its code belongs to another row of Postgres)
@@ -19,14 +19,16 @@
 --#include campaign
 --#include codes
 --#include journal
+--#include pace
+--#include presence
 --#include hand_over
 --#include give_back
 
-assert(#KEYS == 9 and #ARGV == 3, 'void takes 9 keys and 3 arguments')
-local epoch_key = KEYS[9]
+assert(#KEYS == 10 and #ARGV == 3, 'void takes 10 keys and 3 arguments')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  codes = KEYS[6], journal = KEYS[7], news = KEYS[8] }
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)

@@ -228,6 +228,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
 
   const keepIntervals = async () => {
     await queues.every('expire', LIMITS.sweepEveryMs, {});
+    await queues.every('tend', LIMITS.tendEveryMs, {});
     await queues.every('schedule', LIMITS.scheduleEveryMs, {});
     await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
     await queues.every('publish', LIMITS.publishEveryMs, {});

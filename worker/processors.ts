@@ -16,6 +16,7 @@ import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
 import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
 import { keepSchedule } from './schedule/schedule.js';
+import { tendLines } from './tend-line/tend-line.js';
 import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
 
 export type ProcessorParts = {
@@ -36,7 +37,8 @@ export type ProcessorParts = {
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
     typeof pruneOutbox
   >[2] &
-    Parameters<typeof forgetAttempts>[2];
+    Parameters<typeof forgetAttempts>[2] &
+    Parameters<typeof tendLines>[3];
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
@@ -61,6 +63,7 @@ export function createProcessors({
     // One at a time: batches are written in the journal's order, and a second would only wait for the first one's lock.
     persist: { concurrency: 1, run: ({ to }) => persist.upTo(to) },
     expire: { concurrency: 1, run: () => expireOverdue(sale, metrics, log, limits) },
+    tend: { concurrency: 1, run: () => tendLines(sale, metrics, log, limits) },
     promote: {
       concurrency: 4,
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),

@@ -1,4 +1,5 @@
 import { assertNever } from '../../shared/domain/assert-never.js';
+import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import {
   type DeviceId,
   type IdempotencyKey,
@@ -144,17 +145,18 @@ export class Claim {
   }
 
   #place(answer: Extract<RememberedAnswer, { kind: 'queued' }>, campaignNo: number, user: UserId): Place {
-    const { position, queueSize, ticketKey } = answer;
+    const { position, queueSize, ticketKey, paceMs, presenceMs } = answer;
+    const poll_after_seconds = pollAfterSeconds(position, presenceMs);
     return {
       kind: 'place',
-      pollAfterSeconds: pollAfterSeconds(position),
+      pollAfterSeconds: poll_after_seconds,
       data: {
         status: 'queued',
         position,
         queue_size: queueSize,
-        estimated_wait_seconds: null,
+        estimated_wait_seconds: estimatedWaitSeconds(position, paceMs),
         ticket: this.tickets.sign(campaignNo, user, ticketKey),
-        poll_after_seconds: pollAfterSeconds(position),
+        poll_after_seconds,
       },
     };
   }

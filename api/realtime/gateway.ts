@@ -5,11 +5,10 @@ import type { Request } from 'express';
 import type { Redis } from 'ioredis';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
-import { clientFrame, type ServerFrame } from '../../shared/contracts/frames.js';
-import type { News } from '../../shared/contracts/news.js';
+import { clientFrame } from '../../shared/contracts/frames.js';
 import { standingData } from '../../shared/contracts/standing.js';
-import type { ProductId, UserId } from '../../shared/domain/ids.js';
-import { timeOrNull } from '../../shared/domain/time.js';
+import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
+import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -17,13 +16,15 @@ import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
-import { NewsFeed } from './news-feed.js';
+import { Audience } from './audience.js';
+import { PlaceTeller } from './place-teller.js';
 import { Session } from './session.js';
 
 export const SOCKET_PATH = '/flash-sale/ws';
@@ -55,14 +56,14 @@ export class Gateway {
     perMessageDeflate: false,
   });
   readonly #sessions = new Set<Session>();
-  readonly #byProduct = new Map<ProductId, Map<UserId, Set<Session>>>();
-  readonly #feed: NewsFeed;
+  readonly #audience: Audience;
+  readonly #teller: PlaceTeller;
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
 
   constructor(readonly parts: GatewayParts) {
-    const onError = (error: Error) => parts.log.warn({ err: error }, 'a subscription failed');
-    this.#feed = new NewsFeed(parts.subscriber, (product, news) => this.#onNews(product, news), onError);
+    this.#audience = new Audience(parts.subscriber, (error) => parts.log.warn({ err: error }, 'a subscription failed'));
+    this.#teller = new PlaceTeller(parts.sale, this.#audience);
   }
 
   attach(http: Server): void {
@@ -85,12 +86,12 @@ export class Gateway {
     };
     this.#timers = [
       setInterval(
-        guarded(() => this.#tellPositions()),
+        guarded(() => this.#teller.tellAll()),
         LIMITS.positionEveryMs,
       ),
       setInterval(
         guarded(() => this.#ping()),
-        LIMITS.socketPingMs,
+        LIMITS.socketTickMs,
       ),
     ];
     for (const timer of this.#timers) timer.unref();
@@ -132,11 +133,10 @@ export class Gateway {
       if (session.user === null) session.close('notSubscribedInTime', 'no ticket was sent');
     }, LIMITS.socketSubscribeMs);
     socket.on('message', (data, isBinary) => {
+      session.heard(performance.now());
       if (this.#admitFrame(session, network)) this.#onMessage(session, data, isBinary);
     });
-    socket.on('pong', () => {
-      session.alive = true;
-    });
+    socket.on('pong', () => session.heard(performance.now()));
     socket.on('error', () => socket.terminate());
     socket.on('close', () => {
       clearTimeout(late);
@@ -192,16 +192,13 @@ export class Gateway {
     const product = await this.parts.directory.productOf(campaignNo);
     if (!product) return session.close('ticketInvalid', 'the campaign is gone');
     // Follow first, read second: what happens in between is held back by the session until it was welcomed.
-    await this.#feed.follow(product);
-    if (!this.#sessions.has(session)) return this.#feed.unfollow(product);
-    session.product = product;
-    const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Session>>();
-    this.#byProduct.set(product, users);
-    users.set(user, (users.get(user) ?? new Set()).add(session));
-    const standing = await this.parts.sale.standing(product, user);
+    if (!(await this.#audience.add(session, product, user, () => this.#sessions.has(session)))) return;
+    const standing = await standingOfPresent(this.parts.sale, product, user);
     if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
-    session.position = standing.status === 'queued' ? standing.position : null;
-    session.queueSize = standing.queueSize;
+    session.presenceMs = standing.presenceMs;
+    if (standing.status === 'queued') {
+      session.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
+    }
     const data = standingData(standing, true);
     if (standing.code !== null) data.code = await this.parts.codeTexts.textOf(campaignNo, standing.code);
     session.welcome(data);
@@ -213,7 +210,7 @@ export class Gateway {
     this.parts.sale.leave(product, user, '').then(
       (outcome) => {
         if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
-        session.position = null;
+        session.waitsNoMore();
         session.send({ type: 'left' });
       },
       () => session.send({ type: 'error', code: 'temporarily_unavailable' }),
@@ -223,118 +220,13 @@ export class Gateway {
   #forget(session: Session): void {
     this.#sessions.delete(session);
     this.parts.metrics.sockets.set(this.#sessions.size);
-    const { product, user } = session;
-    if (!product || !user) return;
-    const users = this.#byProduct.get(product);
-    const sessions = users?.get(user);
-    sessions?.delete(session);
-    if (sessions?.size === 0) users?.delete(user);
-    if (users?.size === 0) this.#byProduct.delete(product);
-    this.#feed.unfollow(product);
+    this.#audience.remove(session);
   }
 
-  #onNews(product: ProductId, news: News): void {
-    const users = this.#byProduct.get(product);
-    if (!users) return;
-    if (news.kind === 'status') {
-      if (news.status !== 'closed') return;
-      for (const sessions of users.values()) {
-        for (const session of sessions) {
-          if (session.position === null) continue;
-          session.position = null;
-          session.send({ type: 'closed' });
-        }
-      }
-      return;
-    }
-    const frame = frameOf(news);
-    for (const session of users.get(news.user as UserId) ?? []) {
-      session.position = null;
-      session.send(frame);
-    }
-  }
-
-  /** Reads the places of all who wait here, a thousand in one call, and tells those that changed. */
-  async #tellPositions(): Promise<void> {
-    for (const [product, users] of this.#byProduct) {
-      const waiting = [...users].filter(([, sessions]) => [...sessions].some(({ position }) => position !== null));
-      for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
-        const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
-        const outcome = await this.parts.sale.positions(
-          product,
-          chunk.map(([user]) => user),
-        );
-        if (outcome.kind === 'not_found') continue;
-        for (const [i, [user, sessions]] of chunk.entries()) {
-          const position = outcome.positions[i] ?? 0;
-          if (position === 0) await this.#tellStanding(product, user, sessions);
-          else tellPosition(sessions, position, outcome.queueSize);
-        }
-      }
-    }
-  }
-
-  /** He waits no more and the news of it did not come through: tell what became of him. */
-  async #tellStanding(product: ProductId, user: UserId, sessions: ReadonlySet<Session>): Promise<void> {
-    const standing = await this.parts.sale.standing(product, user);
-    if (standing.kind === 'not_found' || standing.status === 'queued') return;
-    const frame = standingFrame(standing);
-    for (const session of sessions) {
-      if (session.position === null) continue;
-      session.position = null;
-      if (frame) session.send(frame);
-    }
-  }
-
+  /** Asks who is there, of each socket as often as its campaign wants to know, and cuts off who has not answered. */
   #ping(): void {
-    for (const session of this.#sessions) {
-      if (!session.alive) {
-        session.socket.terminate();
-        continue;
-      }
-      session.alive = false;
-      session.socket.ping();
-    }
-  }
-}
-
-function tellPosition(sessions: ReadonlySet<Session>, position: number, queueSize: number): void {
-  for (const session of sessions) {
-    if (session.position === null || (session.position === position && session.queueSize === queueSize)) continue;
-    session.position = position;
-    session.queueSize = queueSize;
-    session.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: null });
-  }
-}
-
-function frameOf(news: Exclude<News, { kind: 'status' }>): ServerFrame {
-  const ids = { reservation_id: news.reservationId, order_id: news.orderId };
-  if (news.kind === 'promoted') return { type: 'promoted', ...ids, pay_before: timeOrNull(news.dueMs) };
-  // To a shopper a voided reservation is one that was taken back.
-  return { type: news.kind === 'voided' ? 'released' : news.kind, ...ids };
-}
-
-function standingFrame(standing: {
-  status: string;
-  reservationId: string;
-  orderId: string;
-  dueMs: number;
-}): ServerFrame | null {
-  const ids = { reservation_id: standing.reservationId, order_id: standing.orderId };
-  switch (standing.status) {
-    case 'promoted':
-    case 'completed':
-      return { type: 'promoted', ...ids, pay_before: timeOrNull(standing.dueMs) };
-    case 'redeemed':
-    case 'released':
-    case 'expired':
-      return { type: standing.status, ...ids };
-    case 'left':
-      return { type: 'left' };
-    case 'closed':
-      return { type: 'closed' };
-    default:
-      return null;
+    const now = performance.now();
+    for (const session of this.#sessions) session.ping(now, LIMITS.socketPingMs);
   }
 }
 

@@ -5,15 +5,24 @@ import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 const FRAME_WINDOW_MS = 10_000;
+/** So that one that is lost on a bad network costs nobody his place. */
+const PINGS_A_PRESENCE = 3;
 
 /** One socket: its subscriber once he has shown a ticket, the frames it was sent, and its limits. */
 export class Session {
   product: ProductId | null = null;
   user: UserId | null = null;
+  /** How often the campaign wants to see who waits; 0 = not at all. */
+  presenceMs = 0;
   /** Last place told; null = not known to be waiting. */
   position: number | null = null;
-  queueSize = 0;
-  alive = true;
+  #queueSize = 0;
+  #estimate: number | null = null;
+  /** By `performance.now()`: when the client last showed life, what of that was passed on, and pings. */
+  #heardAt = performance.now();
+  #passedOnAt = 0;
+  #pingedAt = performance.now();
+  #unansweredSince: number | null = null;
   #seq = 0;
   #framesInWindow = 0;
   #windowEndsAt = 0;
@@ -47,6 +56,57 @@ export class Session {
     const time = new Date(this.clock.nowMs()).toISOString();
     this.socket.send(JSON.stringify({ type, seq: this.#seq, time, ...rest }));
     this.onSent(type);
+  }
+
+  waits(position: number, queueSize: number, estimate: number | null): void {
+    this.position = position;
+    this.#queueSize = queueSize;
+    this.#estimate = estimate;
+  }
+
+  waitsNoMore(): void {
+    this.position = null;
+  }
+
+  /** Says how a wait ended, once. */
+  endWait(frame: ServerFrame): void {
+    if (this.position === null) return;
+    this.position = null;
+    this.send(frame);
+  }
+
+  /** Says the place if it is another than he knows. */
+  tellPlace(position: number, queueSize: number, estimate: number | null): void {
+    if (this.position === null) return;
+    if (this.position === position && this.#queueSize === queueSize && this.#estimate === estimate) return;
+    this.waits(position, queueSize, estimate);
+    this.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: estimate });
+  }
+
+  /** The client showed life. */
+  heard(now: number): void {
+    this.#heardAt = now;
+    this.#unansweredSince = null;
+  }
+
+  /** When he was last heard, if presence matters and nobody asked since; else 0. */
+  newlyHeard(): number {
+    if (this.presenceMs === 0 || this.#heardAt <= this.#passedOnAt) return 0;
+    this.#passedOnAt = this.#heardAt;
+    return this.#heardAt;
+  }
+
+  /** Asks whether he is there when it is time to. Who has not answered for `everyMs` is cut off. */
+  ping(now: number, everyMs: number): void {
+    if (this.#unansweredSince !== null && now - this.#unansweredSince >= everyMs) {
+      this.socket.terminate();
+      return;
+    }
+    const soonMs = this.presenceMs > 0 && this.position !== null ? this.presenceMs / PINGS_A_PRESENCE : everyMs;
+    if (now - this.#pingedAt < Math.min(everyMs, soonMs)) return;
+    this.#pingedAt = now;
+    this.#unansweredSince ??= now;
+    this.socket.ping();
   }
 
   /** Counts a frame of the client; false when there are too many. */

@@ -6,6 +6,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
+import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
 import type { ShopperIdentity } from '../guards/shopper-identity.js';
@@ -66,7 +67,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       if (!ticket && parts.shopper.required) await parts.shopper.require(req, user);
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
-        parts.sale.standing(product, user),
+        standingOfPresent(parts.sale, product, user),
       ]);
       if (outcome.kind === 'not_found') throw new Problem('campaign_not_found', 'No campaign sells this product.');
       if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {

@@ -38,6 +38,13 @@ export const LIMITS = {
   promoteBatch: 100,
   /** How often deadlines are looked at; with the batch time this bounds how late an expiry is. */
   sweepEveryMs: 250,
+  /** How often lines are looked at, and people of each sort in one call: about 2 ms of Redis. */
+  tendEveryMs: 250,
+  tendBatch: 200,
+  /** Free units are kept so long for somebody who wants more of them than there are; then those behind him get their chance. */
+  groupWaitMs: 30_000,
+  /** A line in which nobody can be served is closed after so long: a payment that is taken back at once still serves it. */
+  lineSettleMs: 2_000,
   /** How often campaigns are started, finished and put into Redis by their schedule. */
   scheduleEveryMs: 1_000,
   /** A campaign is put into Redis again, should it be missing, this long before it opens. */
@@ -173,6 +180,8 @@ export const LIMITS = {
   socketBufferedBytes: 64 * 1024,
   socketSubscribeMs: 5_000,
   socketPingMs: 25_000,
+  /** How often it is looked which sockets are to be pinged. */
+  socketTickMs: 1_000,
   socketsPerProcess: 20_000,
   /** How long a durable answer waits for Postgres before 503; the promise stands, the retry gets it. */
   durableWaitMs: 1_500,

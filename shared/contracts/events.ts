@@ -81,6 +81,10 @@ export const EVENTS = {
     meaning: 'The sale is over for good; the line has ended.',
     data: z.object({ ...campaign, before: status, status }),
   },
+  'dev.doorbuster.campaign.line_closed.v1': {
+    meaning: 'Everything is used up and nothing can come back: whoever waited was told. The campaign stays open.',
+    data: z.object(campaign),
+  },
   'dev.doorbuster.campaign.restocked.v1': {
     meaning: 'Units were added or taken away.',
     data: z.object({ ...campaign, delta: z.int(), total_limit: z.int() }),

@@ -4,6 +4,8 @@ export type Jobs = {
   persist: { from: string; to: string };
   /** End reservations whose deadline has passed, in every campaign. */
   expire: Record<string, never>;
+  /** Keep the lines honest: who is not there, who can never be served, lines that wait for nothing. */
+  tend: Record<string, never>;
   /** Hand free units of one campaign to those who wait. */
   promote: { productId: string };
   /** Compare Redis with Postgres: all live campaigns by their counters, or one of them unit by unit. */
@@ -25,6 +27,7 @@ export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
   'persist',
   'expire',
+  'tend',
   'promote',
   'schedule',
   'reconcile',

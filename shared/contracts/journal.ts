@@ -45,7 +45,10 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
   /** An answer that no other entry carries. */
   | { kind: 'answered'; key: string; answer: string }
-  | { kind: 'left'; user: string; lineNo: number; trace: string }
+  /** left: by himself, or he was not there for too long; closed: he could never have been served */
+  | { kind: 'left'; user: string; lineNo: number; ending: 'left' | 'closed'; trace: string }
+  /** Nothing can come back: whoever has a line number up to this one and still waits, waits no more. */
+  | { kind: 'line_closed'; upTo: number }
   | { kind: 'status'; action: string; before: CampaignStatus; status: CampaignStatus; actor: string; request: string }
   | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }
 );

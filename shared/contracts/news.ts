@@ -2,16 +2,19 @@
  * What scripts publish on a campaign's news channel: `kind|user|reservation|order|due`. News wakes the process that holds
  * a socket; whoever missed it finds the same in queue-status, so losing one is harmless.
  */
-export const NEWS_KINDS = ['promoted', 'redeemed', 'released', 'expired', 'voided'] as const;
+export const NEWS_KINDS = ['promoted', 'redeemed', 'released', 'expired', 'voided', 'left', 'closed'] as const;
 export type NewsKind = (typeof NEWS_KINDS)[number];
 export type News =
   | { kind: NewsKind; user: string; reservationId: string; orderId: string; dueMs: number }
-  | { kind: 'status'; status: string };
+  | { kind: 'status'; status: string }
+  /** The line is closed for all who wait, the campaign is not. */
+  | { kind: 'line' };
 
 /** null for a message of a version that this one does not know. */
 export function parseNews(message: string): News | null {
   const [kind, user, a, b, due] = message.split('|');
   if (kind === 'status' && a) return { kind, status: a };
+  if (kind === 'line') return { kind };
   if (!kind || !user || !a || b === undefined || !(NEWS_KINDS as readonly string[]).includes(kind)) return null;
   return { kind: kind as NewsKind, user, reservationId: a, orderId: b, dueMs: Number(due) };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { estimatedWaitSeconds } from '../domain/estimate.js';
 import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from '../domain/polling.js';
 import { STANDINGS, type Standing } from '../domain/reservation.js';
 import { timeOrNull } from '../domain/time.js';
@@ -8,7 +9,7 @@ export const standingFields = {
   status: z.enum(STANDINGS),
   position: z.int().nullable().describe('from 1; null = not in line'),
   queue_size: z.int(),
-  estimated_wait_seconds: z.int().nullable(),
+  estimated_wait_seconds: z.int().nullable().describe('at the pace of this line in the last minutes; null = unknown'),
   poll_after_seconds: z.int(),
   reservation_id: z.uuid().nullable().optional(),
   order_id: z.string().nullable().optional(),
@@ -23,6 +24,10 @@ export type StandingFacts = {
   reservationId: string;
   orderId: string;
   dueMs: number;
+  /** Milliseconds between two promotions; null = unknown. */
+  paceMs: number | null;
+  /** How often who waits must be seen; 0 = he need not be. */
+  presenceMs: number;
 };
 
 /** The fields of queue-status and of the `welcome` frame. @param holder whether the asker has proved to be this shopper */
@@ -33,8 +38,12 @@ export function standingData(facts: StandingFacts, holder: boolean): Record<stri
     status: facts.status,
     position: waiting ? facts.position : null,
     queue_size: facts.queueSize,
-    estimated_wait_seconds: null,
-    poll_after_seconds: waiting ? pollAfterSeconds(facts.position) : unpaid ? POLL_MIN_SECONDS : POLL_MAX_SECONDS,
+    estimated_wait_seconds: waiting ? estimatedWaitSeconds(facts.position, facts.paceMs) : null,
+    poll_after_seconds: waiting
+      ? pollAfterSeconds(facts.position, facts.presenceMs)
+      : unpaid
+        ? POLL_MIN_SECONDS
+        : POLL_MAX_SECONDS,
     ...(holder
       ? {
           reservation_id: facts.reservationId || null,

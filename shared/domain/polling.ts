@@ -2,11 +2,16 @@
 export const POLL_MIN_SECONDS = 2;
 export const POLL_MAX_SECONDS = 30;
 const POSITIONS_PER_EXTRA_SECOND = 500;
+/** Somebody who must be seen may miss two questions before he counts as gone. */
+const QUESTIONS_A_PRESENCE = 3;
 
 /**
- * How long a shopper at this place should wait before he asks again. A function of the position alone, so that a
- * replayed answer carries the first one's value. The head of the line asks often, since it may be served any moment.
+ * How long a shopper at this place should wait before he asks again. A function of what his answer says, so that a
+ * replayed one carries the first one's value. The head of the line asks often, since it may be served any moment.
+ * @param presenceMs how often he must be seen to keep his place; 0 = he need not be
  */
-export function pollAfterSeconds(position: number): number {
-  return Math.min(POLL_MAX_SECONDS, POLL_MIN_SECONDS + Math.floor(position / POSITIONS_PER_EXTRA_SECOND));
+export function pollAfterSeconds(position: number, presenceMs = 0): number {
+  const byPlace = Math.min(POLL_MAX_SECONDS, POLL_MIN_SECONDS + Math.floor(position / POSITIONS_PER_EXTRA_SECOND));
+  if (presenceMs === 0) return byPlace;
+  return Math.max(1, Math.min(byPlace, Math.floor(presenceMs / 1000 / QUESTIONS_A_PRESENCE)));
 }

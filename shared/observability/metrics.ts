@@ -40,6 +40,7 @@ export class Metrics {
   ]);
   readonly expired = this.#counter('expired_total', 'Reservations ended by the sweep');
   readonly promoted = this.#counter('promoted_total', 'People promoted by the worker (releases promote by themselves)');
+  readonly placesEnded = this.#counter('places_ended_total', 'Places in a line that the worker ended', ['why']);
   readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', [
     'queue',
   ]);

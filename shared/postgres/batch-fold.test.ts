@@ -64,7 +64,14 @@ const refunded = (reservation: string, burned = false): JournalEntry => ({
   burned,
   trace: '',
 });
-const left = (lineNo: number): JournalEntry => ({ ...base(), kind: 'left', user: 'bob', lineNo, trace: '' });
+const left = (lineNo: number): JournalEntry => ({
+  ...base(),
+  kind: 'left',
+  ending: 'left',
+  user: 'bob',
+  lineNo,
+  trace: '',
+});
 const restocked = (before: number, delta: number, no = 7): JournalEntry => ({
   ...base(),
   no,
@@ -95,6 +102,7 @@ test('nothing leaves nothing', () => {
     ticketChanges: [],
     statuses: new Map(),
     begun: new Map(),
+    closedLines: new Map(),
     added: new Map(),
     answers: [],
     audit: [],

@@ -27,7 +27,7 @@ export type NewTicket = Omit<EntryOf<'queued'>, 'kind' | 'journalId'> & TicketCh
 export type TicketChange = {
   no: number;
   lineNo: number;
-  status: 'waiting' | 'promoted' | 'left';
+  status: 'waiting' | 'promoted' | 'left' | 'closed';
   endedMs: number | null;
 };
 
@@ -56,6 +56,8 @@ export type FoldedBatch = {
   begun: Map<number, number>;
   /** Campaign number → units added (negative: taken away) by the batch. */
   added: Map<number, number>;
+  /** Campaign number → the last line number whose wait is over, and when it was (ms). */
+  closedLines: Map<number, { upTo: number; atMs: number }>;
   answers: RememberedRow[];
   audit: AuditRow[];
 };
@@ -72,6 +74,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   const statuses = new Map<number, CampaignStatus>();
   const begun = new Map<number, number>();
   const added = new Map<number, number>();
+  const closedLines: FoldedBatch['closedLines'] = new Map();
   const answers: RememberedRow[] = [];
   const audit: AuditRow[] = [];
 
@@ -109,7 +112,10 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
         newTickets.set(`${entry.no}/${entry.lineNo}`, { ...entry, status: 'waiting', endedMs: null });
         break;
       case 'left':
-        Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'left', endedMs: entry.atMs });
+        Object.assign(ticketOf(entry.no, entry.lineNo), { status: entry.ending, endedMs: entry.atMs });
+        break;
+      case 'line_closed':
+        closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs });
         break;
       case 'redeemed':
         Object.assign(changeOf(entry.reservation), {
@@ -176,6 +182,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
     statuses,
     begun,
     added,
+    closedLines,
     answers,
     audit,
   };

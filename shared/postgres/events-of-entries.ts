@@ -84,6 +84,8 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
       return [
         ofCampaign(entry, 'dev.doorbuster.campaign.restocked.v1', { delta: entry.delta, total_limit: entry.total }),
       ];
+    case 'line_closed':
+      return [ofCampaign(entry, 'dev.doorbuster.campaign.line_closed.v1', {})];
     case 'queued':
     case 'left':
     case 'answered':
@@ -131,7 +133,9 @@ function about(entry: AboutReservation, type: EventType, data: Record<string, un
   return { type, no, reservation, once: reservation, atMs, trace, data };
 }
 
-function ofCampaign(entry: EntryOf<'status' | 'restocked'>, type: EventType, data: Record<string, unknown>): NewEvent {
-  const once = `${entry.journalId} ${entry.no} ${entry.request}`;
+type AboutCampaign = EntryOf<'status' | 'restocked' | 'line_closed'>;
+
+function ofCampaign(entry: AboutCampaign, type: EventType, data: Record<string, unknown>): NewEvent {
+  const once = `${entry.journalId} ${entry.no} ${entry.kind === 'line_closed' ? entry.kind : entry.request}`;
   return { type, no: entry.no, reservation: null, once, atMs: entry.atMs, trace: '', data };
 }

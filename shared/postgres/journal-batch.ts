@@ -32,6 +32,7 @@ export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise
   await insertRedemptions(client, batch.newRedemptions);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
+  await closeLines(client, [...batch.closedLines]);
   await addUnits(client, lowered);
   await setStatuses(client, [...batch.statuses]);
   await setBeginnings(client, [...batch.begun]);
@@ -211,6 +212,7 @@ async function assertCampaigns(client: Queryable, batch: FoldedBatch): Promise<v
     ...batch.added.keys(),
     ...batch.statuses.keys(),
     ...batch.ticketChanges.map(({ no }) => no),
+    ...batch.closedLines.keys(),
     ...batch.answers.map(({ no }) => no),
   ]);
   if (changed.size === 0) return;
@@ -235,6 +237,20 @@ async function setStatuses(client: Queryable, statuses: readonly [number, string
     `update waiting_tickets t set status = 'closed', ended_at = now()
      from campaigns c where c.no = any($1::int[]) and t.campaign_id = c.campaign_id and t.status = 'waiting'`,
     [closed],
+  );
+}
+
+/** Tickets of the same batch included: those that were promoted or left do not wait any more. */
+async function closeLines(
+  client: Queryable,
+  lines: readonly [number, { upTo: number; atMs: number }][],
+): Promise<void> {
+  if (lines.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = 'closed', ended_at = ms(n.at)
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as n(no, up_to, at) join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.up_to`,
+    [lines.map(([no]) => no), lines.map(([, { upTo }]) => upTo), lines.map(([, { atMs }]) => atMs)],
   );
 }
 

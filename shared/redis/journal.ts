@@ -63,7 +63,14 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     trace: word(f, 'trace'),
   }),
   answered: (f) => ({ kind: 'answered', key: word(f, 'key'), answer: word(f, 'answer') }),
-  left: (f) => ({ kind: 'left', user: word(f, 'user'), lineNo: whole(f, 'line'), trace: word(f, 'trace') }),
+  left: (f) => ({
+    kind: 'left',
+    user: word(f, 'user'),
+    lineNo: whole(f, 'line'),
+    ending: f.ending === 'closed' ? 'closed' : 'left',
+    trace: word(f, 'trace'),
+  }),
+  line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),
   status: (f) => ({
     kind: 'status',
     action: word(f, 'action'),

@@ -22,7 +22,9 @@ export const KEY_DOCS = {
   people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation, code.',
   reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code.',
   deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
-  line: 'sorted set · user by line number, a counter taken in the script.',
+  line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
+  presence:
+    'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency: 'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
@@ -55,6 +57,7 @@ export const keys = {
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,
   deadlines: (product: ProductId) => `${PREFIX}:{${product}}:deadlines`,
   line: (product: ProductId) => `${PREFIX}:{${product}}:line`,
+  presence: (product: ProductId) => `${PREFIX}:{${product}}:presence`,
   usedCodes: (product: ProductId) => `${PREFIX}:{${product}}:used`,
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,

@@ -22,9 +22,11 @@ export type PersonRecord = {
  * (SaleStore.load). So plain writes in batches are enough; nobody can see half of it.
  */
 export class CampaignRestore {
+  /** @param seenMs when those who wait count as seen; null = the campaign does not ask for presence */
   constructor(
     readonly redis: Redis,
     readonly product: ProductId,
+    readonly seenMs: number | null = null,
   ) {}
 
   /** Takes the campaign out of service: scripts do not find it, and say that Redis is not filled. */
@@ -40,7 +42,7 @@ export class CampaignRestore {
     await this.#run((pipeline) => {
       pipeline.unlink(keys.campaign(product));
       pipeline.unlink(keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product));
-      pipeline.unlink(keys.usedCodes(product));
+      pipeline.unlink(keys.presence(product), keys.usedCodes(product));
     });
   }
 
@@ -62,14 +64,17 @@ export class CampaignRestore {
     if (people.length === 0) return;
     const packed: string[] = [];
     const line: (string | number)[] = [];
+    const presence: (string | number)[] = [];
     for (const [user, person] of people) {
       const { state, inLine, slots, lineNo, qty, reservationId, orderId, code } = person;
       packed.push(user, [state, slots.join(','), lineNo, qty, reservationId, orderId, code ?? ''].join('|'));
       if (inLine) line.push(lineNo, user);
+      if (inLine && this.seenMs !== null) presence.push(this.seenMs, user);
     }
     await this.#run((pipeline) => {
       pipeline.hset(keys.people(this.product), ...packed);
       if (line.length > 0) pipeline.zadd(keys.line(this.product), ...line);
+      if (presence.length > 0) pipeline.zadd(keys.presence(this.product), ...presence);
     });
   }
 

@@ -25,6 +25,8 @@ import {
 } from './scripts/campaign.js';
 import { type AppraiseOutcome, appraiseScript, type ReserveOutcome, reserveScript } from './scripts/checkout.js';
 import {
+  type AttendOutcome,
+  attendScript,
   type ExpireOutcome,
   expireScript,
   type LeaveOutcome,
@@ -35,6 +37,8 @@ import {
   promoteScript,
   type StandingOutcome,
   standingScript,
+  type TendLineOutcome,
+  tendLineScript,
 } from './scripts/line.js';
 import {
   type ConfirmOutcome,
@@ -57,6 +61,8 @@ export const SALE_SCRIPTS = [
   expireScript,
   promoteScript,
   leaveScript,
+  tendLineScript,
+  attendScript,
   standingScript,
   positionsScript,
   loadCampaignScript,
@@ -218,6 +224,20 @@ export class SaleStore {
     return this.scripts.run(leaveScript, movingKeys(product), [user, trace]);
   }
 
+  /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
+  tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
+    return this.scripts.run(tendLineScript, movingKeys(product), [limit, groupWaitMs, settleMs]);
+  }
+
+  /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
+  attend(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<AttendOutcome> {
+    return this.scripts.run(
+      attendScript,
+      [keys.campaign(product), keys.line(product), keys.presence(product), keys.epoch],
+      seen.flat(),
+    );
+  }
+
   standing(product: ProductId, user: UserId): Promise<StandingOutcome> {
     return this.scripts.run(
       standingScript,
@@ -278,7 +298,14 @@ export class SaleStore {
   setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
     return this.scripts.run(
       setStatusScript,
-      [keys.campaign(product), keys.line(product), keys.journal, keys.news(product), keys.epoch],
+      [
+        keys.campaign(product),
+        keys.line(product),
+        keys.presence(product),
+        keys.journal,
+        keys.news(product),
+        keys.epoch,
+      ],
       [action, actor, requestId],
     );
   }
@@ -423,6 +450,7 @@ function saleKeys(product: ProductId): readonly string[] {
       keys.reservations(product),
       keys.deadlines(product),
       keys.line(product),
+      keys.presence(product),
       keys.usedCodes(product),
     ];
     readyKeys.set(product, ready);
@@ -464,7 +492,8 @@ function reservedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, {
 
 function queuedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'queued' }>) {
   const { user, qty, key, ticketKey } = input;
-  const { no, position, queueSize } = outcome;
+  const { no, position, queueSize, paceMs, presenceMs } = outcome;
+  const pace = presenceMs > 0 ? `|${paceMs ?? ''}|${presenceMs}` : paceMs === null ? '' : `|${paceMs}`;
   return {
     kind: 'queued',
     no,
@@ -474,7 +503,7 @@ function queuedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { k
     qty,
     code: input.coupon?.code || null,
     key,
-    answer: `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}`,
+    answer: `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}${pace}`,
     device: input.device ?? '',
   } as const;
 }
@@ -498,5 +527,6 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.confirmation === 'durable' ? 1 : 0,
     campaign.requireAttestation ? 1 : 0,
     campaign.requireToken ? 1 : 0,
+    (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
   ];
 }

@@ -10,7 +10,9 @@ export type CampaignInRedis = {
   /** Reservation → deadline. */
   deadlines: Map<string, number>;
   /** First in line first. */
-  line: { user: string; lineNo: number }[];
+  line: { user: string; lineNo: number; away: boolean }[];
+  /** When who waits was seen; negative: stepped back, and until when his place is kept. */
+  presence: Map<string, number>;
   /** Numbers of the codes that are marked as used. */
   usedCodes: number[];
 };
@@ -43,20 +45,33 @@ export async function readCampaign(redis: Redis, product: ProductId): Promise<Ca
     .zrange(keys.deadlines(product), '0', '-1', 'WITHSCORES')
     .zrange(keys.line(product), '0', '-1', 'WITHSCORES')
     .getBuffer(keys.usedCodes(product))
+    .zrange(keys.presence(product), '0', '-1', 'WITHSCORES')
     .exec();
-  const [fields, reservations, people, deadlines, line, used] = (results ?? []).map(([error, value]) => {
+  const [fields, reservations, people, deadlines, line, used, presence] = (results ?? []).map(([error, value]) => {
     if (error) throw error;
     return value;
-  }) as [Record<string, string>, Record<string, string>, Record<string, string>, string[], string[], Buffer | null];
+  }) as [
+    Record<string, string>,
+    Record<string, string>,
+    Record<string, string>,
+    string[],
+    string[],
+    Buffer | null,
+    string[],
+  ];
   return {
     fields,
     reservations: new Map(Object.entries(reservations).map(([id, text]) => [id, unpackReservation(text)])),
     people: new Map(Object.entries(people).map(([user, text]) => [user, unpackPerson(text)])),
     deadlines: new Map(pairs(deadlines)),
-    line: pairs(line).map(([user, lineNo]) => ({ user, lineNo })),
+    line: pairs(line).map(([user, score]) => ({ user, lineNo: score % AWAY, away: score >= AWAY })),
+    presence: new Map(pairs(presence)),
     usedCodes: bitsOf(used ?? Buffer.alloc(0)),
   };
 }
+
+/** What is added to the line number of somebody who stepped back. */
+const AWAY = 2 ** 52;
 
 function bitsOf(bitmap: Buffer): number[] {
   return Array.from({ length: bitmap.length * 8 }, (_, bit) => bit + 1).filter(
@@ -133,6 +148,12 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     equal(`the state of ${user}, who stands in the line,`, person?.state, 'queued');
     equal(`the line number of ${user}`, person?.lineNo, lineNo);
     if (lineNo > number('last_line_no')) problems.push(`${product}: ${user} has a line number that was never given`);
+  }
+
+  const inLine = new Map(campaign.line.map((place) => [place.user, place]));
+  for (const [user, seen] of campaign.presence) {
+    if (seen < 0 !== inLine.get(user)?.away)
+      problems.push(`${product}: ${user} was seen at ${seen} and stands elsewhere`);
   }
 
   const codes = [

@@ -111,6 +111,15 @@ export class TestCampaign {
   expire(limit = 100) {
     return this.store.expire(this.product, limit);
   }
+  tend({ groupWaited = false, settled = false } = {}, limit = 100) {
+    return this.store.tendLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
+  }
+  attend(...users: string[]) {
+    return this.store.attend(
+      this.product,
+      users.map((user) => [user as UserId, 0]),
+    );
+  }
   promote(limit = 100) {
     return this.store.promote(this.product, limit);
   }
@@ -190,10 +199,25 @@ export class TestCampaign {
     if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
   }
 
+  /** Somebody who waits was seen for the last time before this campaign began to miss him. */
+  async letPresenceLapse(user: string): Promise<void> {
+    const presenceMs = Number(await this.sale.redis.hget(keys.campaign(this.product), 'presence_ms'));
+    const seen = (await this.sale.nowMs()) - (presenceMs || HOUR_MS) - 1;
+    await this.sale.redis.zadd(keys.presence(this.product), 'XX', seen, user);
+  }
+
+  /** The place of somebody who stepped back is kept no longer. */
+  async letPlaceLapse(user: string): Promise<void> {
+    await this.sale.redis.zadd(keys.presence(this.product), 'XX', -1, user);
+  }
+
   /** The deadline of a reservation passes. */
   async letDeadlinePass(id: string): Promise<void> {
     await this.setDeadline(id, (await this.sale.nowMs()) - 1);
   }
 }
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 export const newKey = (): string => `key-${randomUUID()}`;

@@ -12,9 +12,10 @@ export class ShopperSocket {
   pings = 0;
   readonly #socket: WebSocket;
 
-  constructor(url: string, ticket: string | null) {
+  /** @param silent does not answer when it is asked whether it is there, as a laptop does whose lid is closed */
+  constructor(url: string, ticket: string | null, { silent = false } = {}) {
     const query = ticket === null ? '' : `?ticket=${encodeURIComponent(ticket)}`;
-    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws${query}`);
+    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws${query}`, { autoPong: !silent });
     this.#socket.on('message', (data) => this.frames.push(JSON.parse(String(data)) as Frame));
     this.#socket.on('ping', () => {
       this.pings += 1;
@@ -60,6 +61,6 @@ export class ShopperSocket {
 }
 
 /** Opens a socket with the ticket in its query; without a ticket it has yet to subscribe. */
-export function openSocket(url: string, ticket: string | null): Promise<ShopperSocket> {
-  return new ShopperSocket(url, ticket).opened();
+export function openSocket(url: string, ticket: string | null, options?: { silent?: boolean }): Promise<ShopperSocket> {
+  return new ShopperSocket(url, ticket, options).opened();
 }

@@ -3,6 +3,7 @@ import { Metrics } from '../../shared/observability/metrics.js';
 import { keys } from '../../shared/redis/keys.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';
+import { tendLines } from '../../worker/tend-line/tend-line.js';
 import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';
 
@@ -51,6 +52,20 @@ test('hands on what it ends, and also what was free while nobody could have it',
   await expireOverdue(sale.store, metrics, recordingLog(), { sweepBatch: 1 });
   expect(await campaign.line()).toEqual(['hal']);
   expect([await countOf(metrics.expired), await countOf(metrics.promoted)]).toEqual([2, 6]);
+});
+
+test('tends every line to the end, a bounded number of people in each call', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, type: 'pool', codes: 1 });
+  await campaign.confirm(await campaign.use('ann', 1));
+  for (const user of ['bob', 'cid', 'dan', 'eve', 'fay']) await campaign.join(user);
+  const metrics = new Metrics(false);
+  const closedAtOnce = { tendBatch: 2, groupWaitMs: 30_000, lineSettleMs: 0 };
+  await tendLines(sale.store, metrics, recordingLog(), closedAtOnce);
+  expect(await campaign.line()).toEqual([]);
+  expect((await metrics.placesEnded.get()).values).toMatchObject([
+    { labels: { why: 'absent' }, value: 0 },
+    { labels: { why: 'closed' }, value: 5 },
+  ]);
 });
 
 test('is not held up by a campaign that has vanished', async () => {

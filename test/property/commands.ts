@@ -195,6 +195,32 @@ const expire = limit.map((n) =>
 const promote = limit.map((n) =>
   step(`promote(${n})`, async (model, real) => expect(await real.campaign.promote(n)).toEqual(model.promote(n))),
 );
+const tend = fc
+  .tuple(fc.boolean(), fc.boolean())
+  .map(([groupWaited, settled]) =>
+    step(`tend(${groupWaited ? 'groups have waited' : ''} ${settled ? 'settled' : ''})`, async (model, real) =>
+      expect(await real.campaign.tend({ groupWaited, settled })).toEqual(model.tend(groupWaited, settled)),
+    ),
+  );
+const attend = user.map((who) =>
+  step(`attend(${who})`, async (model, real) => expect(await real.campaign.attend(who)).toEqual(model.attend(who))),
+);
+const vanish = user.map((who) =>
+  step(`${who} is not seen any more`, async (model, real) => {
+    const ticket = model.line.find((one) => one.user === who && one.presence !== 'none' && !one.away);
+    if (!ticket) return;
+    ticket.presence = 'unseen';
+    await real.campaign.letPresenceLapse(who);
+  }),
+);
+const isGone = user.map((who) =>
+  step(`${who} was away for too long`, async (model, real) => {
+    const ticket = model.line.find((one) => one.user === who && one.away);
+    if (!ticket) return;
+    ticket.presence = 'gone';
+    await real.campaign.letPlaceLapse(who);
+  }),
+);
 const leave = user.map((who) =>
   step(`leave(${who})`, async (model, real) => expect(await real.campaign.leave(who)).toEqual(model.leave(who))),
 );
@@ -229,6 +255,7 @@ const amend = fc
       latePayment: fc.constantFrom('refuse', 'reacquire'),
       refundPolicy: fc.constantFrom('return', 'burn'),
       perUserLimit: fc.integer({ min: 1, max: 3 }),
+      presence: fc.boolean(),
     },
     { requiredKeys: [] },
   )
@@ -288,6 +315,10 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: expire },
   { weight: 3, arbitrary: promote },
   { weight: 4, arbitrary: leave },
+  { weight: 5, arbitrary: tend },
+  { weight: 2, arbitrary: attend },
+  { weight: 4, arbitrary: vanish },
+  { weight: 1, arbitrary: isGone },
   { weight: 5, arbitrary: restock },
   { weight: 3, arbitrary: act('pause', 'resume', 'resume', 'resume') },
   { weight: 1, arbitrary: act('open', 'start', 'finish', 'publish') },

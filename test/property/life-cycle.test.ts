@@ -36,6 +36,7 @@ const opening = fc.record<Opening>({
     lineMax: fc.integer({ min: 1, max: 5 }),
     latePayment: fc.constantFrom('refuse', 'reacquire'),
     refundPolicy: fc.constantFrom('return', 'burn'),
+    presence: fc.boolean(),
   }),
 });
 

@@ -7,6 +7,8 @@ export type Terms = {
   lineMax: number;
   latePayment: 'refuse' | 'reacquire';
   refundPolicy: 'return' | 'burn';
+  /** Who waits must be seen. */
+  presence: boolean;
 };
 export type State = 'reserved' | 'redeemed' | 'released' | 'expired' | 'refunded' | 'burned' | 'voided';
 export type Promised = {
@@ -37,6 +39,12 @@ export type Ticket = {
   /** The code he came with. */
   code: number | null;
   status: 'waiting' | 'promoted' | 'left' | 'closed';
+  /** He came when presence did not matter (none), was seen lately or not, or not for so long that his place is lost. */
+  presence: 'none' | 'seen' | 'unseen' | 'gone';
+  /** He stepped back from his place. */
+  away: boolean;
+  /** His line was closed and the campaign goes on: the code he came with is anybody's again. */
+  codeIsFree: boolean;
   made: number;
 };
 export type Status = 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';

@@ -29,6 +29,10 @@ export class SaleModel {
   over = false;
   /** Of the terms. */
   version = 1;
+  /** It was found that everything is used up. */
+  spent = false;
+  /** Somebody was served before another who had come earlier: he was away, or wanted more than there was. */
+  passedOver = false;
   /** Postgres follows the total through restocks only. */
   totalInPostgres: number;
 
@@ -60,8 +64,23 @@ export class SaleModel {
   get free(): number {
     return this.total - this.taken;
   }
+  get present(): Ticket[] {
+    return this.line.filter(({ away }) => !away);
+  }
+  /** As Redis has the line: those who stepped back stand behind all others. */
+  get order(): Ticket[] {
+    return [...this.present, ...this.line.filter(({ away }) => away)];
+  }
+  /** The place of somebody who waits: who stepped back has the one that he would come back to. */
   position(user: string): number {
-    return this.line.findIndex((ticket) => ticket.user === user) + 1;
+    const ticket = this.line.find((one) => one.user === user);
+    if (!ticket) return 0;
+    return this.present.filter(({ lineNo }) => lineNo < ticket.lineNo).length + 1;
+  }
+  /** The same as the sockets are told it, which is another while a campaign has just ceased to ask for presence. */
+  told(user: string): number {
+    if (this.terms.presence) return this.position(user);
+    return this.order.findIndex((ticket) => ticket.user === user) + 1;
   }
   slotsOf(user: string): number[] {
     return this.promised.filter((one) => one.user === user && TAKES_UNITS.includes(one.state)).map(({ slot }) => slot);
@@ -76,7 +95,7 @@ export class SaleModel {
   get usedCodes(): number[] {
     const used = [
       ...this.promised.filter(({ state }) => TAKES_UNITS.includes(state)),
-      ...this.tickets.filter(({ status }) => status === 'waiting' || status === 'closed'),
+      ...this.tickets.filter(({ status, codeIsFree }) => status === 'waiting' || (status === 'closed' && !codeIsFree)),
     ];
     return used.flatMap(({ code }) => code ?? []).sort((a, b) => a - b);
   }
@@ -104,13 +123,17 @@ export class SaleModel {
     if (claim?.terms === -1) return { kind: 'audience_mismatch' };
     if (claim && claim.terms !== this.version) return { kind: 'terms_changed', version: this.version };
     if (this.type === 'unique' && !claim) return { kind: 'code_needed' };
-    const waits = this.position(user);
-    if (waits > 0) return this.#remember(key, request, 'waiting', { position: waits, queueSize: this.line.length });
+    const waits = this.line.find((ticket) => ticket.user === user);
+    if (waits) {
+      if (this.terms.presence) Object.assign(waits, { presence: 'seen', away: false });
+      return this.#remember(key, request, 'waiting', { position: this.told(user), queueSize: this.line.length });
+    }
     if (this.freeSlot(user) === null) return { kind: 'limit_reached' };
     const brought = claim?.code || null;
     if (brought !== null && this.usedCodes.includes(brought)) return { kind: 'code_used' };
     const handed = brought === null ? this.handedCode() : { code: brought };
-    if (this.line.length === 0 && this.free >= qty && handed) {
+    const nobodyWaits = this.line.length === 0 || (this.terms.presence && this.present.length === 0);
+    if (nobodyWaits && this.free >= qty && handed) {
       const reservation = this.#promise({ user, qty, id, order, lineNo: 0, code: handed.code });
       return this.#remember(key, request, 'reserved', {
         reservationId: id,
@@ -119,7 +142,8 @@ export class SaleModel {
         terms: this.version,
       });
     }
-    if (!this.terms.lineEnabled) return { kind: 'sold_out' };
+    const never = this.spent && this.free + this.units('reserved') === 0;
+    if (!this.terms.lineEnabled || never) return { kind: 'sold_out' };
     if (this.line.length >= this.terms.lineMax) return { kind: 'line_full' };
     const ticket: Ticket = {
       lineNo: this.tickets.length + 1,
@@ -129,11 +153,15 @@ export class SaleModel {
       order,
       code: brought,
       status: 'waiting',
+      presence: this.terms.presence ? 'seen' : 'none',
+      away: false,
+      codeIsFree: false,
       made: this.#next(),
     };
     this.tickets.push(ticket);
     this.last.set(user, ticket);
-    return this.#remember(key, request, 'queued', { position: this.line.length, queueSize: this.line.length });
+    const position = this.terms.presence ? this.present.length : this.line.length;
+    return this.#remember(key, request, 'queued', { position, queueSize: this.line.length });
   }
 
   confirm(id: string, payment: string): object {
@@ -154,9 +182,6 @@ export class SaleModel {
       slot !== null &&
       codeIsFree
     ) {
-      // Known defect, see confirm.test.ts: whoever stood in a line that was closed is refused.
-      const closed = this.last.get(one.user);
-      if (closed && 'status' in closed && closed.status === 'closed') return { kind: 'ended', state: one.state };
       Object.assign(one, { state: 'redeemed', reacquired: true, slot });
       this.last.set(one.user, one);
     } else {
@@ -215,6 +240,57 @@ export class SaleModel {
     return this.promised
       .filter((one) => one.state === 'reserved' && one.overdue !== null)
       .sort((a, b) => Number(a.overdue) - Number(b.overdue));
+  }
+
+  /**
+   * @param groupWaited whether free units were kept long enough for a group
+   * @param settled whether there was nothing to wait for long enough
+   */
+  tend(groupWaited: boolean, settled: boolean): object {
+    const done = { kind: 'tended', away: 0, left: 0, closed: 0, promoted: 0, more: false };
+    if (this.phase !== 'open') return done;
+    for (const ticket of this.line) {
+      if (!this.terms.presence) {
+        Object.assign(ticket, { presence: 'none', away: false });
+      } else if (ticket.presence === 'unseen' && !ticket.away) {
+        this.#stepBack(ticket);
+        done.away += 1;
+      } else if (ticket.presence === 'gone') {
+        ticket.status = 'left';
+        done.left += 1;
+      }
+    }
+    const left = () => this.free + this.units('reserved');
+    this.spent = this.total > 0 && left() === 0 && settled;
+    if (this.spent) {
+      done.closed = this.line.length;
+      for (const ticket of this.line) Object.assign(ticket, { status: 'closed', codeIsFree: true });
+    }
+    if (this.spent || this.line.length === 0) return done;
+    if (this.total > 0 && left() < this.terms.maxQty && this.terms.maxQty > 1 && settled) {
+      for (const ticket of this.line.filter(({ qty }) => qty > left())) {
+        Object.assign(ticket, { status: 'closed', codeIsFree: true });
+        done.closed += 1;
+      }
+    }
+    done.promoted += this.#handOver(Number.POSITIVE_INFINITY);
+    const [head, ...behind] = this.present;
+    if (!head || head.qty <= this.free || this.free === 0 || !groupWaited) return done;
+    for (const ticket of behind) {
+      if (this.free === 0) break;
+      if (ticket.qty > this.free || this.#steppedBack(ticket)) continue;
+      if (!this.#serve(ticket)) break;
+      this.passedOver = true;
+      done.promoted += 1;
+    }
+    return done;
+  }
+  attend(user: string): object {
+    const ticket = this.line.find((one) => one.user === user);
+    if (!ticket || !this.terms.presence) return { kind: 'attended', returned: 0 };
+    const returned = ticket.away ? 1 : 0;
+    Object.assign(ticket, { presence: 'seen', away: false });
+    return { kind: 'attended', returned };
   }
 
   promote(limit: number): object {
@@ -283,6 +359,9 @@ export class SaleModel {
   forgetWhatIsNotJournaled(): void {
     this.total = this.totalInPostgres;
     this.over = false;
+    this.spent = false;
+    for (const ticket of this.line)
+      Object.assign(ticket, { presence: this.terms.presence ? 'seen' : 'none', away: false });
     const doings = [...this.promised, ...this.tickets.filter(({ status }) => status !== 'promoted')];
     for (const doing of doings.sort((a, b) => a.made - b.made)) this.last.set(doing.user, doing);
   }
@@ -339,18 +418,32 @@ export class SaleModel {
     one.reason = reason || one.reason;
     return this.#handOver(one.qty);
   }
-  /** Strictly in the order of the line: a head that wants more than is free keeps everybody behind it waiting. */
+  /** Strictly in the order of the line: a head that wants more than is free keeps everybody behind it waiting, whoever is not there steps back. */
   #handOver(people: number): number {
     let served = 0;
-    while (served < people && this.phase === 'open') {
-      const [head] = this.line;
-      if (!head || head.qty > this.free) break;
-      const handed = head.code === null ? this.handedCode() : { code: head.code };
-      if (!handed) break;
-      head.status = 'promoted';
-      this.#promise({ ...head, code: handed.code });
+    while (served < people && this.phase === 'open' && this.free > 0) {
+      const [head] = this.present;
+      if (!head) break;
+      if (this.#steppedBack(head)) continue;
+      if (head.qty > this.free || !this.#serve(head)) break;
       served += 1;
     }
     return served;
+  }
+  #serve(ticket: Ticket): boolean {
+    const handed = ticket.code === null ? this.handedCode() : { code: ticket.code };
+    if (!handed) return false;
+    ticket.status = 'promoted';
+    this.#promise({ ...ticket, code: handed.code });
+    return true;
+  }
+  #stepBack(ticket: Ticket): void {
+    ticket.away = true;
+    this.passedOver = true;
+  }
+  #steppedBack(ticket: Ticket): boolean {
+    if (!this.terms.presence || ticket.presence === 'none' || ticket.presence === 'seen') return false;
+    this.#stepBack(ticket);
+    return true;
   }
 }

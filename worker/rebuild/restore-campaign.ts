@@ -9,8 +9,6 @@ import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js'
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
 
-const KEEPS_CODE: ReadonlySet<SnapshotTicket['status']> = new Set(['waiting', 'closed']);
-
 export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
 
 /**
@@ -21,7 +19,11 @@ export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idem
 export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampaign, nowMs: number): Promise<void> {
   const began = performance.now();
   const snapshot = new CampaignSnapshot(parts.database, campaign.id);
-  const restore = new CampaignRestore(parts.sale.scripts.redis, campaign.productId);
+  const restore = new CampaignRestore(
+    parts.sale.scripts.redis,
+    campaign.productId,
+    campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
+  );
   const people = new Map<string, PersonRecord & { sinceMs: number }>();
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
@@ -48,6 +50,9 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
     await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }
+  // A line that ended with its campaign keeps its codes, since no script frees them.
+  const keepsCode = ({ status }: SnapshotTicket) =>
+    status === 'waiting' || (status === 'closed' && campaign.status === 'closed');
   for await (const tickets of snapshot.tickets(BATCH_ROWS)) {
     for (const ticket of tickets) {
       known.lastLineNo = Math.max(known.lastLineNo, ticket.lineNo);
@@ -64,12 +69,11 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
         qty: ticket.qty,
         reservationId: ticket.reservation,
         orderId: ticket.order ?? '',
-        code: ticket.code,
+        code: keepsCode(ticket) ? ticket.code : null,
         sinceMs: ticket.joinedMs,
       });
     }
-    // A line that was closed keeps its codes, since no script frees them.
-    await restore.codes(tickets.flatMap(({ status, code }) => (code && KEEPS_CODE.has(status) ? [code] : [])));
+    await restore.codes(tickets.flatMap((ticket) => (ticket.code && keepsCode(ticket) ? [ticket.code] : [])));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);

@@ -15,6 +15,7 @@ const TERMS = [
   'durable',
   'attest',
   'once',
+  'presence_ms',
 ] as const;
 
 export const loadCampaignScript = defineScript({
@@ -52,7 +53,7 @@ export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'fi
 
 export const setStatusScript = defineScript({
   name: 'set_status',
-  keys: ['campaign', 'line', 'journal', 'news', 'epoch'],
+  keys: ['campaign', 'line', 'presence', 'journal', 'news', 'epoch'],
   args: ['action', 'actor', 'request_id'],
   replies: {
     changed: (f) => ({
@@ -70,7 +71,19 @@ export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal', 'news', 'idempotency', 'epoch'],
+  keys: [
+    'campaign',
+    'people',
+    'reservations',
+    'deadlines',
+    'line',
+    'presence',
+    'codes',
+    'journal',
+    'news',
+    'idempotency',
+    'epoch',
+  ],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),

@@ -1,7 +1,7 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, flag, rebuilding, text } from './reply-fields.js';
+import { codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
 
-const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal'] as const;
+const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence', 'codes', 'journal'] as const;
 
 export const reserveScript = defineScript({
   name: 'reserve',
@@ -44,8 +44,17 @@ export const reserveScript = defineScript({
       durable: flag(f, 3),
       journalId: text(f, 4),
       quotaLeft: count(f, 5),
+      paceMs: paceMs(f, 6),
+      presenceMs: count(f, 7),
     }),
-    waiting: (f) => ({ no: count(f, 0), position: count(f, 1), queueSize: count(f, 2), quotaLeft: count(f, 3) }),
+    waiting: (f) => ({
+      no: count(f, 0),
+      position: count(f, 1),
+      queueSize: count(f, 2),
+      quotaLeft: count(f, 3),
+      paceMs: paceMs(f, 4),
+      presenceMs: count(f, 5),
+    }),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
     key_reused: () => ({}),
     attestation_missing: () => ({}),

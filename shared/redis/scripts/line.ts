@@ -1,8 +1,19 @@
 import { STANDINGS } from '../../domain/reservation.js';
 import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, oneOf, rebuilding, text } from './reply-fields.js';
+import { codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
 
-const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal', 'news', 'epoch'] as const;
+const KEYS = [
+  'campaign',
+  'people',
+  'reservations',
+  'deadlines',
+  'line',
+  'presence',
+  'codes',
+  'journal',
+  'news',
+  'epoch',
+] as const;
 
 export const expireScript = defineScript({
   name: 'expire',
@@ -32,6 +43,33 @@ export const leaveScript = defineScript({
 });
 export type LeaveOutcome = OutcomeOf<typeof leaveScript>;
 
+export const tendLineScript = defineScript({
+  name: 'tend_line',
+  keys: KEYS,
+  args: ['limit', 'group_wait_ms', 'settle_ms'],
+  replies: {
+    tended: (f) => ({
+      away: count(f, 0),
+      left: count(f, 1),
+      closed: count(f, 2),
+      promoted: count(f, 3),
+      more: flag(f, 4),
+    }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type TendLineOutcome = OutcomeOf<typeof tendLineScript>;
+
+export const attendScript = defineScript({
+  name: 'attend',
+  keys: ['campaign', 'line', 'presence', 'epoch'],
+  args: ['user', 'age_ms'],
+  variadic: true,
+  replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
+});
+export type AttendOutcome = OutcomeOf<typeof attendScript>;
+
 export const standingScript = defineScript({
   name: 'standing',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
@@ -45,6 +83,8 @@ export const standingScript = defineScript({
       orderId: text(f, 4),
       dueMs: count(f, 5),
       code: codeNumber(f, 6),
+      paceMs: paceMs(f, 7),
+      presenceMs: count(f, 8),
     }),
     not_found: () => ({}),
     rebuilding,
@@ -58,7 +98,11 @@ export const positionsScript = defineScript({
   args: ['user'],
   variadic: true,
   replies: {
-    positions: (f) => ({ queueSize: count(f, 0), positions: f.slice(1).map(Number) }),
+    positions: (f) => ({
+      queueSize: count(f, 0),
+      paceMs: paceMs(f, 1),
+      positions: f.slice(2).map(Number),
+    }),
     not_found: () => ({}),
     rebuilding,
   },

@@ -1,7 +1,18 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
 import { flag, oneOf, rebuilding, text } from './reply-fields.js';
 
-const KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'codes', 'journal', 'news', 'epoch'] as const;
+const KEYS = [
+  'campaign',
+  'people',
+  'reservations',
+  'deadlines',
+  'line',
+  'presence',
+  'codes',
+  'journal',
+  'news',
+  'epoch',
+] as const;
 
 export const confirmScript = defineScript({
   name: 'confirm',

@@ -21,6 +21,11 @@ export function codeNumber(fields: readonly string[], index: number): number | n
   return text(fields, index) === '' ? null : count(fields, index);
 }
 
+/** Milliseconds between two promotions; null when the script cannot say. */
+export function paceMs(fields: readonly string[], index: number): number | null {
+  return text(fields, index) === '' ? null : count(fields, index);
+}
+
 export function flag(fields: readonly string[], index: number): boolean {
   const value = text(fields, index);
   if (value !== '0' && value !== '1')

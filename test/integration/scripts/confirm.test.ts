@@ -115,8 +115,9 @@ test('takes no unit again when none is free, when somebody waits, or when the us
   await soldOut.take('bob');
   expect(await soldOut.confirm(late)).toEqual({ kind: 'ended', state: 'released' });
 
-  const withLine = await sale.openCampaign(terms);
+  const withLine = await sale.openCampaign({ ...terms, totalLimit: 4 });
   const lateToo = await withLine.take('ann');
+  await withLine.take('cid', { qty: 2 });
   await withLine.join('bob', { qty: 3 });
   await withLine.letDeadlinePass(lateToo);
   expect(await withLine.confirm(lateToo)).toEqual({ kind: 'ended', state: 'expired' });

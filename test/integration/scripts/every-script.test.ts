@@ -78,6 +78,7 @@ test('a reply that no contract names is a fault, never a default', async () => {
     keys.reservations(product),
     keys.deadlines(product),
     keys.line(product),
+    keys.presence(product),
     keys.usedCodes(product),
     keys.journal,
     keys.news(product),

@@ -12,10 +12,19 @@ test('lets those behind move up, once', async () => {
   expect(await campaign.positions(['ann', 'bob', 'cid'])).toEqual({
     kind: 'positions',
     queueSize: 2,
+    paceMs: null,
     positions: [1, 0, 2],
   });
   expect(await campaign.lastEntries(1)).toEqual([
-    { kind: 'left', no: campaign.terms.no, atMs: expect.any(Number), user: 'bob', lineNo: 2, trace: 'trace-1' },
+    {
+      kind: 'left',
+      no: campaign.terms.no,
+      atMs: expect.any(Number),
+      user: 'bob',
+      lineNo: 2,
+      ending: 'left',
+      trace: 'trace-1',
+    },
   ]);
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
   expect(await campaign.leave('bob')).toEqual({ kind: 'left' });
@@ -23,8 +32,8 @@ test('lets those behind move up, once', async () => {
 });
 
 test('serves those behind when only he stood in the way', async () => {
-  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
-  const [reservation] = [await campaign.take('ann'), await campaign.take('ann')];
+  const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
+  const [reservation] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('bob', { qty: 3 });
   await campaign.join('cid');
   await campaign.join('dan');

@@ -40,6 +40,8 @@ test('puts the terms and the counters of a campaign into Redis and its number in
     durable: '1',
     attest: '1',
     once: '1',
+    presence_ms: '0',
+    spent: '0',
     type: 'pool',
     codes: '5',
     code_hint: '0',

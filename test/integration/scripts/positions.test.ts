@@ -15,10 +15,16 @@ test('tells a thousand people their exact places in one call, in the order they 
   await campaign.leave('user-0');
   await campaign.leave('user-500');
   const expected = users.map((_, i) => (i === 0 || i === 500 ? 0 : i < 500 ? i : i - 1));
-  expect(await campaign.positions(users)).toEqual({ kind: 'positions', queueSize: 998, positions: expected });
+  expect(await campaign.positions(users)).toEqual({
+    kind: 'positions',
+    queueSize: 998,
+    paceMs: null,
+    positions: expected,
+  });
   expect(await campaign.positions([...users].reverse())).toEqual({
     kind: 'positions',
     queueSize: 998,
+    paceMs: null,
     positions: [...expected].reverse(),
   });
 });
@@ -30,9 +36,10 @@ test('says 0 for whoever does not wait, and answers for nobody at all', async ()
   expect(await campaign.positions(['ann', 'nobody', 'bob', 'bob'])).toEqual({
     kind: 'positions',
     queueSize: 1,
+    paceMs: null,
     positions: [0, 0, 1, 1],
   });
-  expect(await campaign.positions([])).toEqual({ kind: 'positions', queueSize: 1, positions: [] });
+  expect(await campaign.positions([])).toEqual({ kind: 'positions', queueSize: 1, paceMs: null, positions: [] });
 });
 
 test('refuses to serve more than a thousand at once', async () => {

@@ -94,9 +94,9 @@ test('redeems at once when nothing is to be paid, under the order id that was gi
 });
 
 test('puts whoever finds nothing free at the tail of the line and journals the place', async () => {
-  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  const campaign = await sale.openCampaign({ totalLimit: 3 });
   const { no } = campaign.terms;
-  await campaign.take('ann');
+  await campaign.take('ann', { qty: 3 });
   expect(await campaign.join('bob')).toBe(1);
   const key = newKey();
   const outcome = await campaign.checkout('cid', {
@@ -115,6 +115,8 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
     durable: false,
     journalId: await sale.journal.lastId(),
     quotaLeft: 19,
+    paceMs: null,
+    presenceMs: 0,
   });
   expect(await campaign.line()).toEqual(['bob', 'cid']);
   const person = await campaign.person('cid');
@@ -147,9 +149,9 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
 });
 
 test('tells a waiting shopper with a new key the place he has, and remembers that under the new key', async () => {
-  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  const campaign = await sale.openCampaign({ totalLimit: 2 });
   const { no } = campaign.terms;
-  await campaign.take('ann');
+  await campaign.take('ann', { qty: 2 });
   await campaign.join('bob');
   await campaign.join('cid', { qty: 2 });
   const [before, key] = [await campaign.inRedis(), newKey()];
@@ -159,6 +161,8 @@ test('tells a waiting shopper with a new key the place he has, and remembers tha
     position: 2,
     queueSize: 2,
     quotaLeft: 20,
+    paceMs: null,
+    presenceMs: 0,
   });
   expect(await campaign.inRedis()).toEqual(before);
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'answered', no, key, answer: `${no}|1|cid|Q|2|2|t1` }]);

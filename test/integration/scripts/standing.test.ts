@@ -17,7 +17,16 @@ test('knows who never came, who waits and where, and who left', async () => {
   await campaign.join('bob');
   await campaign.join('cid');
   await campaign.leave('ann');
-  const holdsNothing = { kind: 'standing', queueSize: 2, reservationId: '', orderId: '', dueMs: 0, code: null };
+  const holdsNothing = {
+    kind: 'standing',
+    queueSize: 2,
+    reservationId: '',
+    orderId: '',
+    dueMs: 0,
+    code: null,
+    paceMs: null,
+    presenceMs: 0,
+  };
   expect(await campaign.standing('nobody')).toEqual({ ...holdsNothing, status: 'not_queued', position: 0 });
   expect(await campaign.standing('ann')).toEqual({ ...holdsNothing, status: 'left', position: 0 });
   expect(await campaign.standing('bob')).toEqual({ ...holdsNothing, status: 'queued', position: 1 });
@@ -37,6 +46,8 @@ test('tells a holder his reservation, and whether it came from the line', async 
     orderId: 'cart-1',
     dueMs: held?.dueMs,
     code: null,
+    paceMs: null,
+    presenceMs: 0,
   });
   const second = await campaign.take('cid');
   await campaign.join('bob');

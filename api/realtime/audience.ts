@@ -1,0 +1,89 @@
+import type { Redis } from 'ioredis';
+import type { ServerFrame } from '../../shared/contracts/frames.js';
+import type { News } from '../../shared/contracts/news.js';
+import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { timeOrNull } from '../../shared/domain/time.js';
+import { NewsFeed } from './news-feed.js';
+import type { Session } from './session.js';
+
+/** Who follows which campaign on the sockets of this process; tells them the news of it. */
+export class Audience {
+  readonly #byProduct = new Map<ProductId, Map<UserId, Set<Session>>>();
+  readonly #feed: NewsFeed;
+
+  constructor(subscriber: Redis, onError: (error: Error) => void) {
+    this.#feed = new NewsFeed(subscriber, (product, news) => this.#onNews(product, news), onError);
+  }
+
+  /**
+   * From here on the session is told the news of its campaign. What comes before it was welcomed is held back by the
+   * session: follow first, read second.
+   * @param isHere whether the socket is still open when the news will come
+   * @returns false when it is not
+   */
+  async add(session: Session, product: ProductId, user: UserId, isHere: () => boolean): Promise<boolean> {
+    await this.#feed.follow(product);
+    if (!isHere()) {
+      this.#feed.unfollow(product);
+      return false;
+    }
+    session.product = product;
+    const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Session>>();
+    this.#byProduct.set(product, users);
+    users.set(user, (users.get(user) ?? new Set()).add(session));
+    return true;
+  }
+
+  remove(session: Session): void {
+    const { product, user } = session;
+    if (!product || !user) return;
+    const users = this.#byProduct.get(product);
+    const sessions = users?.get(user);
+    sessions?.delete(session);
+    if (sessions?.size === 0) users?.delete(user);
+    if (users?.size === 0) this.#byProduct.delete(product);
+    this.#feed.unfollow(product);
+  }
+
+  /** Who waits here, by campaign: users with those of their sessions that are told their places. */
+  *waiting(): Iterable<[ProductId, [UserId, Session[]][]]> {
+    for (const [product, users] of this.#byProduct) {
+      const waiting: [UserId, Session[]][] = [];
+      for (const [user, sessions] of users) {
+        const told = [...sessions].filter(({ position }) => position !== null);
+        if (told.length > 0) waiting.push([user, told]);
+      }
+      if (waiting.length > 0) yield [product, waiting];
+    }
+  }
+
+  #onNews(product: ProductId, news: News): void {
+    const users = this.#byProduct.get(product);
+    if (!users) return;
+    if (news.kind === 'line' || (news.kind === 'status' && news.status === 'closed')) {
+      for (const sessions of users.values()) for (const session of sessions) session.endWait({ type: 'closed' });
+    } else if (news.kind !== 'status') {
+      const frame = frameOf(news);
+      for (const session of users.get(news.user as UserId) ?? []) {
+        session.waitsNoMore();
+        session.send(frame);
+      }
+    }
+  }
+}
+
+function frameOf(news: Exclude<News, { kind: 'status' | 'line' }>): ServerFrame {
+  const ids = { reservation_id: news.reservationId, order_id: news.orderId };
+  switch (news.kind) {
+    case 'promoted':
+      return { type: 'promoted', ...ids, pay_before: timeOrNull(news.dueMs) };
+    case 'left':
+    case 'closed':
+      return { type: news.kind };
+    case 'voided':
+      // To a shopper a voided reservation is one that was taken back.
+      return { type: 'released', ...ids };
+    default:
+      return { type: news.kind, ...ids };
+  }
+}

@@ -1,0 +1,245 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { newKey } from '../../harness/campaign.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+const nothing = { kind: 'tended', away: 0, left: 0, closed: 0, promoted: 0, more: false };
+const room = (presenceSeconds: number | null) => ({ waitingRoom: { enabled: true, maxSize: 100, presenceSeconds } });
+
+test('whoever is not seen steps back and holds up nobody, and has his place again when he comes back', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
+  const held = await campaign.take('ann');
+  for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
+  await campaign.letPresenceLapse('bob');
+  expect(await campaign.tend()).toEqual({ ...nothing, away: 1 });
+  expect(await campaign.tend()).toEqual(nothing);
+  expect(await campaign.positions(['cid', 'dan', 'bob'])).toMatchObject({ queueSize: 3, positions: [1, 2, 1] });
+  await campaign.release(held);
+  expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'queued', position: 1 });
+  expect(await campaign.attend('bob', 'dan', 'nobody')).toEqual({ kind: 'attended', returned: 1 });
+  expect(await campaign.line()).toEqual(['bob', 'dan']);
+  await campaign.release(String((await campaign.person('cid'))?.reservation));
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+});
+
+test('a unit that comes back passes over whoever is not there, also before anybody has looked after the line', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
+  const held = await campaign.take('ann');
+  for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
+  await campaign.letPresenceLapse('bob');
+  await campaign.letPresenceLapse('cid');
+  await campaign.release(held);
+  expect(await campaign.standing('dan')).toMatchObject({ status: 'promoted' });
+  expect(await campaign.line()).toEqual(['bob', 'cid']);
+});
+
+test('with nobody there a newcomer is served, and whoever checks out again is there again', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
+  const held = await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.letPresenceLapse('bob');
+  await campaign.release(held);
+  expect(await campaign.stock()).toMatchObject({ free: 1, waiting: 1 });
+  const taken = await campaign.take('cid');
+  expect(await campaign.join('dan')).toBe(1);
+  expect(await campaign.checkout('bob')).toMatchObject({ kind: 'waiting', position: 1, presenceMs: 60_000 });
+  await campaign.release(taken);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+});
+
+test('a place is lost when its time is over, and the next one is at the tail', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0, ...room(10) });
+  await campaign.join('ann');
+  await campaign.join('bob');
+  const seen = (await sale.nowMs()) - 10_001;
+  await campaign.letPresenceLapse('ann');
+  await campaign.tend();
+  const kept = (await campaign.inRedis()).presence.get('ann');
+  // A minute at least, after the ten seconds in which he was not missed.
+  expect(Math.abs(Number(kept) + seen + 70_000)).toBeLessThan(5_000);
+  await campaign.letPlaceLapse('ann');
+  expect(await campaign.tend()).toEqual({ ...nothing, left: 1 });
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'left', user: 'ann', lineNo: 1, ending: 'left' }]);
+  expect(await campaign.standing('ann')).toMatchObject({ status: 'left' });
+  expect(await campaign.attend('ann')).toEqual({ kind: 'attended', returned: 0 });
+  expect(await campaign.join('ann')).toBe(2);
+});
+
+test('a campaign that asks for presence no more gives everybody his place back', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0, ...room(60) });
+  for (const user of ['ann', 'bob', 'cid']) await campaign.join(user);
+  await campaign.letPresenceLapse('ann');
+  await campaign.tend();
+  await campaign.amend(room(null));
+  expect(await campaign.tend({}, 1)).toMatchObject({ more: true });
+  expect(await campaign.line()).toEqual(['ann', 'bob', 'cid']);
+  await campaign.tend();
+  expect((await campaign.inRedis()).presence.size).toBe(0);
+});
+
+test('whoever stood in the line before it asked for presence is not missed', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, ...room(null) });
+  const held = await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.amend(room(60));
+  expect(await campaign.tend()).toEqual(nothing);
+  await campaign.release(held);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+});
+
+test('units are kept for a group for so long, and then serve those behind who want less', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 4, perUserLimit: 4 });
+  const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.take('ann');
+  await campaign.join('bob', { qty: 3 });
+  await campaign.join('cid', { qty: 2 });
+  await campaign.join('dan');
+  await campaign.join('eve');
+  await campaign.release(String(held[0]));
+  expect(await campaign.tend()).toEqual(nothing);
+  expect(await campaign.line()).toEqual(['bob', 'cid', 'dan', 'eve']);
+  expect(await campaign.tend({ groupWaited: true })).toEqual({ ...nothing, promoted: 1 });
+  expect(await campaign.line()).toEqual(['bob', 'cid', 'eve']);
+  // The wait begins again, and what comes back meanwhile is kept for him again.
+  await campaign.release(String(held[1]));
+  expect(await campaign.tend()).toEqual(nothing);
+  expect(await campaign.stock()).toMatchObject({ free: 1, waiting: 3 });
+});
+
+test('whoever wants more than can ever come back is told, and those behind him are served', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
+  const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('bob', { qty: 3 });
+  await campaign.join('cid', { qty: 3 });
+  await campaign.join('dan');
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+  await campaign.confirm(String(held[0]));
+  expect(await campaign.tend()).toEqual(nothing);
+  expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, closed: 2 });
+  expect(await campaign.lastEntries(2)).toMatchObject([
+    { kind: 'left', user: 'bob', ending: 'closed' },
+    { kind: 'left', user: 'cid', ending: 'closed' },
+  ]);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'closed', position: 0 });
+  expect(await campaign.standing('dan')).toMatchObject({ status: 'queued', position: 1 });
+  expect(await campaign.join('bob', { qty: 2 })).toBe(2);
+});
+
+test('when everything is used up the line is closed, newcomers are told, and a restock begins anew', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
+  const bought = await campaign.take('ann');
+  await campaign.join('bob');
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+  await campaign.confirm(bought);
+  expect(await campaign.tend()).toEqual(nothing);
+  // A payment that is taken back at once would still serve him.
+  expect(await campaign.checkout('cid')).toMatchObject({ kind: 'queued', position: 2 });
+  expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, closed: 2 });
+  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'line_closed', upTo: 2 }]);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'closed' });
+  expect(await campaign.leave('bob')).toEqual({ kind: 'not_waiting' });
+  expect(await campaign.checkout('dan')).toEqual({ kind: 'sold_out' });
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+
+  await campaign.restock(1);
+  await campaign.take('eve');
+  expect(await campaign.join('bob')).toBe(1);
+  expect((await campaign.person('bob'))?.lineNo).toBe(3);
+});
+
+test('a refund before the line is closed serves it', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
+  const bought = await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.confirm(bought);
+  await campaign.tend();
+  await campaign.refund(bought);
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+});
+
+test('a line that is closed frees the codes that people came with, a batch at a time', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, type: 'pool', codes: 9 });
+  const bought = await campaign.use('ann', 1);
+  for (const [i, user] of ['bob', 'cid', 'dan'].entries()) await campaign.redeem(user, i + 2);
+  await campaign.confirm(bought);
+  expect(await campaign.usedCodes()).toEqual([1, 2, 3, 4]);
+  expect(await campaign.tend({ settled: true }, 2)).toEqual({ ...nothing, closed: 2, more: true });
+  expect(await campaign.usedCodes()).toEqual([1, 4]);
+  expect(await campaign.tend({ settled: true }, 2)).toEqual({ ...nothing, closed: 1 });
+  expect(await campaign.usedCodes()).toEqual([1]);
+  expect((await campaign.entries()).filter(({ kind }) => kind === 'line_closed')).toMatchObject([{ upTo: 3 }]);
+});
+
+test('lines that may yet be served stay: before any stock, without limit, while paused', async () => {
+  const empty = await sale.openCampaign({ totalLimit: 0 });
+  await empty.join('ann');
+  expect(await empty.tend({ settled: true, groupWaited: true })).toEqual(nothing);
+  expect(await empty.line()).toEqual(['ann']);
+
+  const unlimited = await sale.openCampaign({ totalLimit: null, type: 'pool', codes: 0 });
+  await unlimited.join('ann');
+  expect(await unlimited.tend({ settled: true, groupWaited: true })).toEqual(nothing);
+
+  const paused = await sale.openCampaign({ totalLimit: 1, ...room(60) });
+  await paused.confirm(await paused.take('ann'));
+  await paused.join('bob');
+  await paused.letPresenceLapse('bob');
+  await paused.setStatus('pause');
+  expect(await paused.tend({ settled: true })).toEqual(nothing);
+  expect(await paused.line()).toEqual(['bob']);
+});
+
+test('tells how fast the line is served, once enough people were', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
+  await campaign.take('ann');
+  await campaign.take('ann');
+  await campaign.join('bob');
+  const from = await sale.nowMs();
+  for (const user of ['cid', 'dan', 'eve', 'fay', 'gus']) await campaign.join(user);
+  const at = async (ms: number) => campaign.at(from + ms);
+  // One every ten seconds, since the line began.
+  for (const [i, user] of ['ann', 'ann', 'bob'].entries()) {
+    const { reservations } = await campaign.inRedis();
+    const [id] = [...reservations].find(([, one]) => one.user === user && one.state === 'reserved') ?? [];
+    await (await at((i + 1) * 10_000)).release(String(id));
+    const { paceMs } = (await (await at((i + 1) * 10_000)).positions([])) as { paceMs: number | null };
+    if (i < 2) expect(paceMs).toBeNull();
+    else expect(Math.abs(Number(paceMs) - 10_000)).toBeLessThan(700);
+  }
+  const key = newKey();
+  const late = await at(30_000);
+  expect(await late.checkout('hal', { key })).toMatchObject({
+    kind: 'queued',
+    position: 4,
+    paceMs: expect.any(Number),
+  });
+  const first = await late.standing('hal');
+  expect(await late.checkout('hal', { key })).toMatchObject({
+    kind: 'replayed',
+    answer: expect.stringMatching(/^Q\|4\|4\|t1\|\d+$/),
+  });
+  expect(first).toMatchObject({ status: 'queued', paceMs: expect.any(Number) });
+  // Nobody was served for so long that it says nothing any more.
+  expect(await (await at(600_000)).standing('hal')).toMatchObject({ paceMs: null });
+});
+
+test('does nothing for a sale that is over, and does not know a product without a campaign', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.setStatus('close');
+  expect(await campaign.tend({ settled: true })).toEqual(nothing);
+  const unknown = sale.unknownCampaign();
+  expect(await unknown.tend()).toEqual({ kind: 'not_found' });
+  expect(await unknown.attend('ann')).toEqual({ kind: 'not_found' });
+  const lost = sale.unknownCampaign();
+  await sale.withoutEpoch(() => expect(lost.tend()).rejects.toThrow(EngineUnavailable));
+  await sale.withoutEpoch(() => expect(lost.attend('ann')).rejects.toThrow(EngineUnavailable));
+});
+
+test('every reply of the scripts has come in this file', () => {
+  expect([sale.unmetReplies('tend_line'), sale.unmetReplies('attend')]).toEqual([[], []]);
+});

@@ -1,0 +1,35 @@
+import type { ProductId } from '../../shared/domain/ids.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+
+export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
+
+/**
+ * Keeps the line of every campaign honest (lua/tend_line.lua). Bounded per call; a campaign with more to do is called
+ * again until it has none. Another one at the same time only finds less.
+ */
+export async function tendLines(sale: SaleStore, metrics: Metrics, log: Log, limits: TendLimits): Promise<void> {
+  let campaigns: ProductId[] = [...(await sale.directory()).values()];
+  while (campaigns.length > 0) {
+    const tended = await Promise.all(
+      campaigns.map(async (product) => ({
+        product,
+        outcome: await sale.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+      })),
+    );
+    const withMore: ProductId[] = [];
+    for (const { product, outcome } of tended) {
+      if (outcome.kind === 'not_found') continue;
+      const { away, left, closed, promoted } = outcome;
+      if (away + left + closed + promoted > 0) {
+        metrics.promoted.inc(promoted);
+        metrics.placesEnded.inc({ why: 'absent' }, left);
+        metrics.placesEnded.inc({ why: 'closed' }, closed);
+        log.info({ campaign: product, away, left, closed, promoted }, 'the line was tended');
+      }
+      if (outcome.more) withMore.push(product);
+    }
+    campaigns = withMore;
+  }
+}
