@@ -1,6 +1,7 @@
 import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { compareLedger, type LedgerParts, settle } from '../../shared/ledger/compare.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -8,6 +9,10 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import { driftedEvent } from '../../shared/postgres/events-of-entries.js';
 import { insertEvents } from '../../shared/postgres/outbox.js';
 import type { Database } from '../../shared/postgres/pool.js';
+
+/** How long it may take until a campaign that was filled is in service again, and how often that is tried. */
+const BACK_IN_SERVICE_MS = 10_000;
+const LOOK_AGAIN_MS = 50;
 
 export type ReconcileParts = LedgerParts & {
   campaigns: CampaignsTable;
@@ -34,17 +39,33 @@ export async function reconcileCampaign(
 ): Promise<Reconciliation> {
   const before = await compareLedger(parts, campaign, parts.settleMs);
   const journaled = await journalAgain(parts, campaign.productId, before.differences);
-  let after = journaled > 0 ? await compareLedger(parts, campaign, parts.settleMs) : before;
+  let after = journaled > 0 ? await compareAgain(parts, campaign) : before;
   let refilled = false;
   if (options.refill && after.drift > 0) {
     await parts.refill(campaign, `reconciliation of ${campaign.productId}`);
     refilled = true;
-    after = await compareLedger(parts, campaign, parts.settleMs);
+    after = await compareAgain(parts, campaign);
   }
   report(parts, campaign, before.differences, after.differences, { journaled, refilled });
   if (after.differences.length > 0 || after.over_cap > 0) await alert(parts, campaign, after);
   const { differences: found, ...verdict } = before;
   return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
+}
+
+/**
+ * After a repair. Filling a campaign takes Redis out of service for a moment, also for this worker: to give up then would make
+ * the next attempt find nothing and say that there was nothing.
+ */
+async function compareAgain(parts: ReconcileParts, campaign: StoredCampaign): Promise<Verdict> {
+  const giveUpAt = performance.now() + BACK_IN_SERVICE_MS;
+  for (;;) {
+    try {
+      return await compareLedger(parts, campaign, parts.settleMs);
+    } catch (error) {
+      if (!(error instanceof EngineUnavailable) || performance.now() > giveUpAt) throw error;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    }
+  }
 }
 
 /**
