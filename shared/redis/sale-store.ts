@@ -36,6 +36,7 @@ import {
   type StandingOutcome,
   standingScript,
 } from './scripts/line.js';
+import { type LineOutcome, lineScript } from './scripts/line-head.js';
 import {
   type ConfirmOutcome,
   confirmScript,
@@ -66,6 +67,7 @@ export const SALE_SCRIPTS = [
   rejournalScript,
   addCodesScript,
   appraiseScript,
+  lineScript,
 ] as const;
 
 export type ReserveInput = {
@@ -229,6 +231,15 @@ export class SaleStore {
   /** @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
     return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product), keys.epoch], users);
+  }
+
+  /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
+  line(product: ProductId, limit: number): Promise<LineOutcome> {
+    return this.scripts.run(
+      lineScript,
+      [keys.campaign(product), keys.people(product), keys.line(product), keys.usedCodes(product), keys.epoch],
+      [limit],
+    );
   }
 
   /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
