@@ -38,7 +38,7 @@ export function lineRoute({ campaigns, sale, apiKeys }: LineRouteParts): Route {
         case 'line':
           return sendData(req, res, 200, lineView(outcome));
         case 'not_found':
-          throw new Problem('campaign_not_found', 'The campaign is not in Redis.');
+          throw new Problem('campaign_not_found', 'The campaign has no line any more.');
         default:
           return assertNever(outcome);
       }

@@ -87,8 +87,7 @@ export function bansView(): View {
 
   const search = field({
     pointer: '#/subject',
-    label: 'Find',
-    hint: 'The whole id or address.',
+    label: 'Whole id or address',
     attributes: { type: 'search' },
   });
   const searchKind = field({ pointer: '#/kind', label: 'Kind', options: { '': 'All', ...KINDS } });
@@ -182,7 +181,7 @@ function banRow(
       el('span', { class: 'id' }, KINDS[kind]),
     ),
     cell('Effect', badge),
-    cell('Until', until === null ? 'lifted by hand' : time(until)),
+    cell('Until', until === null ? 'it is lifted' : time(until)),
     cell('Why', reason),
     cell('By', actor, el('span', { class: 'id' }, time(created_at))),
     cell('', button('Lift', lift, { 'aria-label': `Lift ${subject}` })),

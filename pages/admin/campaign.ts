@@ -67,7 +67,7 @@ export function campaignView(product: string, changed: () => void): View {
       ),
     ),
     el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
-    el('div', { class: 'columns' }, line.root, el('div', {}, recordsCard(path), codes.root), terms),
+    el('div', { class: 'columns' }, el('div', {}, line.root, recordsCard(path)), el('div', {}, codes.root, terms)),
   );
 
   return {

@@ -4,6 +4,8 @@ import { el, write } from './elements.js';
 export type Series = { name: string; colour: string; text: (value: number) => string };
 
 const SHOWN_SECONDS = 300;
+/** A chart that was just opened is not a stroke at its right edge. */
+const LEAST_SECONDS = 30;
 const MAX_POINTS = 1_200;
 const HEIGHT = 132;
 const FONT = '11px system-ui, sans-serif';
@@ -88,13 +90,13 @@ export class Chart {
         height: HEIGHT,
         legend: { show: false },
         cursor: { show: false },
-        padding: [8, 8, 0, 0],
+        padding: [8, 28, 0, 0],
         scales: {
-          x: { time: true, range: (_plot, _min, max) => [(max ?? 0) - SHOWN_SECONDS, max ?? 0] },
+          x: { time: true, range: (_plot, min, max) => shownRange(min ?? 0, max ?? 0) },
           y: { range: (_plot, _min, max) => [0, Math.max(4, (max ?? 0) * 1.1)] },
         },
         axes: [
-          { ...axis, size: 22, gap: 4, space: 70, values: (_plot, splits) => splits.map(clock) },
+          { ...axis, size: 22, gap: 4, space: 90, values: (_plot, splits) => splits.map(clock) },
           { ...axis, size: 44, gap: 4, space: 30, values: (_plot, splits) => splits.map(short) },
         ],
         series: [
@@ -114,7 +116,11 @@ export class Chart {
 }
 
 const clock = (at: number): string =>
-  new Date(at * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+  new Date(at * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+
+function shownRange(first: number, last: number): [number, number] {
+  return [last - Math.min(SHOWN_SECONDS, Math.max(LEAST_SECONDS, last - first)), last];
+}
 
 function short(value: number): string {
   if (value >= 1_000_000) return `${value / 1_000_000}M`;

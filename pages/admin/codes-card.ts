@@ -5,7 +5,7 @@ import { count } from './words.js';
 
 type CodeJob = {
   id: string;
-  kind: 'generate' | 'import';
+  kind: string;
   status: 'waiting' | 'running' | 'done' | 'failed';
   total: number;
   processed: number;

@@ -80,10 +80,11 @@ function fields() {
     type: field({
       pointer: '#/type',
       label: 'Type',
+      hint: 'One stock, perhaps with one code; a code for each user; or codes that are handed out.',
       options: {
-        shared: 'Shared: one stock, perhaps one code',
-        unique: 'Unique: a code for each user',
-        pool: 'Pool: codes are handed out',
+        shared: 'Shared stock',
+        unique: 'Unique codes',
+        pool: 'Pool of codes',
       },
     }),
     code: field({ pointer: '#/code', label: 'Code', hint: 'Optional; letters and digits.' }),
@@ -102,7 +103,7 @@ function fields() {
     starts: field({
       pointer: '#/starts_at',
       label: 'Starts',
-      hint: 'On the clocks of the time zone below. Empty = now.',
+      hint: 'On the clocks of the campaign’s time zone. Empty = now.',
       attributes: { type: 'datetime-local' },
     }),
     ends: field({

@@ -68,7 +68,7 @@ export function healthView(): View {
             'tr',
             {},
             el('th', { scope: 'col' }, 'Queue'),
-            ...['Waiting', 'Active', 'Delayed', 'Failed'].map((head) =>
+            ...['Waiting', 'Active', 'Planned', 'Failed'].map((head) =>
               el('th', { scope: 'col', class: 'number' }, head),
             ),
           ),

@@ -14,11 +14,7 @@ const TERMS: [string, (terms: Terms) => string][] = [
   ['Type', ({ type, code }) => (code ? `${text(type)}, code ${text(code)}` : text(type))],
   ['Discount', ({ discount }) => discountText(discount as Terms | null)],
   ['Time to pay', ({ hold_seconds }) => (hold_seconds ? duration(Number(hold_seconds) * 1000) : 'nothing to pay')],
-  [
-    'For one user',
-    ({ per_user_limit, max_qty }) =>
-      `${count(Number(per_user_limit))} times, up to ${count(Number(max_qty))} units each`,
-  ],
+  ['For one user', ({ per_user_limit, max_qty }) => allowanceText(Number(per_user_limit), Number(max_qty))],
   ['Waiting room', ({ waiting_room }) => roomText(waiting_room as Terms)],
   [
     'Answer',
@@ -47,6 +43,11 @@ function discountText(discount: Terms | null): string {
   if (discount.kind === 'percent') return `${text(discount.percent)} %`;
   if (discount.kind === 'amount') return `${count(Number(discount.amount))} ${text(discount.currency)} (minor units)`;
   return 'free shipping';
+}
+
+function allowanceText(limit: number, units: number): string {
+  const times = limit === 1 ? 'once' : `${count(limit)} times`;
+  return units === 1 ? `${times}, one unit` : `${times}, up to ${count(units)} units`;
 }
 
 function roomText({ enabled, max_size }: Terms): string {
