@@ -2,7 +2,7 @@ import { call, page, Refused } from './calls.js';
 import { confirmed } from './dialog.js';
 import { button, card, el, say } from './elements.js';
 import { Form, field, textOf } from './fields.js';
-import type { View } from './overview.js';
+import type { View } from './view.js';
 import { time } from './words.js';
 
 type Ban = {

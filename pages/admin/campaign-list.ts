@@ -1,7 +1,8 @@
 import { Chart } from './chart.js';
 import { el, write } from './elements.js';
-import type { CampaignNow, Overview, View } from './overview.js';
+import type { CampaignNow, Overview } from './overview.js';
 import { stockBar } from './stock-bar.js';
+import type { View } from './view.js';
 import { count, rate, stateOf } from './words.js';
 
 const PAGE = 25;

@@ -3,10 +3,11 @@ import { Chart } from './chart.js';
 import { codesCard } from './codes-card.js';
 import { card, el, write } from './elements.js';
 import { lineCard } from './line-card.js';
-import type { CampaignNow, Overview, View } from './overview.js';
+import type { CampaignNow, Overview } from './overview.js';
 import { recordsCard } from './records-card.js';
 import { stockBar } from './stock-bar.js';
 import { termsOf } from './terms.js';
+import type { View } from './view.js';
 import { count, rate, seconds, stateOf } from './words.js';
 
 const LINE_SHOWN = 10;
@@ -67,7 +68,7 @@ export function campaignView(product: string, changed: () => void): View {
       ),
     ),
     el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
-    el('div', { class: 'columns' }, el('div', {}, line.root, recordsCard(path)), el('div', {}, codes.root, terms)),
+    el('div', { class: 'columns' }, el('div', {}, line.root, codes.root), el('div', {}, terms, recordsCard(path))),
   );
 
   return {

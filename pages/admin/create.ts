@@ -1,7 +1,7 @@
 import { call } from './calls.js';
 import { el, say } from './elements.js';
 import { type Field, Form, field, isChecked, numberOf, textOf } from './fields.js';
-import type { View } from './overview.js';
+import type { View } from './view.js';
 
 const ZONES: string[] = Intl.supportedValuesOf('timeZone');
 const number = { inputmode: 'numeric' } as const;

@@ -1,6 +1,7 @@
 import { Chart } from './chart.js';
 import { card, el, write } from './elements.js';
-import type { Overview, QueueCounts, View } from './overview.js';
+import type { Overview, QueueCounts } from './overview.js';
+import type { View } from './view.js';
 import { count, seconds, worryOf } from './words.js';
 
 /** What each queue is for, in the order in which a promise meets them. */

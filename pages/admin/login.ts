@@ -9,7 +9,7 @@ export function loginView(why: string, entered: (session: Session) => void): HTM
   const key = field({
     pointer: '#/key',
     label: 'Admin key',
-    hint: 'The secret part of one of ADMIN_API_KEYS; `npm start` prints it.',
+    hint: 'What stands behind the name in ADMIN_API_KEYS. It is not kept in this browser.',
     attributes: { type: 'password', autocomplete: 'current-password', required: true },
   });
   const form = new Form([key], [key.root], 'Log in', async () => {

@@ -6,8 +6,8 @@ import { createView } from './create.js';
 import { el, write } from './elements.js';
 import { healthView } from './health.js';
 import { loginView, type Session } from './login.js';
-import type { View } from './overview.js';
 import { Poll } from './poll.js';
+import type { View } from './view.js';
 import { worryOf } from './words.js';
 
 const PLACES: [string, string][] = [
