@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { expectProblem } from '../harness/checks.js';
@@ -62,7 +63,13 @@ test('the overview has each campaign with the numbers that its stats have, and l
   expect(newest).toMatchObject({ product_id: product, total: 5, held: 5, waiting: 2, drift: 0, in_redis: true });
   expect(newest.confirmed_per_second).toBeGreaterThanOrEqual(0);
   expect(data).toMatchObject({ terms: null, line: null, relay: expect.stringMatching(/^worker-/) });
-  expect(data.queues.persist).toEqual({ waiting: 0, active: 0, delayed: 0, failed: 0 });
+  await until('nothing is left to be written', async () => {
+    const { queues, journal_backlog } = (await get('/admin/overview')).data;
+    return (
+      journal_backlog === 0 && JSON.stringify(queues.persist) === '{"waiting":0,"active":0,"delayed":0,"failed":0}'
+    );
+  });
+  expect(Object.keys(data.queues)).toEqual([...QUEUE_NAMES]);
 
   await operator.openCampaign({ total_limit: 1 });
   const first = (await get('/admin/overview?limit=1')).data;
