@@ -113,9 +113,18 @@ function viewOfHash(): View {
     case 'health':
       return healthView();
     case 'campaigns':
-      return campaignView(decodeURIComponent(name), () => poll.now());
+      return campaignView(decoded(name), () => poll.now());
     default:
       return { title: 'Not found', root: notFound('There is no such place.'), query: () => null, show: () => {} };
+  }
+}
+
+/** As it stands where it is no encoding: then no campaign has this name. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 

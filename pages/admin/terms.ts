@@ -8,9 +8,9 @@ const yes = (value: unknown): string => (value ? 'yes' : 'no');
 const moment = (value: unknown): string => (value === null ? 'never' : time(text(value)));
 
 const TERMS: [string, (terms: Terms) => string][] = [
-  ['Starts', ({ starts_at }) => moment(starts_at)],
-  ['Ends', ({ ends_at }) => moment(ends_at)],
-  ['Time zone', ({ time_zone }) => text(time_zone)],
+  ['Starts, your time', ({ starts_at }) => moment(starts_at)],
+  ['Ends, your time', ({ ends_at }) => moment(ends_at)],
+  ['Its time zone', ({ time_zone }) => text(time_zone)],
   ['Type', ({ type, code }) => (code ? `${text(type)}, code ${text(code)}` : text(type))],
   ['Discount', ({ discount }) => discountText(discount as Terms | null)],
   ['Time to pay', ({ hold_seconds }) => (hold_seconds ? duration(Number(hold_seconds) * 1000) : 'nothing to pay')],

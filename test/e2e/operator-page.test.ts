@@ -282,6 +282,18 @@ inBrowser('the operator’s page', () => {
     await until('it asks again', () => asked.length > count, LIMIT_MS);
   });
 
+  test('says so where there is nothing, whatever the address is', async () => {
+    const { page, faults } = await openLoggedIn();
+    for (const hash of ['#/campaigns/no-such-sale', '#/campaigns/%', '#/campaigns/', '#/nowhere']) {
+      await page.goto(`${service.url}/admin${hash}`);
+      await heading(page, 'Not found');
+      expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
+    }
+    await page.getByRole('link', { name: 'All campaigns' }).click();
+    await heading(page, 'Campaigns');
+    expect(faults).toEqual([]);
+  });
+
   test('opens the dashboard of jobs after the login that it leads to', async () => {
     const { page } = await openPage();
     await page.goto(`${service.url}/admin/queues`);
