@@ -22,7 +22,7 @@ const COUNTS = ['waiting', 'active', 'delayed', 'failed'] as const satisfies (ke
 /** How far Postgres is behind, and what the workers do. */
 export function healthView(): View {
   const verdict = el('p', { class: 'reason' });
-  const facts = { relay: el('dd'), backlog: el('dd'), oldest: el('dd') };
+  const facts = { relay: el('dd', { class: 'name' }), backlog: el('dd'), oldest: el('dd') };
   const charts = [
     new Chart('backlog', 'Journal backlog', [{ name: 'entries', colour: 'held', text: count }]),
     new Chart('oldest', 'Oldest unpersisted', [{ name: 'age', colour: 'waiting', text: seconds }]),
