@@ -71,6 +71,7 @@ async function answerOf(path: string, init: RequestInit): Promise<Response> {
   throw refusedBy(response.status, parsed(await response.text()), response.headers.get('Retry-After'));
 }
 
+const UNAVAILABLE = 'The service cannot answer at the moment. Look whether it was done before you do it again.';
 const nobody = () => new Refused(0, 'unreachable', 'The service does not answer.');
 
 function parsed(text: string): Record<string, unknown> {
@@ -82,7 +83,9 @@ function parsed(text: string): Record<string, unknown> {
 }
 
 function refusedBy(status: number, body: Record<string, unknown>, retryAfter: string | null): Refused {
-  const detail = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
+  const told = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
+  // What it says to programs is of no use to a person.
+  const detail = body.code === 'temporarily_unavailable' ? UNAVAILABLE : told;
   const errors = Array.isArray(body.errors) ? (body.errors as FieldError[]) : [];
   return new Refused(status, String(body.code ?? 'unknown'), detail, errors, retryAfter ? Number(retryAfter) : null);
 }

@@ -56,7 +56,8 @@ describe('logging in', () => {
       expectProblem(refused, 401, 'unauthorized');
       expect(refused.headers.get('set-cookie')).toBeNull();
     }
-    for (const key of ['', null, 7, 'x'.repeat(2_000)]) expectProblem(await login(key), 400, 'invalid_request');
+    for (const key of ['', null, true, 7, [], [ADMIN_SECRET], {}, undefined, 'x'.repeat(2_000)])
+      expectProblem(await login(key), 400, 'invalid_request');
   });
 
   test('is refused after ten wrong keys from one network, also with the right one, and nowhere else', async () => {

@@ -178,6 +178,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         device_fp: 'externalId',
         attestation: 'oneTimeToken',
         expires_at: 'seconds',
+        challenge_solution: 'text',
       },
     },
     {
