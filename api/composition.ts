@@ -40,6 +40,7 @@ import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { PromiseMemory } from '../shared/redis/promise-memory.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
+import { RelayLease } from '../shared/redis/relay-lease.js';
 import { requireShape } from '../shared/redis/require-shape.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
@@ -52,8 +53,13 @@ import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
 import { codeRoutes } from './admin/codes.route.js';
+import { jobBoardRoutes } from './admin/job-board.route.js';
+import { lineRoute } from './admin/line.route.js';
+import { OverviewReader } from './admin/overview.js';
+import { overviewRoute } from './admin/overview.route.js';
 import { reconcileRoute } from './admin/reconcile.route.js';
 import { redemptionsRoute } from './admin/redemptions.route.js';
+import { sessionRoutes } from './admin/session.route.js';
 import { statsRoute } from './admin/stats.route.js';
 import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
@@ -77,6 +83,7 @@ import { Challenges } from './guards/challenges.js';
 import { Entry } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
+import { OperatorSessions } from './guards/operator-sessions.js';
 import { PolicyBook } from './guards/policy-book.js';
 import { CampaignQuota, Quota } from './guards/quotas.js';
 import { Risk } from './guards/risk.js';
@@ -294,6 +301,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   });
   const uniformForms = new UniformForms(codes, log);
   const termsNews = new TermsNews(commands, subscriber);
+  const sessions = new OperatorSessions(config.adminKeys, config.ticketKeys, LIMITS.operatorSessionMs, () =>
+    clock.nowMs(),
+  );
   const queues = new JobQueues(commands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
   );
@@ -328,7 +338,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       config.serviceKeys,
       new LocalQuota(config.wrongKeysPerMinute, 60_000, LIMITS.callersKept),
       (policy) => metrics.limited.inc({ policy }),
+      sessions,
     ),
+    sessions,
     shopper: new ShopperIdentity(config.shopperJwt, clock),
     admission,
     start() {
@@ -476,6 +488,23 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       apiKeys: parts.apiKeys,
       log,
     }),
+    ...sessionRoutes({
+      ...parts,
+      logins: new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.callersKept),
+      onLimited,
+      log,
+    }),
+    lineRoute({ ...parts, campaigns }),
+    overviewRoute({
+      ...parts,
+      overview: new OverviewReader({
+        ...parts,
+        campaigns,
+        table: parts.campaigns,
+        relay: new RelayLease(parts.commands, ''),
+      }),
+    }),
+    ...jobBoardRoutes(parts.queues, parts.apiKeys),
     reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
   ];
 }

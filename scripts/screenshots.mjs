@@ -22,6 +22,7 @@ const browser = await chromium.launch({
 });
 try {
   await takePictures();
+  await takeOperatorPictures();
 } finally {
   await browser.close();
 }
@@ -53,6 +54,62 @@ async function takePictures() {
   const waiting = await shopper(later, 'light');
   await headline(waiting, 'Not open yet');
   await waiting.screenshot({ path: join(FOLDER, 'sale-before.png') });
+}
+
+/** A sale under way, seen by an operator: some pay, one gives back, others wait. */
+async function takeOperatorPictures() {
+  const product = `pictures-${Date.now()}-busy`;
+  const terms = {
+    name: 'Midnight sale, party boxes',
+    total_limit: 240,
+    max_qty: 3,
+    hold_seconds: 300,
+    require_attestation: false,
+    waiting_room: { enabled: true },
+  };
+  await ask('POST', '/admin/campaigns', secretOf(secrets.ADMIN_API_KEYS), { product_id: product, ...terms });
+  const desktop = await operator(product, { viewport: { width: 1280, height: 1260 } }, 'light');
+  const phone = await operator(product, PHONE, 'dark');
+  let shoppers = 0;
+  for (let tick = 0; tick < 24; tick += 1) {
+    const crowd = Math.round(10 + 8 * Math.sin(tick / 3));
+    await Promise.all(Array.from({ length: crowd }, (_, i) => buyAndPay(product, shoppers + i)));
+    shoppers += crowd;
+    await desktop.waitForTimeout(1_000);
+  }
+  await desktop.getByText('Nothing is free').waitFor();
+  await desktop.screenshot({ path: join(FOLDER, 'admin-campaign.png') });
+  await phone.screenshot({ path: join(FOLDER, 'admin-phone.png') });
+}
+
+/**
+ * @param {string} product
+ * @param {number} number
+ */
+async function buyAndPay(product, number) {
+  const { data } = await ask('POST', '/flash-sale/checkout', '', {
+    product_id: product,
+    user_id: `shopper-${String(number).padStart(4, '0')}`,
+    qty: number % 7 === 0 ? 2 : 1,
+    idempotency_key: `${product}-${number}`,
+  });
+  if (!data.reservation_id || number % 5 === 0) return;
+  await ask('POST', '/flash-sale/confirm', secretOf(secrets.SERVICE_API_KEYS), { reservation_id: data.reservation_id });
+}
+
+/**
+ * @param {string} product
+ * @param {import('playwright-core').BrowserContextOptions} options
+ * @param {'light' | 'dark'} colorScheme
+ */
+async function operator(product, options, colorScheme) {
+  const context = await browser.newContext({ locale: 'en-GB', ...options, colorScheme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  await page.goto(`${ADDRESS}/admin#/campaigns/${product}`);
+  await page.getByLabel('Admin key').fill(secretOf(secrets.ADMIN_API_KEYS));
+  await page.keyboard.press('Enter');
+  await headline(page, 'Midnight sale, party boxes');
+  return page;
 }
 
 /**
@@ -87,4 +144,5 @@ async function ask(method, path, secret, json) {
     body: JSON.stringify(json),
   });
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+  return response.json();
 }

@@ -33,6 +33,7 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
     '',
     `  API           ${address}`,
     ...(settings.withDemo ? [`  shop          ${address}/sale/${DEMO_CAMPAIGN.product_id}`] : []),
+    `  operators     ${address}/admin`,
     `  documentation ${address}/docs`,
     `  health        ${address}/readyz`,
     `  metrics       ${address}/metrics`,

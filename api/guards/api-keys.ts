@@ -4,6 +4,7 @@ import type { ApiKey } from '../../shared/config/config.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from './address.js';
 import type { LocalQuota } from './local-quota.js';
+import type { OperatorSessions } from './operator-sessions.js';
 import { rateLimited } from './quotas.js';
 
 type Kind = 'admin' | 'service';
@@ -19,6 +20,8 @@ export class ApiKeys {
     service: readonly ApiKey[],
     readonly wrong: LocalQuota | null = null,
     readonly onLimited: (policy: string) => void = () => {},
+    /** Stand for an admin key where no bearer is sent. */
+    readonly sessions: OperatorSessions | null = null,
   ) {
     const known = (kind: Kind) => (key: ApiKey) => ({ kind, name: key.name, digest: digest(key.secret) });
     this.#keys = [...admin.map(known('admin')), ...service.map(known('service'))];
@@ -31,10 +34,15 @@ export class ApiKeys {
 
   /**
    * @returns the key's name, for logs and the audit log
-   * @throws Problem 429 when too many wrong ones came from there, 401 when the secret is missing or unknown, 403 when it is of the other kind
+   * @throws Problem 429 when too many wrong ones came from there, 401 when the secret is missing or unknown, 403 when it is of the other
+   * kind or another site made a browser call with its session
    */
   require(req: Request, kind: Kind): string {
     const secret = bearerOf(req);
+    if (kind === 'admin' && req.headers.authorization === undefined) {
+      const operator = this.sessions?.caller(req);
+      if (operator) return operator;
+    }
     const waitMs = secret === null ? 0 : (this.wrong?.waitOf(networkOf(req)) ?? 0);
     if (this.wrong && waitMs > 0) {
       this.onLimited('wrong-key');

@@ -76,7 +76,7 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
   }
   return {
     method: contract.method,
-    path: contract.path.replace(/:(\w+)/g, '{$1}'),
+    path: contract.path.replace(/[:*](\w+)/g, '{$1}'),
     summary: contract.summary,
     ...(contract.description ? { description: contract.description } : {}),
     tags: [contract.tag],

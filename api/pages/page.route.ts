@@ -16,13 +16,13 @@ const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
 };
 /** Folders of dist/ that browsers may read: compiled for them, and importing one another by these paths. */
-const FOLDERS = ['client', 'pages/sale'];
+const FOLDERS = ['client', 'pages/sale', 'pages/admin'];
 const zip = promisify(gzip);
 
 type PageFile = { type: string; body: Buffer; zipped: Buffer; etag: string };
 
 /**
- * The shopper's page, /sale/:product_id, with its scripts and styles under /assets. The files are few and small, so each
+ * The shopper's page, /sale/:product_id, and the operator's, /admin, with their scripts and styles under /assets. The files are few and small, so each
  * process has all of them in memory, compressed once.
  */
 export async function pageRoutes(): Promise<Route[]> {
@@ -34,16 +34,25 @@ export async function pageRoutes(): Promise<Route[]> {
         files.set(`/assets/${folder}/${name}`, await readPageFile(join(projectRoot(), 'dist', folder, name), type));
     }
   }
-  const page = files.get('/assets/pages/sale/sale.html');
-  if (!page) throw new Error('the page of the sale is missing in dist/; run `npm run build`');
+  const pageOf = (path: string): PageFile => {
+    const page = files.get(path);
+    if (!page) throw new Error(`${path} is missing in dist/; run \`npm run build\``);
+    return page;
+  };
+  const [sale, admin] = [pageOf('/assets/pages/sale/sale.html'), pageOf('/assets/pages/admin/admin.html')];
   return [
     {
       contract: contract('/sale/:product_id', 'The page of a sale'),
       handle(req, res) {
         if (!EXTERNAL_ID_PATTERN.test(String(req.params.product_id)))
           throw new Problem('not_found', 'There is nothing at this path.');
-        sendFile(req, res, page);
+        sendFile(req, res, sale);
       },
+    },
+    {
+      // Nothing secret is in it: what it shows it asks for with the session.
+      contract: contract('/admin', 'The operator’s page'),
+      handle: (req, res) => sendFile(req, res, admin),
     },
     ...[...files].map(([path, file]) => ({
       contract: contract(path, 'A part of a page'),

@@ -49,6 +49,7 @@ test('reads what is given and has a default for the rest', () => {
     redeemPerMinutePerUser: 5,
     redeemPerMinutePerAddress: 20,
     wrongKeysPerMinute: 1_000,
+    wrongLoginsPerMinute: 10,
     socketsPerMinute: 20_000,
     socketFramesPer10s: 20_000,
     eventSource: '/doorbuster',

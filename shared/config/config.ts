@@ -28,6 +28,7 @@ export type Config = {
   redeemPerMinutePerUser: number;
   redeemPerMinutePerAddress: number;
   wrongKeysPerMinute: number;
+  wrongLoginsPerMinute: number;
   socketsPerMinute: number;
   socketFramesPer10s: number;
   logLevel: string;
@@ -142,6 +143,11 @@ export const ENVIRONMENT = {
   WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
     .default(1_000)
     .describe('wrong API keys from one network in a minute, in each API process; then no key is looked at'),
+  WRONG_LOGINS_PER_MINUTE: integer(1, 1_000_000)
+    .default(10)
+    .describe(
+      'wrong keys on the operator’s page from one network in a minute, in each API process; then no login is looked at',
+    ),
   SOCKETS_PER_MINUTE: integer(1, 10_000_000)
     .default(20_000)
     .describe('sockets that one network may open in a minute, in each API process'),
@@ -262,6 +268,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
     redeemPerMinutePerAddress: e.REDEEM_PER_MINUTE_PER_ADDRESS,
     wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
+    wrongLoginsPerMinute: e.WRONG_LOGINS_PER_MINUTE,
     socketsPerMinute: e.SOCKETS_PER_MINUTE,
     socketFramesPer10s: e.SOCKET_FRAMES_PER_10_SECONDS,
     logLevel: e.LOG_LEVEL,

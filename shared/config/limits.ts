@@ -173,6 +173,8 @@ export const LIMITS = {
   /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */
   bansSyncEveryMs: 10_000,
   bansChangesMs: 60_000,
+  /** An operator logs in once a shift; a browser that is left behind forgets it the same day. */
+  operatorSessionMs: 8 * 3_600_000,
   socketPayloadBytes: 4 * 1024,
   /** Frames a client may send within ten seconds; a person and a client library need far fewer. */
   socketFramesPer10s: 30,

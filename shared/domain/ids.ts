@@ -47,3 +47,8 @@ export function parseReservationId(text: string): { id: ReservationId; campaignN
   if (!UUID_PATTERN.test(id)) return null;
   return { id: id as ReservationId, campaignNo: Number.parseInt(id.slice(28), 16) as CampaignNo };
 }
+
+/** When an id was made: the first 48 bits of a UUIDv7, by the clock of the process that made it. */
+export function madeAtMs(id: ReservationId): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}

@@ -15,3 +15,19 @@ export const STANDINGS = [
   'closed',
 ] as const;
 export type Standing = (typeof STANDINGS)[number];
+
+/** Why nobody is promoted from a line (lua/line.lua); `handing_over` = somebody is about to be. */
+export const LINE_REASONS = [
+  'no_line',
+  'nobody_waits',
+  'draft',
+  'not_started',
+  'paused',
+  'ended',
+  'nothing_free',
+  'head_wants_more',
+  'codes_used_up',
+  'nobody_there',
+  'handing_over',
+] as const;
+export type LineReason = (typeof LINE_REASONS)[number];

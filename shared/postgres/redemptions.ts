@@ -66,6 +66,23 @@ export class RedemptionsTable {
     return { taken: rows[0]?.taken ?? 0, recent: Number(rows[0]?.recent ?? 0) };
   }
 
+  /** The same of many campaigns at once. */
+  async summaries(
+    campaignIds: readonly string[],
+    seconds: number,
+  ): Promise<ReadonlyMap<string, { taken: number; recent: number }>> {
+    const { rows } = await this.database.query<{ campaign_id: string; taken: number; recent: string }>(
+      `with made as (select campaign_id, count(*) as recent from redemptions
+         where reserved_at > now() - make_interval(secs => $2) and status <> 'voided' group by campaign_id)
+       select campaign_id, taken, coalesce(recent, 0) as recent from campaigns left join made using (campaign_id)
+       where campaign_id = any($1::uuid[])`,
+      [campaignIds, seconds],
+    );
+    return new Map(
+      rows.map(({ campaign_id, taken, recent }) => [campaign_id, { taken, recent: Number(recent) }] as const),
+    );
+  }
+
   async byIds(ids: readonly string[]): Promise<ReadonlyMap<string, LedgerRow>> {
     if (ids.length === 0) return new Map();
     const { rows } = await this.database.query<LedgerRow & { redemption_id: string }>(

@@ -83,6 +83,11 @@ export class JobQueues {
     };
   }
 
+  /** To be looked at by a dashboard; jobs are added by `add` and `every` alone. */
+  all(): Queue[] {
+    return QUEUE_NAMES.map((name) => this.#queues[name]);
+  }
+
   async close(): Promise<void> {
     await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].close()));
   }

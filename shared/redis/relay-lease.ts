@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
 
 const LEASE_MS = 5_000;
@@ -29,6 +30,15 @@ export class RelayLease {
     await this.redis.pexpire(keys.relayLease, LEASE_MS);
     this.#heldUntil = asked + LEASE_MS / 3;
     return true;
+  }
+
+  /** Who has it now; null = nobody. @throws EngineUnavailable */
+  async currentHolder(): Promise<string | null> {
+    try {
+      return await this.redis.get(keys.relayLease);
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
   }
 
   async release(): Promise<void> {

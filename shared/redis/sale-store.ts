@@ -40,6 +40,7 @@ import {
   type TendLineOutcome,
   tendLineScript,
 } from './scripts/line.js';
+import { type LineOutcome, lineScript } from './scripts/line-head.js';
 import {
   type ConfirmOutcome,
   confirmScript,
@@ -72,6 +73,7 @@ export const SALE_SCRIPTS = [
   rejournalScript,
   addCodesScript,
   appraiseScript,
+  lineScript,
 ] as const;
 
 export type ReserveInput = {
@@ -249,6 +251,22 @@ export class SaleStore {
   /** @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
     return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product), keys.epoch], users);
+  }
+
+  /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
+  line(product: ProductId, limit: number): Promise<LineOutcome> {
+    return this.scripts.run(
+      lineScript,
+      [
+        keys.campaign(product),
+        keys.people(product),
+        keys.line(product),
+        keys.presence(product),
+        keys.usedCodes(product),
+        keys.epoch,
+      ],
+      [limit],
+    );
   }
 
   /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */

@@ -132,6 +132,9 @@ export class TestCampaign {
   positions(users: readonly string[]) {
     return this.store.positions(this.product, users as readonly UserId[]);
   }
+  lineHead(limit = 20) {
+    return this.store.line(this.product, limit);
+  }
   appraise(user: string, code: number) {
     return this.store.appraise(this.product, user as UserId, code);
   }

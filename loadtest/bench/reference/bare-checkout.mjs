@@ -46,12 +46,13 @@ async function answer(req, res, text) {
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return end(res, 401, '{}');
   const reply = await redis.evalsha(
     sha,
-    11,
+    12,
     keys.campaign(product),
     keys.people(product),
     keys.reservations(product),
     keys.deadlines(product),
     keys.line(product),
+    keys.presence(product),
     keys.usedCodes(product),
     keys.journal,
     keys.idempotency(key),

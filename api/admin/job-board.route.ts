@@ -1,0 +1,83 @@
+import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
+import { ExpressAdapter } from '@bull-board/express';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { PAGE_HEADERS } from '../http/security-headers.js';
+
+const PATH = '/admin/queues';
+type Board = (req: Request, res: Response, next: (error?: unknown) => void) => void;
+
+/**
+ * /admin/queues: BullMQ's queues and jobs, to look at. Only to look at: a job is made again until it is done, and a hand on the
+ * queues (pausing `persist`, emptying one) would stand in no audit log.
+ */
+export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
+  const board = createBoard(queues);
+  const handle = (req: Request, res: Response): Promise<void> | void => {
+    if (!mayLook(req, apiKeys)) {
+      res.writeHead(303, [...PAGE_HEADERS, 'Location', '/admin?then=queues', 'Cache-Control', 'no-store']);
+      res.end();
+      return;
+    }
+    const inside = req.url.slice(PATH.length);
+    // Its parts are found by addresses relative to this one.
+    req.url = inside.startsWith('/') ? inside : `/${inside}`;
+    for (let i = 0; i + 1 < PAGE_HEADERS.length; i += 2)
+      res.setHeader(String(PAGE_HEADERS[i]), String(PAGE_HEADERS[i + 1]));
+    res.setHeader('X-Request-Id', req.requestId);
+    if (!inside.startsWith('/static/')) res.setHeader('Cache-Control', 'no-store');
+    return new Promise((resolve, reject) => {
+      res.once('close', resolve);
+      board(req, res, (error) => reject(error ?? new Problem('not_found', 'There is nothing at this path.')));
+    });
+  };
+  const common: Omit<RouteContract, 'path' | 'summary'> = {
+    method: 'get',
+    tag: 'admin',
+    caller: 'admin',
+    description: 'Browsers without a session are led to the login.',
+    answers: { 200: { description: 'The dashboard.', contentType: 'text/html' } },
+    errors: ['unauthorized', 'forbidden'],
+  };
+  return [
+    { contract: { ...common, path: PATH, summary: 'The dashboard of jobs' }, handle },
+    {
+      contract: {
+        ...common,
+        path: `${PATH}/*part`,
+        params: z.object({ part: z.string() }),
+        summary: 'Parts of the dashboard of jobs',
+      },
+      handle,
+    },
+  ];
+}
+
+function createBoard(queues: JobQueues): Board {
+  const serverAdapter = new ExpressAdapter().setBasePath(PATH);
+  createBullBoard({
+    queues: queues.all().map((queue) => new BullMQAdapter(queue, { readOnlyMode: true })),
+    serverAdapter,
+    options: { uiConfig: { boardTitle: 'Doorbuster', hideRedisDetails: true } },
+  });
+  const app = serverAdapter.getRouter();
+  app.disable('x-powered-by');
+  return app as Board;
+}
+
+/** false = a browser that should log in first. @throws Problem 401, 403 or 429 for everybody else who may not */
+function mayLook(req: Request, apiKeys: ApiKeys): boolean {
+  try {
+    apiKeys.require(req, 'admin');
+    return true;
+  } catch (error) {
+    const isBrowser = req.accepts(['application/json', 'text/html']) === 'text/html';
+    if (isBrowser && !apiKeys.presented(req) && error instanceof Problem && error.code === 'unauthorized') return false;
+    throw error;
+  }
+}

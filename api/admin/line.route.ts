@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { assertNever } from '../../shared/domain/assert-never.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import type { Campaigns } from './campaigns.js';
+import { lineData, lineLimit, lineView } from './line.contract.js';
+
+const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const query = z.object({ limit: lineLimit.default(20) });
+
+export type LineRouteParts = { campaigns: Campaigns; sale: SaleStore; apiKeys: ApiKeys };
+
+/** GET /admin/campaigns/:id/line: who is next, and why nobody is promoted. */
+export function lineRoute({ campaigns, sale, apiKeys }: LineRouteParts): Route {
+  return {
+    contract: {
+      method: 'get',
+      path: '/admin/campaigns/:id/line',
+      summary: 'Who is next in line, and why nobody is promoted',
+      description: 'The head of the line in one consistent read; it costs the same however long the line is.',
+      tag: 'admin',
+      caller: 'admin',
+      params,
+      query,
+      answers: { 200: { description: 'The head of the line.', data: lineData } },
+      errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      apiKeys.require(req, 'admin');
+      const { limit } = validate(query, req.query);
+      const campaign = await campaigns.find(validate(params, req.params).id);
+      const outcome = await sale.line(campaign.productId, limit);
+      switch (outcome.kind) {
+        case 'line':
+          return sendData(req, res, 200, lineView(outcome));
+        case 'not_found':
+          throw new Problem('campaign_not_found', 'The campaign has no line any more.');
+        default:
+          return assertNever(outcome);
+      }
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { campaignData, statsData } from './campaign.contract.js';
+import { campaignView } from './campaign-form.js';
+import { lineData, lineLimit, lineView } from './line.contract.js';
+import type { CampaignNow, OverviewReader } from './overview.js';
+
+/** Postgres numbers campaigns with four bytes. */
+const MAX_CAMPAIGN_NO = 2_147_483_647;
+const query = z.object({
+  campaign: z.string().min(1).max(128).optional().describe('only this one, with its terms and its line'),
+  line: lineLimit.default(10).describe('people of the line, with `campaign`'),
+  limit: z.coerce.number().int().min(1).max(100).default(50),
+  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('`next` of the page before'),
+});
+
+const { journal_backlog, oldest_unpersisted_seconds } = statsData.shape;
+const counts = z.object({ waiting: z.int(), active: z.int(), delayed: z.int(), failed: z.int() });
+const campaignNow = statsData.omit({ journal_backlog: true, oldest_unpersisted_seconds: true }).extend({
+  id: z.uuid(),
+  name: z.string(),
+  type: campaignData.shape.type,
+  starts_at: z.iso.datetime(),
+  ends_at: z.iso.datetime().nullable(),
+  in_redis: z.boolean().describe('false = only Postgres still has it; its numbers are those of Postgres'),
+});
+
+const overviewData = z.object({
+  time: z.iso.datetime().describe('the service’s clock'),
+  journal_backlog,
+  oldest_unpersisted_seconds,
+  relay: z.string().nullable().describe('the worker that writes the journal to Postgres; null = none is there'),
+  queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, counts]))),
+  campaigns: z.array(campaignNow).describe('newest first'),
+  next: z.int().nullable().describe('leads to the next page'),
+  terms: campaignData.nullable(),
+  line: lineData.nullable().describe('null without `campaign`, and when Redis does not have it'),
+});
+
+export type OverviewRouteParts = { overview: OverviewReader; sale: SaleStore; apiKeys: ApiKeys };
+
+/** GET /admin/overview: what the operator's page asks for once a second. */
+export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): Route {
+  return {
+    contract: {
+      method: 'get',
+      path: '/admin/overview',
+      summary: 'Live numbers of many campaigns, or of one with its line, and the health of what lies behind',
+      description: 'One bounded read: it costs the same with a thousand in line as with a million.',
+      tag: 'admin',
+      caller: 'admin',
+      query,
+      answers: { 200: { description: 'As it is now.', data: overviewData } },
+      errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      apiKeys.require(req, 'admin');
+      const { campaign, line: lineLength, limit, cursor } = validate(query, req.query);
+      const now = await (campaign === undefined ? overview.page(limit, cursor ?? null) : overview.one(campaign));
+      const one = campaign === undefined ? undefined : now.campaigns[0]?.campaign;
+      const line = one ? await sale.line(one.productId, lineLength) : null;
+      const last = one === undefined && now.campaigns.length === limit ? now.campaigns.at(-1) : undefined;
+      sendData(req, res, 200, {
+        time: new Date(now.timeMs).toISOString(),
+        journal_backlog: now.journal.entries,
+        oldest_unpersisted_seconds: now.journal.oldestSeconds,
+        relay: now.relay,
+        queues: now.queues,
+        campaigns: now.campaigns.map(view),
+        next: last?.campaign.no ?? null,
+        terms: one ? campaignView(one) : null,
+        line: line?.kind === 'line' ? lineView(line) : null,
+      });
+    },
+  };
+}
+
+function view({ campaign, stock, persisted, confirmedPerSecond }: CampaignNow): z.input<typeof campaignNow> {
+  const { id, productId, name, type, startsAt, endsAt, totalLimit } = campaign;
+  const { status, ...counters } = stock ?? {
+    status: campaign.status,
+    total: totalLimit,
+    free: totalLimit === null ? null : Math.max(0, totalLimit - persisted),
+    held: 0,
+    redeemed: persisted,
+    burned: 0,
+    waiting: 0,
+  };
+  return {
+    id,
+    product_id: productId,
+    name,
+    type,
+    status,
+    starts_at: startsAt.toISOString(),
+    ends_at: endsAt?.toISOString() ?? null,
+    in_redis: stock !== null,
+    ...counters,
+    persisted,
+    drift: stock ? stock.held + stock.redeemed + stock.burned - persisted : 0,
+    confirmed_per_second: confirmedPerSecond,
+  };
+}

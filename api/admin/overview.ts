@@ -1,0 +1,99 @@
+import type { QueueName } from '../../shared/contracts/jobs.js';
+import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
+import type { Stock } from '../../shared/domain/campaign.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { JobQueues } from '../../shared/queues/queues.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { RelayLease } from '../../shared/redis/relay-lease.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { Campaigns } from './campaigns.js';
+
+const RATE_SECONDS = 10;
+
+export type CampaignNow = {
+  campaign: StoredCampaign;
+  /** null = Redis does not have it, as long after its end. */
+  stock: Stock | null;
+  persisted: number;
+  confirmedPerSecond: number;
+};
+export type Overview = {
+  timeMs: number;
+  journal: { entries: number; oldestSeconds: number };
+  /** The worker that relays the journal; null = none has in the last five seconds. */
+  relay: string | null;
+  queues: Record<QueueName, Awaited<ReturnType<JobQueues['counts']>>>;
+  campaigns: CampaignNow[];
+};
+
+export type OverviewParts = {
+  campaigns: Campaigns;
+  table: CampaignsTable;
+  redemptions: RedemptionsTable;
+  sale: SaleStore;
+  queues: JobQueues;
+  journal: Journal;
+  relay: Pick<RelayLease, 'currentHolder'>;
+  clock: RedisClock;
+};
+
+/** What the operator's page shows at once. Every part of it is one bounded read, whatever the sale has grown to. */
+export class OverviewReader {
+  constructor(readonly parts: OverviewParts) {}
+
+  async page(limit: number, beforeNo: number | null): Promise<Overview> {
+    return this.#around(await this.parts.table.list(limit, beforeNo));
+  }
+
+  /** @throws Problem 404 */
+  async one(idOrProduct: string): Promise<Overview> {
+    return this.#around([await this.parts.campaigns.find(idOrProduct)]);
+  }
+
+  async #around(campaigns: readonly StoredCampaign[]): Promise<Overview> {
+    const { journal, clock, relay } = this.parts;
+    const [now, backlog, holder, queues] = await Promise.all([
+      this.#live(campaigns),
+      journal.backlog(),
+      relay.currentHolder(),
+      this.#queues(),
+    ]);
+    const timeMs = clock.nowMs();
+    const oldestSeconds = backlog.oldestMs === null ? 0 : Math.max(0, Math.round(timeMs - backlog.oldestMs) / 1000);
+    return {
+      timeMs,
+      journal: { entries: backlog.entries, oldestSeconds },
+      relay: holder,
+      queues,
+      campaigns: now,
+    };
+  }
+
+  async #live(campaigns: readonly StoredCampaign[]): Promise<CampaignNow[]> {
+    const [stocks, summaries] = await Promise.all([
+      Promise.all(campaigns.map(({ productId }) => this.parts.sale.stock(productId))),
+      this.parts.redemptions.summaries(
+        campaigns.map(({ id }) => id),
+        RATE_SECONDS,
+      ),
+    ]);
+    return campaigns.map((campaign, i) => {
+      const { taken, recent } = summaries.get(campaign.id) ?? { taken: 0, recent: 0 };
+      return { campaign, stock: stocks[i] ?? null, persisted: taken, confirmedPerSecond: recent / RATE_SECONDS };
+    });
+  }
+
+  async #queues(): Promise<Overview['queues']> {
+    try {
+      const counts = await Promise.all(
+        QUEUE_NAMES.map(async (name) => [name, await this.parts.queues.counts(name)] as const),
+      );
+      return Object.fromEntries(counts) as Overview['queues'];
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { Problem } from '../../shared/errors/catalogue.js';
+import type { Log } from '../../shared/observability/log.js';
+import { networkOf } from '../guards/address.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import type { LocalQuota } from '../guards/local-quota.js';
+import { type OperatorSessions, requireOwnPage, SESSION_COOKIE } from '../guards/operator-sessions.js';
+import { rateLimited } from '../guards/quotas.js';
+import { sendData } from '../http/exchange.js';
+import { readJson } from '../http/json-body.js';
+import type { Route, RouteContract } from '../http/route.js';
+import { validate } from '../http/validate.js';
+
+const loginBody = z.object({ key: z.string().min(1, 'must not be empty').max(1_024).describe('of ADMIN_API_KEYS') });
+const sessionData = z.object({
+  operator: z.string().describe('the name of the key'),
+  expires_at: z.iso.datetime(),
+});
+
+export type SessionRouteParts = {
+  sessions: OperatorSessions;
+  apiKeys: ApiKeys;
+  /** Wrong keys by network. */
+  logins: LocalQuota;
+  onLimited: (policy: string) => void;
+  log: Log;
+};
+
+/** /admin/session: log in, who am I, log out. For the operator's page; whoever can keep a secret sends it as a bearer. */
+export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRouteParts): Route[] {
+  const common: Pick<RouteContract, 'path' | 'tag' | 'caller'> = {
+    path: '/admin/session',
+    tag: 'admin',
+    caller: 'anyone',
+  };
+  return [
+    {
+      contract: {
+        ...common,
+        method: 'post',
+        summary: 'Log in with an admin key',
+        description:
+          'For browsers: the answer sets a cookie that stands for the key under /admin, until it expires or the key is taken ' +
+          'away. Calls that change something with it must come from our own origin and carry `X-Operator-Page`.',
+        body: loginBody,
+        answers: { 200: { description: 'Logged in.', data: sessionData } },
+        errors: [
+          'unauthorized',
+          'forbidden',
+          'invalid_request',
+          'invalid_json',
+          'unsupported_media_type',
+          'body_too_large',
+          'rate_limited',
+        ],
+      },
+      async handle(req, res) {
+        requireOwnPage(req);
+        const network = networkOf(req);
+        const { key } = validate(loginBody, await readJson(req));
+        const waitMs = logins.waitOf(network);
+        if (waitMs > 0) {
+          onLimited('login');
+          throw rateLimited('login', logins.limit, logins.windowMs / 1000, waitMs);
+        }
+        const opened = sessions.open(key);
+        if (!opened) {
+          logins.take(network);
+          throw unauthorized('The key is unknown.');
+        }
+        log.info({ request_id: req.requestId, operator: opened.operator }, 'operator.login');
+        const { operator, expiresAtMs } = opened;
+        const cookie = cookieText(req, opened.value, Math.floor(sessions.lifeMs / 1000));
+        sendData(req, res, 200, view(operator, expiresAtMs), ['Set-Cookie', cookie]);
+      },
+    },
+    {
+      contract: {
+        ...common,
+        method: 'get',
+        summary: 'Whose session the browser has',
+        answers: { 200: { description: 'A session that is good.', data: sessionData } },
+        errors: ['unauthorized'],
+      },
+      handle(req, res) {
+        const session = sessions.of(req);
+        if (!session) throw unauthorized('There is no session, or it has ended.');
+        sendData(req, res, 200, view(session.operator, session.expiresAtMs));
+      },
+    },
+    {
+      contract: {
+        ...common,
+        method: 'delete',
+        summary: 'Log out',
+        description: 'Repeatable. The browser forgets its cookie.',
+        answers: { 200: { description: 'Logged out.', data: z.object({ logged_out: z.literal(true) }) } },
+        errors: ['forbidden'],
+      },
+      handle(req: Request, res: Response) {
+        requireOwnPage(req);
+        sendData(req, res, 200, { logged_out: true }, ['Set-Cookie', cookieText(req, '', 0)]);
+      },
+    },
+  ];
+}
+
+function view(operator: string, expiresAtMs: number): z.input<typeof sessionData> {
+  return { operator, expires_at: new Date(expiresAtMs).toISOString() };
+}
+
+function cookieText(req: Request, value: string, maxAgeSeconds: number): string {
+  const secure = req.secure ? '; Secure' : '';
+  return `${SESSION_COOKIE}=${value}; Path=/admin; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure}`;
+}
+
+const unauthorized = (detail: string) =>
+  new Problem('unauthorized', detail, { headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' } });

@@ -1,0 +1,75 @@
+-- The head of a campaign's line, and why nobody is promoted from it. Reads only, and as many people as are asked for: the
+-- length of the line costs nothing.
+--
+-- KEYS campaign, people, line, presence, codes, epoch
+-- ARGV
+--   limit         people of the head that are told, at most 100
+-- REPLY
+--   line reason waiting free user qty reservation_id away...
+--       reason: no_line, nobody_waits, draft, not_started, paused, ended, nothing_free, head_wants_more, codes_used_up,
+--         nobody_there (all have stepped back or are about to);
+--         handing_over = none of them, the head gets its units with the next promotion
+--       free -1 = unlimited; the last four for each person, first in line first, those who stepped back last; away 0|1
+--   not_found
+--   rebuilding          Redis is fresh and not filled yet
+-- JOURNALS nothing
+
+--#include clock
+--#include records
+--#include campaign
+--#include presence
+
+assert(#KEYS == 6 and #ARGV == 1, 'line takes 6 keys and 1 argument')
+local epoch_key = KEYS[6]
+local campaign_key, people_key, line_key, presence_key, codes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local limit = tonumber(ARGV[1])
+assert(limit >= 1 and limit <= 100, 'the head of the line is told for 1 to 100 people')
+
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+
+-- As next_code of includes/codes.lua looks for it, without keeping where it was found: this script writes nothing.
+local function has_free_code()
+  local bit = redis.call('BITPOS', codes_key, 0, c.code_hint)
+  if bit < 0 then bit = redis.call('STRLEN', codes_key) * 8 end
+  return bit < c.codes
+end
+
+-- The first who is there, among those that are told; whoever was not seen for too long steps back when a unit comes.
+local function first_present(users, people)
+  local now = now_ms()
+  for i = 1, #people do
+    if is_away(users[2 * i]) then return nil end
+    local seen = c.presence_ms > 0 and redis.call('ZSCORE', presence_key, users[2 * i - 1])
+    if not seen or tonumber(seen) > now - c.presence_ms then return people[i] end
+  end
+  return nil
+end
+
+-- In the order in which includes/hand_over.lua stops.
+local function why_nobody(head)
+  if c.waiting == 0 then return c.line_enabled and 'nobody_waits' or 'no_line' end
+  local phase = phase_of(c, now_ms())
+  if phase ~= 'open' then return phase end
+  if not c.unlimited and c.free == 0 then return 'nothing_free' end
+  if not head then return 'nobody_there' end
+  if not c.unlimited and head.qty > c.free then return 'head_wants_more' end
+  if head.code == '' and c.type == 'pool' and not has_free_code() then return 'codes_used_up' end
+  return 'handing_over'
+end
+
+local users = redis.call('ZRANGE', line_key, 0, limit - 1, 'WITHSCORES')
+local people = {}
+if #users > 0 then
+  local names = {}
+  for i = 1, #users, 2 do names[#names + 1] = users[i] end
+  for i, packed in ipairs(redis.call('HMGET', people_key, unpack(names))) do people[i] = unpack_person(packed) end
+end
+local reply = { 'line', why_nobody(first_present(users, people)), tostring(c.waiting), tostring(c.unlimited and -1 or c.free) }
+for i, person in ipairs(people) do
+  reply[#reply + 1] = users[2 * i - 1]
+  reply[#reply + 1] = tostring(person.qty)
+  reply[#reply + 1] = person.reservation_id
+  reply[#reply + 1] = is_away(users[2 * i]) and '1' or '0'
+end
+return reply

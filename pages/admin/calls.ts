@@ -1,0 +1,91 @@
+export type FieldError = { pointer: string; detail: string };
+
+/** An answer that is none of success: a problem document, or none at all. */
+export class Refused extends Error {
+  constructor(
+    /** 0 = nobody answered */
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+    readonly errors: readonly FieldError[] = [],
+    readonly retryAfterSeconds: number | null = null,
+  ) {
+    super(detail);
+  }
+}
+
+const LIMIT_MS = 15_000;
+/** The server asks for it on everything that changes something: no other site can send it. */
+const OWN_PAGE = { 'X-Operator-Page': '1' };
+
+/** Calls the API with the session. @returns `data` @throws Refused */
+export async function call<Data>(
+  method: string,
+  path: string,
+  json?: unknown,
+  more: { headers?: Record<string, string>; limitMs?: number } = {},
+): Promise<Data> {
+  const isJson = json !== undefined;
+  const response = await answerOf(path, {
+    method,
+    headers: { ...OWN_PAGE, ...more.headers, ...(isJson ? { 'Content-Type': 'application/json' } : {}) },
+    signal: AbortSignal.timeout(more.limitMs ?? LIMIT_MS),
+    ...(isJson ? { body: JSON.stringify(json) } : {}),
+  });
+  return ((await response.json()) as { data: Data }).data;
+}
+
+/** A page of a list and where the next one is. @throws Refused */
+export async function page<Data>(path: string): Promise<{ data: Data; next: string | null }> {
+  const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
+  const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('Link') ?? '')?.[1] ?? null;
+  return { data: ((await response.json()) as { data: Data }).data, next };
+}
+
+/** Uploads a file as it lies on the disk, and tells how much of it has gone. @throws Refused */
+export function upload<Data>(path: string, file: File, onProgress: (part: number) => void): Promise<Data> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('POST', path);
+    for (const [name, value] of Object.entries(OWN_PAGE)) request.setRequestHeader(name, value);
+    request.setRequestHeader('Content-Type', 'text/csv');
+    request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0));
+    request.addEventListener('error', () => reject(nobody()));
+    request.addEventListener('load', () => {
+      const body = parsed(request.responseText);
+      if (request.status < 300) resolve(body.data as Data);
+      else reject(refusedBy(request.status, body, request.getResponseHeader('Retry-After')));
+    });
+    request.send(file);
+  });
+}
+
+async function answerOf(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store' });
+  } catch {
+    throw nobody();
+  }
+  if (response.ok) return response;
+  throw refusedBy(response.status, parsed(await response.text()), response.headers.get('Retry-After'));
+}
+
+const UNAVAILABLE = 'The service cannot answer at the moment. Look whether it was done before you do it again.';
+const nobody = () => new Refused(0, 'unreachable', 'The service does not answer.');
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function refusedBy(status: number, body: Record<string, unknown>, retryAfter: string | null): Refused {
+  const told = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
+  // What it says to programs is of no use to a person.
+  const detail = body.code === 'temporarily_unavailable' ? UNAVAILABLE : told;
+  const errors = Array.isArray(body.errors) ? (body.errors as FieldError[]) : [];
+  return new Refused(status, String(body.code ?? 'unknown'), detail, errors, retryAfter ? Number(retryAfter) : null);
+}

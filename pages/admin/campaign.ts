@@ -1,0 +1,111 @@
+import { campaignActions } from './campaign-actions.js';
+import { Chart } from './chart.js';
+import { codesCard } from './codes-card.js';
+import { card, el, write } from './elements.js';
+import { lineCard } from './line-card.js';
+import type { CampaignNow, Overview } from './overview.js';
+import { recordsCard } from './records-card.js';
+import { stockBar } from './stock-bar.js';
+import { termsOf } from './terms.js';
+import type { View } from './view.js';
+import { count, rate, seconds, stateOf } from './words.js';
+
+const LINE_SHOWN = 10;
+const NUMBERS: [string, string, (one: CampaignNow, now: Overview) => string][] = [
+  ['Total', 'total', ({ total }) => count(total)],
+  ['Free', 'free', ({ free }) => count(free)],
+  ['Held', 'held', ({ held }) => count(held)],
+  ['Redeemed', 'redeemed', ({ redeemed }) => count(redeemed)],
+  ['Burned', 'burned', ({ burned }) => count(burned)],
+  ['Waiting', 'waiting', ({ waiting }) => count(waiting)],
+  ['Confirmed a second', 'rate', ({ confirmed_per_second }) => rate(confirmed_per_second)],
+  ['Journal backlog', 'backlog', (_, { journal_backlog }) => count(journal_backlog)],
+  ['Oldest unpersisted', 'oldest', (_, now) => seconds(now.oldest_unpersisted_seconds)],
+  ['Drift', 'drift', ({ drift }) => count(drift)],
+];
+
+/** One campaign: its numbers, what can be done, the line, its codes and records. */
+export function campaignView(product: string, changed: () => void): View {
+  const path = `/admin/campaigns/${encodeURIComponent(product)}`;
+  const name = el('h1', { tabindex: -1 }, product);
+  const state = el('span', { class: 'badge' });
+  const actions = campaignActions(path, changed);
+  const bar = stockBar();
+  const values = NUMBERS.map(([, id]) => el('dd', { class: id }));
+  const charts = [
+    new Chart(`stock|${product}`, 'Stock', [
+      { name: 'free', colour: 'free', text: count },
+      { name: 'held', colour: 'held', text: count },
+      { name: 'redeemed', colour: 'redeemed', text: count },
+    ]),
+    new Chart(`rate|${product}`, 'Confirmed a second', [{ name: 'now', colour: 'redeemed', text: rate }]),
+    new Chart(`waiting|${product}`, 'Waiting', [{ name: 'now', colour: 'waiting', text: count }]),
+    new Chart('backlog', 'Journal backlog', [{ name: 'entries', colour: 'held', text: count }]),
+  ] as const;
+  const line = lineCard();
+  const codes = codesCard(path);
+  const terms = card('Terms', { class: 'terms' });
+  let shownTerms = '';
+
+  const root = el(
+    'div',
+    {},
+    el('p', { class: 'crumbs' }, el('a', { href: '#/' }, 'Campaigns')),
+    el(
+      'div',
+      { class: 'head' },
+      el('div', { class: 'title' }, name, state, el('span', { class: 'id' }, product)),
+      actions.root,
+    ),
+    el(
+      'section',
+      { class: 'card numbers', 'aria-label': 'Numbers' },
+      bar.root,
+      el(
+        'dl',
+        { class: 'tiles' },
+        ...NUMBERS.map(([label], i) => el('div', {}, el('dt', {}, label), values[i] as HTMLElement)),
+      ),
+    ),
+    el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
+    el('div', { class: 'columns' }, el('div', {}, line.root, codes.root), el('div', {}, terms, recordsCard(path))),
+  );
+
+  return {
+    title: product,
+    root,
+    query: () => `campaign=${encodeURIComponent(product)}&line=${LINE_SHOWN}`,
+    everyMs: 1_000,
+    show(now) {
+      const [one] = now.campaigns;
+      if (!one) return;
+      write(name, one.name);
+      const { word, tone } = stateOf(one, now.time);
+      write(state, word);
+      state.dataset.tone = tone;
+      actions.show(one);
+      bar.show(one);
+      for (const [i, [, id, textOf]] of NUMBERS.entries()) {
+        const value = values[i] as HTMLElement;
+        write(value, textOf(one, now));
+        if (id === 'drift') value.classList.toggle('bad', one.drift !== 0);
+      }
+      const atMs = Date.parse(now.time);
+      charts[0].add(atMs, [one.free ?? 0, one.held, one.redeemed]);
+      charts[1].add(atMs, [one.confirmed_per_second]);
+      charts[2].add(atMs, [one.waiting]);
+      charts[3].add(atMs, [now.journal_backlog]);
+      line.show(now);
+      codes.root.hidden = one.type === 'shared';
+      const key = JSON.stringify(now.terms);
+      if (now.terms && key !== shownTerms) {
+        shownTerms = key;
+        terms.replaceChildren(terms.firstElementChild as Element, termsOf(now.terms, product));
+      }
+    },
+    close() {
+      for (const chart of charts) chart.close();
+      codes.close();
+    },
+  };
+}

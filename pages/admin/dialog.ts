@@ -1,0 +1,43 @@
+import { button, el } from './elements.js';
+import type { Form } from './fields.js';
+
+/** Asks before what cannot be undone. @returns whether to go on */
+export function confirmed(title: string, text: string, yes: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answer = false;
+    const dialog = frame(title, el('p', {}, text));
+    const decide = (decision: boolean) => () => {
+      answer = decision;
+      dialog.close();
+    };
+    dialog.append(
+      el('p', { class: 'buttons' }, button(yes, decide(true), { class: 'danger' }), button('Cancel', decide(false))),
+    );
+    open(dialog, () => resolve(answer));
+  });
+}
+
+/** Shows a form in a dialog until it was sent or given up. @param build gets what closes it */
+export function ask(title: string, build: (close: () => void) => Form): void {
+  const dialog = frame(title);
+  const form = build(() => dialog.close());
+  form.root.querySelector('.buttons')?.append(button('Cancel', () => dialog.close()));
+  dialog.append(form.root);
+  open(dialog, () => {});
+}
+
+function frame(title: string, ...content: Node[]): HTMLDialogElement {
+  const id = 'dialog-title';
+  return el('dialog', { 'aria-labelledby': id }, el('h2', { id }, title), ...content);
+}
+
+function open(dialog: HTMLDialogElement, closed: () => void): void {
+  const before = document.activeElement;
+  dialog.addEventListener('close', () => {
+    dialog.remove();
+    if (before instanceof HTMLElement && before.isConnected) before.focus();
+    closed();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}

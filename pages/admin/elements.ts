@@ -1,0 +1,64 @@
+type Attributes = Record<string, string | number | boolean | undefined>;
+type Child = Node | string | null;
+
+/** Makes an element. `true` sets an attribute without a value, `false` and `undefined` leave it out. */
+export function el<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) made.setAttribute(name, value === true ? '' : String(value));
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** A button that does something; it is off while that is under way, so that nothing is done twice. */
+export function button(
+  label: string,
+  press: () => Promise<void> | void,
+  attributes: Attributes = {},
+): HTMLButtonElement {
+  const made = el('button', { type: 'button', ...attributes }, label);
+  made.addEventListener('click', async () => {
+    if (made.getAttribute('aria-disabled') === 'true') return;
+    // Not `disabled`, which would throw the focus away.
+    made.setAttribute('aria-disabled', 'true');
+    try {
+      await press();
+    } finally {
+      made.removeAttribute('aria-disabled');
+    }
+  });
+  return made;
+}
+
+/** Changes a text only where it is another: a screen reader and the selection do not notice the rest. */
+export function write(target: HTMLElement, text: string): void {
+  if (target.textContent !== text) target.textContent = text;
+}
+
+/** A part of a view, with its heading. */
+export function card(title: string, attributes: Attributes, ...children: Child[]): HTMLElement {
+  const id = `card-${title.toLowerCase().replace(/\W+/g, '-')}`;
+  return el(
+    'section',
+    { ...attributes, class: `card ${attributes.class ?? ''}`.trim(), 'aria-labelledby': id },
+    el('h2', { id }, title),
+    ...children,
+  );
+}
+
+/** What a screen reader is told, and everybody sees for a while. */
+export function say(text: string): void {
+  const said = document.getElementById('said') as HTMLElement;
+  said.textContent = text;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => {
+    said.textContent = '';
+  }, SAID_MS);
+}
+const SAID_MS = 8_000;
+let hiding: ReturnType<typeof setTimeout> | undefined;

@@ -1,0 +1,108 @@
+import { Refused } from './calls.js';
+import { button, el } from './elements.js';
+
+export type Field = {
+  root: HTMLElement;
+  input: HTMLInputElement | HTMLSelectElement;
+  /** Pointer of the field in what is sent, as problem documents name it. */
+  pointer: string;
+  error: HTMLElement;
+};
+
+type FieldOptions = {
+  pointer: string;
+  label: string;
+  hint?: string;
+  attributes?: Record<string, string | number | boolean>;
+  /** Makes it a choice: value → what is shown. */
+  options?: Record<string, string>;
+};
+
+let made = 0;
+
+/** A labelled input with room for what is wrong with it. */
+export function field({ pointer, label, hint, attributes = {}, options }: FieldOptions): Field {
+  made += 1;
+  const id = `field-${made}`;
+  const error = el('p', { id: `${id}-error`, class: 'error' });
+  const described = `${hint ? `${id}-hint ` : ''}${id}-error`;
+  const common = { id, 'aria-describedby': described, ...attributes };
+  const input = options
+    ? el('select', common, ...Object.entries(options).map(([value, text]) => el('option', { value }, text)))
+    : el('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', ...common });
+  const isCheck = attributes.type === 'checkbox';
+  const name = el('label', { for: id }, label);
+  const hintText = hint ? el('p', { id: `${id}-hint`, class: 'hint' }, hint) : null;
+  const root = isCheck
+    ? el('div', { class: 'field check' }, input, name, hintText, error)
+    : el('div', { class: 'field' }, name, input, hintText, error);
+  return { root, input, pointer, error };
+}
+
+export const isChecked = ({ input }: Field): boolean => (input as HTMLInputElement).checked;
+export const textOf = ({ input }: Field): string => input.value.trim();
+
+/** What was typed as a number: as it is when it is none, so that the service says what is wrong with it. */
+export function numberOf(from: Field): number | string | undefined {
+  const text = textOf(from);
+  if (text === '') return undefined;
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
+/** A form that shows beside its fields what the service says of them. */
+export class Form {
+  readonly root: HTMLFormElement;
+  readonly #summary = el('p', { class: 'summary error', role: 'alert' });
+
+  constructor(
+    readonly fields: readonly Field[],
+    content: readonly Node[],
+    submitLabel: string,
+    send: () => Promise<void>,
+    more: readonly Node[] = [],
+  ) {
+    const submit = button(submitLabel, () => this.#submit(send), { type: 'submit', class: 'main' });
+    this.root = el(
+      'form',
+      { novalidate: true },
+      ...content,
+      this.#summary,
+      el('p', { class: 'buttons' }, submit, ...more),
+    );
+    // The button does it; so does Enter, which presses the button.
+    this.root.addEventListener('submit', (event) => event.preventDefault());
+  }
+
+  async #submit(send: () => Promise<void>): Promise<void> {
+    this.show([], '');
+    try {
+      await send();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.show(error.errors, error.errors.length > 0 ? '' : error.message);
+    }
+  }
+
+  /** What has no field here is told above the button. */
+  show(errors: Refused['errors'], summary: string): void {
+    const left = new Set(errors);
+    let first: Field | null = null;
+    for (const one of this.fields) {
+      const own = errors.filter(({ pointer }) => pointer === one.pointer || pointer.startsWith(`${one.pointer}/`));
+      for (const error of own) left.delete(error);
+      one.error.textContent = own.map(({ detail }) => sentence(detail)).join(' ');
+      if (own.length > 0) one.input.setAttribute('aria-invalid', 'true');
+      else one.input.removeAttribute('aria-invalid');
+      if (own.length > 0) first ??= one;
+    }
+    const others = [...left].map(({ pointer, detail }) => `${pointer.replace(/^#\/?/, '')} ${detail}`.trim());
+    this.#summary.textContent = [summary, ...others.map(sentence)].filter(Boolean).join(' ');
+    if (!first) return;
+    const folded = first.root.closest('details');
+    if (folded) folded.open = true;
+    first.input.focus();
+  }
+}
+
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;

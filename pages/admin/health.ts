@@ -1,0 +1,110 @@
+import { Chart } from './chart.js';
+import { card, el, write } from './elements.js';
+import type { Overview, QueueCounts } from './overview.js';
+import type { View } from './view.js';
+import { count, seconds, worryOf } from './words.js';
+
+/** What each queue is for, in the order in which a promise meets them. */
+const QUEUES: Record<string, string> = {
+  persist: 'writes the journal to Postgres',
+  expire: 'ends reservations that were not paid in time',
+  promote: 'hands free units to the line',
+  schedule: 'starts and ends campaigns by their times',
+  reconcile: 'compares Redis with Postgres',
+  publish: 'carries events to the stream',
+  deliver: 'tells webhooks',
+  codes: 'makes and imports codes',
+  velocity: 'pauses campaigns that are stormed',
+  prune: 'forgets what was kept long enough',
+};
+const COUNTS = ['waiting', 'active', 'delayed', 'failed'] as const satisfies (keyof QueueCounts)[];
+
+/** How far Postgres is behind, and what the workers do. */
+export function healthView(): View {
+  const verdict = el('p', { class: 'reason' });
+  const facts = { relay: el('dd', { class: 'name' }), backlog: el('dd'), oldest: el('dd') };
+  const charts = [
+    new Chart('backlog', 'Journal backlog', [{ name: 'entries', colour: 'held', text: count }]),
+    new Chart('oldest', 'Oldest unpersisted', [{ name: 'age', colour: 'waiting', text: seconds }]),
+  ] as const;
+  const cells = new Map<string, HTMLElement[]>();
+  const rows = Object.entries(QUEUES).map(([name, purpose]) => {
+    const own = COUNTS.map(() => el('td', { class: 'number' }));
+    cells.set(name, own);
+    return el('tr', {}, el('th', { scope: 'row' }, name, el('span', { class: 'id' }, purpose)), ...own);
+  });
+  const root = el(
+    'div',
+    {},
+    el(
+      'div',
+      { class: 'head' },
+      el('h1', { tabindex: -1 }, 'Health'),
+      el('a', { class: 'button', href: '/admin/queues' }, 'Jobs in detail'),
+    ),
+    card(
+      'The journal',
+      {},
+      verdict,
+      el(
+        'dl',
+        { class: 'tiles three' },
+        el('div', {}, el('dt', {}, 'Worker that writes'), facts.relay),
+        el('div', {}, el('dt', {}, 'Backlog'), facts.backlog),
+        el('div', {}, el('dt', {}, 'Oldest unpersisted'), facts.oldest),
+      ),
+    ),
+    el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
+    card(
+      'Queues',
+      {},
+      el(
+        'table',
+        { class: 'plain-table' },
+        el('caption', { class: 'unseen' }, 'Jobs in each queue'),
+        el(
+          'thead',
+          {},
+          el(
+            'tr',
+            {},
+            el('th', { scope: 'col' }, 'Queue'),
+            ...['Waiting', 'Active', 'Planned', 'Failed'].map((head) =>
+              el('th', { scope: 'col', class: 'number' }, head),
+            ),
+          ),
+        ),
+        el('tbody', {}, ...rows),
+      ),
+    ),
+  );
+  return {
+    title: 'Health',
+    root,
+    query: () => 'limit=1',
+    everyMs: 1_000,
+    show(now: Overview) {
+      const worry = worryOf(now);
+      write(verdict, worry || 'All is well: what is promised is in Postgres within moments.');
+      verdict.classList.toggle('bad', worry !== '');
+      write(facts.relay, now.relay ?? 'none');
+      write(facts.backlog, count(now.journal_backlog));
+      write(facts.oldest, seconds(now.oldest_unpersisted_seconds));
+      const atMs = Date.parse(now.time);
+      charts[0].add(atMs, [now.journal_backlog]);
+      charts[1].add(atMs, [now.oldest_unpersisted_seconds]);
+      for (const [name, counts] of Object.entries(now.queues)) {
+        for (const [i, kind] of COUNTS.entries()) {
+          const cell = cells.get(name)?.[i];
+          if (!cell) continue;
+          write(cell, count(counts[kind]));
+          cell.classList.toggle('nothing', counts[kind] === 0);
+          cell.classList.toggle('bad', kind === 'failed' && counts[kind] > 0);
+        }
+      }
+    },
+    close() {
+      for (const chart of charts) chart.close();
+    },
+  };
+}

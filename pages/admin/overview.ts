@@ -1,0 +1,39 @@
+/** What GET /admin/overview tells, as far as the page shows it. */
+export type Status = 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';
+export type CampaignNow = {
+  id: string;
+  product_id: string;
+  name: string;
+  type: 'shared' | 'unique' | 'pool';
+  status: Status;
+  starts_at: string;
+  ends_at: string | null;
+  in_redis: boolean;
+  total: number | null;
+  free: number | null;
+  held: number;
+  redeemed: number;
+  burned: number;
+  waiting: number;
+  persisted: number;
+  drift: number;
+  confirmed_per_second: number;
+};
+export type LineNow = {
+  waiting: number;
+  free: number | null;
+  reason: string;
+  head: { position: number | null; user_id: string; qty: number; since: string }[];
+};
+export type QueueCounts = { waiting: number; active: number; delayed: number; failed: number };
+export type Overview = {
+  time: string;
+  journal_backlog: number;
+  oldest_unpersisted_seconds: number;
+  relay: string | null;
+  queues: Record<string, QueueCounts>;
+  campaigns: CampaignNow[];
+  next: number | null;
+  terms: Record<string, unknown> | null;
+  line: LineNow | null;
+};

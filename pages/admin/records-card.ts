@@ -1,0 +1,102 @@
+import { call, Refused } from './calls.js';
+import { confirmed } from './dialog.js';
+import { button, card, el } from './elements.js';
+import { count } from './words.js';
+
+type Verdict = {
+  confirmed: number;
+  persisted: number;
+  in_flight: number;
+  lost: number;
+  duplicated: number;
+  over_cap: number;
+  drift: number;
+};
+type Reconciliation = Verdict & {
+  status?: 'running';
+  before: Verdict;
+  repaired: { journaled: number; refilled: boolean };
+  differences: { reservation: string | null; side: string; why: string }[];
+};
+
+/** Longer than the service waits for its worker. */
+const LIMIT_MS = 20_000;
+const SHOWN_DIFFERENCES = 10;
+
+/** The rows of Postgres: export them, and compare them with Redis. */
+export function recordsCard(path: string): HTMLElement {
+  const result = el('div', { role: 'status' });
+  const reconcile = async () => {
+    const text =
+      'Redis and Postgres are compared unit by unit, and what is provably safe is repaired. If the campaign has to be filled again, ' +
+      'everybody is told to come back for that moment.';
+    if (!(await confirmed('Reconcile now?', text, 'Reconcile'))) return;
+    result.replaceChildren(el('p', {}, 'Comparing…'));
+    try {
+      result.replaceChildren(
+        ...resultOf(await call<Reconciliation>('POST', `${path}/reconcile`, undefined, { limitMs: LIMIT_MS })),
+      );
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      result.replaceChildren(el('p', { class: 'error' }, error.message));
+    }
+  };
+  return card(
+    'Records',
+    {},
+    el(
+      'p',
+      { class: 'hint' },
+      'Every redemption stands in Postgres. Reconciling compares it with Redis and repairs what is safe.',
+    ),
+    el(
+      'p',
+      { class: 'buttons' },
+      el('a', { class: 'button', href: `${path}/redemptions?format=csv`, download: true }, 'Redemptions as CSV'),
+      button('Reconcile', reconcile),
+    ),
+    result,
+  );
+}
+
+function resultOf(found: Reconciliation): Node[] {
+  if (found.status === 'running') return [el('p', {}, 'It takes longer; the result will be found in the log.')];
+  const isClean = found.lost === 0 && found.duplicated === 0 && found.over_cap === 0 && found.drift === 0;
+  const { journaled, refilled } = found.repaired;
+  const repaired = [
+    journaled > 0 ? `${count(journaled)} promises were written to the journal again.` : '',
+    refilled ? 'The campaign was filled again from Postgres.' : '',
+  ].filter(Boolean);
+  const numbers: [string, number][] = [
+    ['Confirmed', found.confirmed],
+    ['Persisted', found.persisted],
+    ['In flight', found.in_flight],
+    ['Lost', found.lost],
+    ['Duplicated', found.duplicated],
+    ['Over the cap', found.over_cap],
+    ['Drift', found.drift],
+  ];
+  const differences = found.differences.slice(0, SHOWN_DIFFERENCES);
+  return [
+    el(
+      'p',
+      { class: isClean ? 'good' : 'error' },
+      isClean ? 'Both sides agree.' : 'The two sides differ.',
+      repaired.length > 0 ? ` ${repaired.join(' ')}` : '',
+    ),
+    el(
+      'dl',
+      { class: 'facts' },
+      ...numbers.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, count(value))]),
+    ),
+    ...(differences.length > 0
+      ? [
+          el(
+            'ul',
+            { class: 'wrong' },
+            ...differences.map(({ reservation, why }) => el('li', {}, `${reservation ?? 'Counters'}: ${why}`)),
+          ),
+        ]
+      : []),
+  ];
+}

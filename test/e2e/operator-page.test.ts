@@ -1,0 +1,379 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
+import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
+import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+
+const service = await startService();
+const operator = new Operator(service.url);
+const payments = new PaymentService(service.url);
+const browser = await startBrowser();
+const inBrowser = browser ? describe : describe.skip;
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 360, height: 740 };
+/** A loaded machine draws late, and the page asks once a second. */
+const LIMIT_MS = 30_000;
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const shows = (page: Page, text: string | RegExp) =>
+  page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: LIMIT_MS });
+const heading = (page: Page, name: string) =>
+  page.getByRole('heading', { name, exact: true }).waitFor({ timeout: LIMIT_MS });
+const textOf = async (page: Page, selector: string) => (await page.locator(selector).textContent()) ?? '';
+const number = (page: Page, name: string, value: string) =>
+  until(`${name} is ${value}`, async () => (await textOf(page, `.tiles dd.${name}`)) === value, LIMIT_MS);
+
+async function openPage(options: Parameters<typeof openPhone>[1] = {}, url = service.url) {
+  const opened = await openPhone(browser as Browser, { viewport: DESKTOP, ...options });
+  await opened.page.goto(`${url}/admin`);
+  return opened;
+}
+
+async function logIn(page: Page, key = ADMIN_SECRET): Promise<void> {
+  await page.getByLabel('Admin key').fill(key);
+  await page.keyboard.press('Enter');
+}
+
+async function openLoggedIn(hash = '#/', options: Parameters<typeof openPhone>[1] = {}) {
+  const opened = await openPage(options);
+  await logIn(opened.page);
+  await heading(opened.page, 'Campaigns');
+  if (hash !== '#/') await opened.page.goto(`${service.url}/admin${hash}`);
+  return opened;
+}
+
+/** What the canvas of a chart shows. */
+const drawn = (page: Page, chart: string) =>
+  page
+    .locator('figure', { hasText: chart })
+    .locator('canvas')
+    .first()
+    .evaluate((canvas: any) => canvas.toDataURL() as string);
+
+test('the page and its parts are served with a policy that allows no script but its own', async () => {
+  const page = await send(`${service.url}/admin`);
+  expect(page.status).toBe(200);
+  expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
+  expect(page.text).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|style=|https?:\/\//);
+  const seen = new Set<string>();
+  const left = [...page.text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => String(path));
+  for (let path = left.pop(); path !== undefined; path = left.pop()) {
+    if (seen.has(path)) continue;
+    seen.add(path);
+    const part = await send(service.url + path);
+    expect([path, part.status]).toEqual([path, 200]);
+    for (const [, name] of part.text.matchAll(/\bfrom ?"([^"]+)"/g))
+      left.push(new URL(String(name), service.url + path).pathname);
+  }
+  expect([...seen]).toEqual(
+    expect.arrayContaining(['/assets/pages/admin/uplot.js', '/assets/pages/admin/campaign.js']),
+  );
+});
+
+inBrowser('the operator’s page', () => {
+  test('takes an operator through his day', async () => {
+    const { page, context, faults } = await openPage();
+    await logIn(page, 'not-the-key-of-anybody');
+    await shows(page, 'The key is unknown.');
+    await logIn(page);
+    await heading(page, 'Campaigns');
+    expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])')).not.toContain(
+      ADMIN_SECRET,
+    );
+    expect(await page.evaluate('document.cookie')).toBe('');
+
+    // A campaign: first with a mistake, then without.
+    await page.getByRole('link', { name: 'New campaign' }).click();
+    await heading(page, 'New campaign');
+    await page.getByLabel('Product id').fill('not a product');
+    await page.getByLabel('Units', { exact: true }).fill('2.5');
+    await press(page, 'Create the campaign');
+    await shows(page, 'Must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -.');
+    expect(await page.locator('[aria-invalid]').count()).toBe(2);
+    expect(await page.evaluate('document.activeElement.labels[0].textContent')).toBe('Product id');
+    await page.getByLabel('Product id').fill('midnight');
+    await page.getByLabel('Name').fill('Midnight sale');
+    await page.getByLabel('Units', { exact: true }).fill('2');
+    await page.getByLabel('Units in one redemption').fill('2');
+    await page.getByLabel('Keep it as a draft').check();
+    await press(page, 'Create the campaign');
+    await heading(page, 'Midnight sale');
+    await shows(page, 'Draft');
+    await press(page, 'Open now');
+    await page.getByRole('dialog').getByRole('button', { name: 'Open now' }).click();
+    await shows(page, 'The campaign is open.');
+
+    // Shoppers come; numbers and charts move.
+    const before = await drawn(page, 'Stock');
+    const held = (await checkoutInTurn(gatherShoppers(service.url, 'midnight', 2))).map(({ data }) =>
+      String(data.reservation_id),
+    );
+    await number(page, 'held', '2');
+    await number(page, 'free', '0');
+    await until('the chart has moved', async () => (await drawn(page, 'Stock')) !== before, LIMIT_MS);
+    await payments.confirm(String(held[0]));
+    await number(page, 'redeemed', '1');
+
+    // A line, and why it does not move.
+    await shows(page, 'Nobody waits.');
+    const first = arrive(service.url, 'midnight', 'ann');
+    await first.checkout({ qty: 2 });
+    await arrive(service.url, 'midnight', 'bob').checkout();
+    await number(page, 'waiting', '2');
+    await shows(page, 'Nothing is free. The next unit that comes back goes to the first in line.');
+    expect(await page.getByRole('row').filter({ hasText: 'ann' }).getByRole('cell').allTextContents()).toEqual([
+      '1',
+      '2',
+      expect.stringMatching(/^\d+ s$|min/),
+    ]);
+    await payments.release(String(held[1]));
+    await shows(page, 'The first in line wants 2 and only 1 is free.');
+    await press(page, 'Pause');
+    await shows(page, 'The campaign is paused. Places stay');
+    await press(page, 'Restock');
+    await page.getByLabel('Units to add').fill('x');
+    await press(page, 'Change the stock');
+    await shows(page, 'Must be a whole number.');
+    await page.getByLabel('Units to add').fill('1');
+    await press(page, 'Change the stock');
+    await number(page, 'total', '3');
+    await press(page, 'Resume');
+    await number(page, 'waiting', '1');
+    await number(page, 'held', '2');
+
+    // A reload changes nothing; reconciling finds nothing.
+    await page.reload();
+    await heading(page, 'Midnight sale');
+    await number(page, 'held', '2');
+    await press(page, 'Reconcile');
+    await page.getByRole('dialog').getByRole('button', { name: 'Reconcile' }).click();
+    await shows(page, 'Both sides agree.');
+
+    await press(page, 'Close');
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    expect((await operator.stats('midnight')).status).toBe('open');
+    await press(page, 'Close');
+    await shows(page, /1 who wait are told|1 who waits is told/);
+    await press(page, 'Close for good');
+    await shows(page, 'The campaign is closed.');
+    expect((await operator.stats('midnight')).status).toBe('closed');
+
+    await press(page, 'Log out');
+    await shows(page, 'You are logged out.');
+    expect(await context.cookies()).toEqual([]);
+    await page.reload();
+    await page.getByLabel('Admin key').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  test('makes codes and shows how far they are, imports a file and names its bad lines, and exports them', async () => {
+    const product = await operator.openCampaign({ type: 'pool', total_limit: 5_000 });
+    const { page, faults } = await openLoggedIn(`#/campaigns/${product}`);
+    await page.getByLabel('How many').fill('3000');
+    await page.getByLabel('Prefix').fill('nope!');
+    await press(page, 'Generate');
+    await shows(page, 'Must have at most 16 letters A-Z and digits, beside spaces and hyphens.');
+    await page.getByLabel('Prefix').fill('NOV');
+    await press(page, 'Generate');
+    await shows(page, 'Done: 3,000 codes generated.');
+    await page.reload();
+    await shows(page, 'Done: 3,000 codes generated.');
+    await press(page, 'Import');
+    await shows(page, 'Choose a file.');
+    await page.getByLabel('CSV file').setInputFiles({
+      name: 'codes.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from('HELLO-ONE\nHELLO-ONE\n???\nHELLO-TWO\n'),
+    });
+    await press(page, 'Import');
+    await shows(page, 'Done: 2 codes imported. 1 were issued before, 1 lines are no codes.');
+    await shows(page, /^Line 3: /);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Export as CSV' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe(`codes-${product}.csv`);
+    expect(faults).toEqual([]);
+  });
+
+  test('bans somebody and lifts it', async () => {
+    const { page, faults } = await openLoggedIn('#/bans');
+    await shows(page, 'Nobody is banned or allowed.');
+    await press(page, 'Add');
+    await shows(page, 'Must not be empty.');
+    await page.getByRole('region', { name: 'Add one' }).getByLabel('Kind').selectOption('network');
+    await page.getByLabel('Who', { exact: true }).fill('203.0.113.0/24');
+    await page.getByLabel('Why').fill('storms the sale');
+    await press(page, 'Add');
+    await page.getByRole('rowheader', { name: '203.0.113.0/24' }).waitFor();
+    expect((await operator.call('GET', '/admin/bans')).data).toMatchObject([
+      { subject: '203.0.113.0/24', actor: 'tester' },
+    ]);
+    await press(page, 'Lift 203.0.113.0/24');
+    await press(page, 'Lift');
+    await shows(page, 'Nobody is banned or allowed.');
+    expect((await operator.call('GET', '/admin/bans')).data).toEqual([]);
+    expect(faults).toEqual([]);
+  });
+
+  test('outlives an API that is killed, says so meanwhile, and comes back by itself with the session', async () => {
+    const { process: killed, url } = await startApiProcess(service.env);
+    const product = await operator.openCampaign({ total_limit: 7 });
+    const { page, faults } = await openPage({}, url);
+    await logIn(page);
+    await heading(page, 'Campaigns');
+    await page.goto(`${url}/admin#/campaigns/${product}`);
+    await number(page, 'total', '7');
+    await killed.kill();
+    await shows(page, 'Connection lost. Trying again…');
+    expect(await textOf(page, '#link')).toBe('No connection');
+    await arrive(service.url, product).checkout();
+    await startApiProcess({ ...service.env, PORT: new URL(url).port });
+    await number(page, 'free', '6');
+    expect(await textOf(page, '#link')).toBe('Live');
+    expect(await textOf(page, '#trouble')).toBe('');
+    expect(faults).toEqual([]);
+  });
+
+  test('asks for the key when the session has ended, and comes back to where it was', async () => {
+    const product = await operator.openCampaign({ total_limit: 4 });
+    const { page, context } = await openLoggedIn(`#/campaigns/${product}`);
+    await number(page, 'total', '4');
+    await context.clearCookies();
+    await shows(page, 'Your session has ended.');
+    await logIn(page);
+    await number(page, 'total', '4');
+  });
+
+  test('asks for nothing while nobody looks, and for one thing at a time otherwise', async () => {
+    const { page, context } = await openLoggedIn();
+    const asked: string[] = [];
+    let under = 0;
+    let most = 0;
+    page.on('request', (request) => {
+      asked.push(new URL(request.url()).pathname);
+      under += 1;
+      most = Math.max(most, under);
+    });
+    const over = () => {
+      under -= 1;
+    };
+    page.on('requestfinished', over);
+    page.on('requestfailed', over);
+    await until('it asks again and again', () => asked.length > 2, LIMIT_MS);
+    expect(new Set(asked)).toEqual(new Set(['/admin/overview']));
+    expect(most).toBe(1);
+    await page.evaluate(`
+      Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => globalThis.isHidden ? 'hidden' : 'visible' });
+      globalThis.isHidden = true;
+      document.dispatchEvent(new Event('visibilitychange'));`);
+    const [other, count] = [await context.newPage(), asked.length + under];
+    await other.goto(`${service.url}/admin`);
+    // As long as the other tab takes to ask three times, the hidden one asks nothing.
+    let others = 0;
+    other.on('request', () => {
+      others += 1;
+    });
+    await until('the other tab goes on', () => others > 2, LIMIT_MS);
+    expect(asked.length).toBeLessThanOrEqual(count);
+    await page.evaluate("globalThis.isHidden = false; document.dispatchEvent(new Event('visibilitychange'));");
+    await until('it asks again', () => asked.length > count, LIMIT_MS);
+  });
+
+  test('says so where there is nothing, whatever the address is', async () => {
+    const { page, faults } = await openLoggedIn();
+    for (const hash of ['#/campaigns/no-such-sale', '#/campaigns/%', '#/campaigns/', '#/nowhere']) {
+      await page.goto(`${service.url}/admin${hash}`);
+      await heading(page, 'Not found');
+      expect([hash, await accessibilityFindings(page)]).toEqual([hash, []]);
+    }
+    await page.getByRole('link', { name: 'All campaigns' }).click();
+    await heading(page, 'Campaigns');
+    expect(faults).toEqual([]);
+  });
+
+  test('opens the dashboard of jobs after the login that it leads to', async () => {
+    const { page } = await openPage();
+    await page.goto(`${service.url}/admin/queues`);
+    await logIn(page);
+    await page.waitForURL(/\/admin\/queues\/?$/, { timeout: LIMIT_MS });
+    await page.getByText('reconcile').first().waitFor({ timeout: LIMIT_MS });
+  });
+
+  test('is done with the keyboard alone: dialogs give the focus back, places take it', async () => {
+    const product = await operator.openCampaign({ name: 'By hand', total_limit: 4 });
+    const { page } = await openLoggedIn();
+    await page.getByRole('link', { name: 'By hand' }).focus();
+    await page.keyboard.press('Enter');
+    await heading(page, 'By hand');
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    const restock = page.getByRole('button', { name: 'Restock' });
+    await restock.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'Restock' }).waitFor();
+    await page.keyboard.type('2');
+    await page.keyboard.press('Enter');
+    await number(page, 'total', '6');
+    await until(
+      'the focus is back',
+      () => restock.evaluate((one) => one === one.ownerDocument.activeElement),
+      LIMIT_MS,
+    );
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect((await operator.stats(product)).total).toBe(6);
+  });
+});
+
+inBrowser('every view', () => {
+  for (const [size, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      test(`has nothing that axe finds and fits its screen, ${size}, ${colorScheme}`, async () => {
+        const product = await operator.openCampaign({
+          name: 'For the axe',
+          type: 'pool',
+          total_limit: 0,
+          waiting_room: { enabled: true },
+        });
+        await arrive(service.url, product).checkout();
+        const ban = await operator.call('POST', '/admin/bans', {
+          kind: 'user',
+          subject: 'reseller-7',
+          reason: 'resells',
+        });
+        const { page, faults } = await openPage({ viewport, colorScheme });
+        const check = async (what: string) => {
+          expect([what, await accessibilityFindings(page)]).toEqual([what, []]);
+          expect([what, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([what, viewport.width]);
+        };
+        await page.getByLabel('Admin key').waitFor();
+        await check('login');
+        await logIn(page);
+        await shows(page, 'For the axe');
+        await check('list');
+        await page.goto(`${service.url}/admin#/campaigns/${product}`);
+        await shows(page, 'Nothing is free.');
+        await check('campaign');
+        await press(page, 'Restock');
+        await check('dialog');
+        await page.keyboard.press('Escape');
+        await page.goto(`${service.url}/admin#/new`);
+        await page.getByText('More terms').click();
+        await press(page, 'Create the campaign');
+        await shows(page, 'Must have 1 to 128 characters');
+        await check('form with errors');
+        await page.goto(`${service.url}/admin#/bans`);
+        await shows(page, 'reseller-7');
+        await check('bans');
+        await page.goto(`${service.url}/admin#/health`);
+        await shows(page, 'All is well');
+        await check('health');
+        await operator.call('DELETE', `/admin/bans/${ban.data.id}`);
+        expect(faults).toEqual([]);
+      });
+    }
+  }
+});
