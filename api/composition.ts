@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
-import type { Problem } from '../shared/errors/catalogue.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -59,7 +58,7 @@ import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
-import { tokenRoute } from './checkout/token.route.js';
+import { TOKEN_PATH, tokenRoute } from './checkout/token.route.js';
 import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
 import { observeCodeFilter } from './coupons/code-filter-metrics.js';
@@ -74,6 +73,7 @@ import { ApiKeys } from './guards/api-keys.js';
 import { Attestation } from './guards/attestation.js';
 import { Bans } from './guards/bans.js';
 import { Challenges } from './guards/challenges.js';
+import { Door } from './guards/door.js';
 import { Entry } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
@@ -88,6 +88,7 @@ import { createApp, createHttpServer } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
+import { TerseRefusals } from './http/terse-refusals.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
 import { campaignViewRoute } from './pages/campaign-view.route.js';
@@ -141,7 +142,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const edge = new ProblemEdge(log, metrics);
   const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
   const app = createApp(shown, edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, edge, metrics, () => readiness.draining, refusalByNetwork(routes, parts.bans));
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining, turnAway(routes, parts));
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
@@ -186,14 +187,19 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   };
 }
 
-/** A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. */
-function refusalByNetwork(routes: readonly Route[], bans: Bans): (req: Request) => Problem | null {
+/**
+ * A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. So is
+ * one that floods us with requests for tokens.
+ */
+function turnAway(routes: readonly Route[], { door, tokenQuota }: Parts): (req: Request, res: Response) => boolean {
   const guarded = new Set(
     routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
   );
-  return (req) => {
+  return (req, res) => {
     const query = req.url.indexOf('?');
-    return guarded.has(query < 0 ? req.url : req.url.slice(0, query)) ? bans.refusalOf(req) : null;
+    const path = query < 0 ? req.url : req.url.slice(0, query);
+    if (!guarded.has(path)) return false;
+    return door.refusesNetwork(req, res) || (path === TOKEN_PATH && door.refusesFlood(req, res, tokenQuota));
   };
 }
 
@@ -282,6 +288,11 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     onRefused: (kind) => metrics.blocked.inc({ kind }),
     limits: LIMITS,
   });
+  const terse = new TerseRefusals(log);
+  const door = new Door(bans, terse, () => clock.nowMs());
+  const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  const quota = (name: string, limit: number, seconds: number, counter = name) =>
+    new Quota(commands, gate, name, limit, seconds, onLimited, counter);
   const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const cursor = new JournalCursor(database);
@@ -319,6 +330,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     terms,
     attempts,
     bans,
+    door,
+    quota,
+    tokenQuota: quota('token', config.tokensPerMinutePerAddress, 60),
     policies,
     velocity,
     redemptions: new RedemptionsTable(database),
@@ -361,6 +375,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       );
     },
     async stop() {
+      terse.flush();
       gate.stop();
       admission.stop();
       clock.stop();
@@ -419,9 +434,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     transferJobs: new CodeJobs(parts.transfers),
     limits: LIMITS,
   });
-  const onLimited = (policy: string) => metrics.limited.inc({ policy });
-  const quota = (name: string, limit: number, seconds: number, counter = name) =>
-    new Quota(parts.commands, parts.gate, name, limit, seconds, onLimited, counter);
+  const { quota } = parts;
   const perUser = (name: string, limit: number) =>
     new CampaignQuota((wanted, counter) => quota(name, wanted, 60, counter), name, limit);
   const guards = createGuards(config, log, metrics, parts, quota);
@@ -429,7 +442,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     tokenRoute({
       ...parts,
       issuer: new TokenIssuer(attestation, { 0: selfDeclared, 1: proofOfWork(guards.challenges) }),
-      quota: quota('token', config.tokensPerMinutePerAddress, 60),
+      quota: parts.tokenQuota,
     }),
     checkoutRoute({ ...parts, ...guards, checkout, attestation, metrics, log }),
     ...couponRoutes({

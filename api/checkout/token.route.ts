@@ -3,7 +3,7 @@ import { LIMITS } from '../../shared/config/limits.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
-import type { Bans } from '../guards/bans.js';
+import type { Door } from '../guards/door.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import type { Quota } from '../guards/quotas.js';
@@ -13,6 +13,8 @@ import { challengeSolution, externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { validate } from '../http/validate.js';
 
+export const TOKEN_PATH = '/flash-sale/token';
+
 const tokenQuery = z.object({
   device_fp: externalId.optional(),
   product_id: externalId.optional().describe('the campaign it is for, where that one wants a proof of work'),
@@ -20,7 +22,7 @@ const tokenQuery = z.object({
 
 const tokenContract: RouteContract = {
   method: 'get',
-  path: '/flash-sale/token',
+  path: TOKEN_PATH,
   summary: 'A device token for checkout',
   description:
     'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned. ' +
@@ -42,19 +44,19 @@ const tokenContract: RouteContract = {
 export type TokenRouteParts = {
   issuer: TokenIssuer;
   policies: PolicyBook;
-  bans: Bans;
+  door: Door;
   clock: RedisClock;
   quota: Quota;
 };
 
 /** GET /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
-export function tokenRoute({ issuer, policies, bans, clock, quota }: TokenRouteParts): Route {
+export function tokenRoute({ issuer, policies, door, clock, quota }: TokenRouteParts): Route {
   return {
     contract: tokenContract,
     async handle(req, res) {
       const { device_fp, product_id: product = '' } = validate(tokenQuery, req.query);
       const device = (device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
-      bans.admit({ device });
+      if (door.refuses(req, res, { device })) return;
       const rateLimit = await quota.take(networkOf(req));
       const solution = req.headers['x-challenge-solution'];
       const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;

@@ -7,7 +7,7 @@ import type { AttemptRecorder } from '../../shared/postgres/attempt-recorder.js'
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
-import type { Bans } from '../guards/bans.js';
+import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
 import type { Failures } from '../guards/failures.js';
 import type { LocalQuota } from '../guards/local-quota.js';
@@ -31,7 +31,7 @@ export type CouponParts = {
   validation: Validation;
   oneTimeTokens: OneTimeTokens;
   attestation: Attestation;
-  bans: Bans;
+  door: Door;
   entry: Entry;
   policies: PolicyBook;
   velocity: Velocity;

@@ -9,7 +9,7 @@ import { tokenData, tokenQuery } from './coupon.contract.js';
 import { type CouponParts, couponContract } from './coupon-parts.js';
 
 /** GET /coupons/token. */
-export function oneTimeTokenRoute({ bans, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+export function oneTimeTokenRoute({ door, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
   return {
     contract: {
       ...couponContract('/token', {
@@ -24,7 +24,7 @@ export function oneTimeTokenRoute({ bans, oneTimeTokens, clock, tokenQuota, limi
     },
     async handle(req, res) {
       const { code, user_id } = validate(tokenQuery, req.query);
-      bans.admit({ user: user_id as UserId });
+      if (door.refuses(req, res, { user: user_id as UserId })) return;
       const rateLimit = await tokenQuota.take(networkOf(req));
       const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
       // Whether the code was issued is not said here: a token would be a way to ask.

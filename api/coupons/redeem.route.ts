@@ -19,7 +19,7 @@ import type { Redeemed } from './redemption.js';
 
 /** POST /coupons/redeem. */
 export function redeemRoute(parts: CouponParts): Route {
-  const { admission, attestation, bans, entry, failures, policies, redeemQuota, redemption, velocity } = parts;
+  const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = parts;
   const { shopper } = parts;
   return {
     contract: couponContract('/redeem', {
@@ -46,12 +46,12 @@ export function redeemRoute(parts: CouponParts): Route {
       const network = networkOf(req);
       const body = validate(redeemBody, await readJson(req));
       const user = body.user_id as UserId;
-      bans.admit({ user, device: body.device_fp as DeviceId | undefined });
-      bans.admitPaused(user);
+      if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
+      door.bans.admitPaused(user);
       const { key, from } = idempotencyKey(req, body.idempotency_key);
       const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
       const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
-      if (body.device_fp === undefined) bans.admit({ device });
+      if (body.device_fp === undefined) door.bans.admit({ device });
       if (shopper.required) await shopper.require(req, user);
       const who = shopperOf(body);
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */

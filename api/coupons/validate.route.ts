@@ -12,7 +12,7 @@ import type { Judged } from './validation.js';
 
 /** POST /coupons/validate. */
 export function validateRoute(parts: CouponParts): Route {
-  const { admission, bans, policies, validateQuota, validation, shopper } = parts;
+  const { admission, door, policies, validateQuota, validation, shopper } = parts;
   return {
     contract: couponContract('/validate', {
       summary: 'What one code, or several, would give',
@@ -24,8 +24,8 @@ export function validateRoute(parts: CouponParts): Route {
     }),
     async handle(req, res) {
       const body = validate(validateBody, await readJson(req));
-      bans.admit({ user: body.user_id as UserId });
-      bans.admitPaused(body.user_id as UserId);
+      if (door.refuses(req, res, { user: body.user_id as UserId })) return;
+      door.bans.admitPaused(body.user_id as UserId);
       if (shopper.required) await shopper.require(req, body.user_id);
       const who = shopperOf(body);
       // One call is counted once, by the limit of the campaign whose code is found first.

@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Ban, BanKind } from '../../shared/domain/ban.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
@@ -7,7 +6,6 @@ import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
-import { networkOf } from './address.js';
 import { BanIndex } from './ban-index.js';
 
 export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
@@ -71,20 +69,19 @@ export class Bans {
     return this.#index.size;
   }
 
-  /** The refusal of a request by the network it comes from, before anything else of it is looked at; null = let it in. */
-  refusalOf(req: Request): Problem | null {
+  /** What keeps this one out, counted; null = let him in. */
+  banOf({ user, device, network }: Caller): Ban | null {
     if (this.#index.size === 0) return null;
-    const ban = this.#index.banOf('network', networkOf(req));
-    if (!ban) return null;
-    this.parts.onRefused('network');
-    return blocked('network', ban.untilMs, this.parts.nowMs());
+    const ban =
+      this.#found('network', network) ?? this.#found('user', user) ?? this.#found('device', device ?? undefined);
+    if (ban) this.parts.onRefused(ban.kind);
+    return ban;
   }
 
   /** @throws Problem 403 for whoever is banned */
-  admit({ user, device }: Pick<Caller, 'user' | 'device'>): void {
-    if (this.#index.size === 0) return;
-    if (user !== undefined) this.#refuse('user', this.#index.banOf('user', user));
-    if (device !== undefined && device !== null) this.#refuse('device', this.#index.banOf('device', device));
+  admit(caller: Caller): void {
+    const ban = this.banOf(caller);
+    if (ban) throw blocked(ban.kind, ban.untilMs, this.parts.nowMs());
   }
 
   /** @throws Problem 429 for a user who has to wait after failures */
@@ -244,10 +241,8 @@ export class Bans {
     this.#index.remove(id);
   }
 
-  #refuse(kind: BanKind, ban: Ban | null): void {
-    if (!ban) return;
-    this.parts.onRefused(kind);
-    throw blocked(kind, ban.untilMs, this.parts.nowMs());
+  #found(kind: BanKind, subject: string | undefined): Ban | null {
+    return subject === undefined ? null : this.#index.banOf(kind, subject);
   }
 }
 

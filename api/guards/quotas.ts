@@ -5,6 +5,9 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
 import { keys } from '../../shared/redis/keys.js';
 
+/** Callers over one quota that a process remembers; the first is forgotten first, and asked of Redis again. */
+const REFUSED_KEPT = 10_000;
+
 /**
  * A quota of calls per window for one kind of caller. Fails closed: without Redis there is nothing to serve either. A
  * limit that was hit (429) is told apart from a store that failed (503). Who is over it is remembered in this process
@@ -12,6 +15,8 @@ import { keys } from '../../shared/redis/keys.js';
  */
 export class Quota {
   readonly #limiter: RateLimiterRedis;
+  /** Who is over it → until when, by this process's clock. */
+  readonly #over = new Map<string, number>();
 
   constructor(
     redis: Redis,
@@ -48,8 +53,30 @@ export class Quota {
         });
       }
       this.onLimited(this.name);
+      this.#remember(caller, refusal.msBeforeNext);
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
     }
+  }
+
+  /**
+   * How long a caller must still wait who was told so here, milliseconds; 0 = he may come. No round trip, no promise: for
+   * floods. Counted as refused when he must.
+   */
+  waitOf(caller: string): number {
+    const untilMs = this.#over.get(caller);
+    if (untilMs === undefined) return 0;
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0) {
+      this.#over.delete(caller);
+      return 0;
+    }
+    this.onLimited(this.name);
+    return leftMs;
+  }
+
+  #remember(caller: string, waitMs: number): void {
+    if (this.#over.size >= REFUSED_KEPT) this.#over.delete(this.#over.keys().next().value as string);
+    this.#over.set(caller, performance.now() + Math.min(waitMs, this.windowSeconds * 1_000));
   }
 
   async #consume(caller: string): Promise<RateLimiterRes> {
