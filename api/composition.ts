@@ -28,6 +28,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
+import { AttestedKeys } from '../shared/redis/attested-keys.js';
 import { BanBoard } from '../shared/redis/ban-board.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
@@ -58,7 +59,8 @@ import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
-import { TOKEN_PATH, tokenRoute } from './checkout/token.route.js';
+import { TOKEN_PATH } from './checkout/token.contract.js';
+import { tokenRoutes } from './checkout/token.route.js';
 import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
 import { observeCodeFilter } from './coupons/code-filter-metrics.js';
@@ -70,6 +72,7 @@ import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
+import { AppAttest } from './guards/app-attest.js';
 import { Attestation } from './guards/attestation.js';
 import { Bans } from './guards/bans.js';
 import { Challenges } from './guards/challenges.js';
@@ -77,12 +80,16 @@ import { Door } from './guards/door.js';
 import { Entry } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
+import { PlatformNonces } from './guards/platform-nonces.js';
+import { PlatformAttestation } from './guards/platform-proof.js';
+import { PlayIntegrity } from './guards/play-integrity.js';
 import { PolicyBook } from './guards/policy-book.js';
 import { CampaignQuota, Quota } from './guards/quotas.js';
 import { Risk } from './guards/risk.js';
 import { ShopperIdentity } from './guards/shopper-identity.js';
 import { Tickets } from './guards/ticket.js';
-import { proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
+import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
+import { TokenStorm } from './guards/token-storm.js';
 import { Velocity } from './guards/velocity.js';
 import { createApp, createHttpServer } from './http/app.js';
 import { closeServer } from './http/close-server.js';
@@ -293,6 +300,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
   const quota = (name: string, limit: number, seconds: number, counter = name) =>
     new Quota(commands, gate, name, limit, seconds, onLimited, counter);
+  // Tokens are signed without Redis.
+  const insuredQuota = (name: string, limit: number, seconds: number) =>
+    new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
   const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const cursor = new JournalCursor(database);
@@ -332,7 +342,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     bans,
     door,
     quota,
-    tokenQuota: quota('token', config.tokensPerMinutePerAddress, 60),
+    tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress, 60),
+    couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress, 60),
     policies,
     velocity,
     redemptions: new RedemptionsTable(database),
@@ -426,7 +437,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     new CodeNews(parts.commands, LIMITS),
     parts.termsNews,
     parts.policies,
-    LIMITS,
+    { ...LIMITS, mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null) },
   );
   const codes = new Codes({
     ...parts,
@@ -439,10 +450,17 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     new CampaignQuota((wanted, counter) => quota(name, wanted, 60, counter), name, limit);
   const guards = createGuards(config, log, metrics, parts, quota);
   return [
-    tokenRoute({
+    ...tokenRoutes({
       ...parts,
-      issuer: new TokenIssuer(attestation, { 0: selfDeclared, 1: proofOfWork(guards.challenges) }),
-      quota: parts.tokenQuota,
+      issuer: new TokenIssuer(attestation, {
+        0: selfDeclared,
+        1: proofOfWork(guards.challenges),
+        2: platformAttested(guards.platform),
+      }),
+      storm: new TokenStorm(parts.policies, parts.velocity, {
+        freePerMinute: config.freeTokensPerMinute,
+        attemptsPerSecond: LIMITS.stormAttemptsPerSecond,
+      }),
     }),
     checkoutRoute({ ...parts, ...guards, checkout, attestation, metrics, log }),
     ...couponRoutes({
@@ -456,7 +474,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       validation: new Validation(parts.sale),
       oneTimeTokens,
       attestation,
-      tokenQuota: quota('coupon-token', config.tokensPerMinutePerAddress, 60),
+      tokenQuota: parts.couponTokenQuota,
       metrics,
       log,
       limits: LIMITS,
@@ -508,6 +526,7 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
     limits: LIMITS,
   });
+  const platform = createPlatformAttestation(config, metrics, parts, challenges);
   const risk = new Risk({
     redis,
     gate,
@@ -524,9 +543,28 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
   );
   return {
     challenges,
-    entry: new Entry({ risk, bans, challenges, redeemsPerAddress, nowMs, limits: LIMITS }),
+    platform,
+    entry: new Entry({ risk, bans, challenges, platform, redeemsPerAddress, nowMs, limits: LIMITS }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
+}
+
+function createPlatformAttestation(
+  { attestationKeys, platforms }: Config,
+  metrics: Metrics,
+  { clock, commands, gate }: Parts,
+  challenges: Challenges,
+): PlatformAttestation {
+  const nowMs = () => clock.nowMs();
+  const { appAttest, playIntegrity } = platforms;
+  const keys = new AttestedKeys(commands, gate, LIMITS.attestedKeyMs);
+  return new PlatformAttestation({
+    nonces: new PlatformNonces(attestationKeys, nowMs, LIMITS.challengeLifeMs),
+    challenges,
+    appAttest: appAttest && new AppAttest(appAttest, keys),
+    playIntegrity: playIntegrity && new PlayIntegrity(playIntegrity, nowMs, LIMITS.challengeLifeMs),
+    onOutcome: (outcome) => metrics.challenges.inc({ outcome: `platform_${outcome}` }),
+  });
 }
 
 /** Every process sees the same journal, so the largest of what they say is the one. */

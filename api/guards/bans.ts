@@ -6,7 +6,7 @@ import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
-import { BanIndex } from './ban-index.js';
+import { KnownBans } from './known-bans.js';
 
 export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
 
@@ -27,7 +27,7 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
  * pub/sub at once. Everything is read at the start and after each new connection, the changes of the last minute every few seconds.
  */
 export class Bans {
-  readonly #index: BanIndex;
+  readonly #known: KnownBans;
   /** Users who have to wait after failures → until when. */
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -39,7 +39,7 @@ export class Bans {
   #meanwhile: BanNews[] = [];
 
   constructor(readonly parts: BansParts) {
-    this.#index = new BanIndex(parts.limits.bansKept, parts.nowMs);
+    this.#known = new KnownBans(parts.limits.bansKept, parts.nowMs);
   }
 
   start(): void {
@@ -66,12 +66,12 @@ export class Bans {
 
   /** How many are in force here. */
   get size(): number {
-    return this.#index.size;
+    return this.#known.size;
   }
 
   /** What keeps this one out, counted; null = let him in. */
   banOf({ user, device, network }: Caller): Ban | null {
-    if (this.#index.size === 0) return null;
+    if (this.#known.size === 0) return null;
     const ban =
       this.#found('network', network) ?? this.#found('user', user) ?? this.#found('device', device ?? undefined);
     if (ban) this.parts.onRefused(ban.kind);
@@ -103,13 +103,13 @@ export class Bans {
   /** Whether an operator has said that no rule may keep this one out. */
   isAllowed({ user, device, network }: Caller): boolean {
     const isAllowed = (kind: BanKind, subject: string | null | undefined) =>
-      subject !== undefined && subject !== null && this.#index.allowanceOf(kind, subject) !== null;
+      subject !== undefined && subject !== null && this.#known.allowanceOf(kind, subject) !== null;
     return isAllowed('user', user) || isAllowed('device', device) || isAllowed('network', network);
   }
 
   /** In force here at once and everywhere within a message; Postgres gets it behind the answer's back. */
   async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
-    if (this.#index.banOf(kind, subject)) return null;
+    if (this.#known.banOf(kind, subject)) return null;
     const untilMs = Math.ceil(this.parts.nowMs() + forMs);
     const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `rule:${rule}` };
     this.#put(ban);
@@ -159,7 +159,7 @@ export class Bans {
     try {
       stored = await table.inForce(limits.bansKept);
     } catch (error) {
-      for (const ban of carried) if (this.#index.isInForce(ban)) this.#put(ban);
+      for (const ban of carried) if (this.#known.isInForce(ban)) this.#put(ban);
       throw error;
     }
     // Oldest first, so that those go first when there is no room.
@@ -168,13 +168,13 @@ export class Bans {
     const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
     for (const ban of others) {
       if (known.has(ban.id)) continue;
-      if (this.#index.isInForce(ban)) {
+      if (this.#known.isInForce(ban)) {
         await this.#store(ban);
         inForce.set(ban.id, ban);
       }
     }
-    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#index.isInForce(ban)).map(({ id }) => id));
-    this.#index.replace(inForce.values());
+    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
+    this.#known.replace(inForce.values());
     this.#lastRead = 'whole';
     for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
   }
@@ -182,14 +182,14 @@ export class Bans {
   async #catchUp(): Promise<void> {
     const { board, table, limits } = this.parts;
     if (this.#lastRead === 'failed') return this.sync();
-    const { over } = this.#index;
+    const { over } = this.#known;
     // Whoever lasts longest is the one that is indexed, so nobody else comes into force by this.
-    for (const id of over) this.#index.drop(id);
+    for (const id of over) this.#known.drop(id);
     await board.forget(over).catch(() => {});
     await this.#storeAll();
     for (const ban of await table.changedWithin(limits.bansChangesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);
-      else if (this.#index.isInForce(ban) && !this.#index.has(ban.id)) this.#put(ban);
+      else if (this.#known.isInForce(ban) && !this.#known.has(ban.id)) this.#put(ban);
     }
   }
 
@@ -233,16 +233,16 @@ export class Bans {
 
   #put(ban: Ban): void {
     if (this.#syncing) this.#meanwhile.push({ kind: 'put', ban });
-    this.#index.put(ban);
+    this.#known.put(ban);
   }
 
   #remove(id: string): void {
     if (this.#syncing) this.#meanwhile.push({ kind: 'lifted', id });
-    this.#index.remove(id);
+    this.#known.remove(id);
   }
 
   #found(kind: BanKind, subject: string | undefined): Ban | null {
-    return subject === undefined ? null : this.#index.banOf(kind, subject);
+    return subject === undefined ? null : this.#known.banOf(kind, subject);
   }
 }
 

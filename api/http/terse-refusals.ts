@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
-import { ERRORS, type ErrorCode, type Problem } from '../../shared/errors/catalogue.js';
+import type { ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import { requestIdOf, retryAfter } from './exchange.js';
 import { problemDocument } from './problem.js';
@@ -25,7 +25,7 @@ const LINE_EVERY_MS = 250;
 export function terseRefusal(problem: Problem): TerseRefusal {
   const [before = '', after = ''] = problemDocument(problem, MARK).split(MARK);
   const bytes = Buffer.byteLength(before) + Buffer.byteLength(after);
-  return { code: problem.code, status: ERRORS[problem.code].status, before, after, bytes };
+  return { code: problem.code, status: problem.status, before, after, bytes };
 }
 
 /**

@@ -67,7 +67,9 @@ test('a network over its limit of tokens is told so with its quota, and again as
 test('a connection goes on after a refusal with a small body, and ends after one with a body nobody reads', async () => {
   const { hostname, port } = new URL(service.url);
   const socket = net.connect(Number(port), hostname);
-  atEnd('the connection', () => socket.destroy());
+  atEnd('the connection', () => {
+    socket.destroy();
+  });
   let got = '';
   socket.on('data', (part) => {
     got += part;

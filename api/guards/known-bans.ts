@@ -8,7 +8,7 @@ const byKind = (): ByKind => ({ user: new Map(), device: new Map(), network: new
  * Bans and allowances of one process, found by whom they are about: a look-up for a subject, one more for each length that a
  * range has. Bounded: when it is full, the oldest goes.
  */
-export class BanIndex {
+export class KnownBans {
   readonly #byId = new Map<string, Ban>();
   readonly #banned = byKind();
   readonly #allowed = byKind();
