@@ -459,7 +459,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       }),
       storm: new TokenStorm(parts.policies, parts.velocity, {
         freePerMinute: config.freeTokensPerMinute,
-        attemptsPerSecond: LIMITS.stormAttemptsPerSecond,
+        velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
       }),
     }),
     checkoutRoute({ ...parts, ...guards, checkout, attestation, metrics, log }),

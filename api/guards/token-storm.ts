@@ -4,8 +4,8 @@ import type { Velocity } from './velocity.js';
 export type TokenStormLimits = {
   /** Of one network in a minute; then each costs work. */
   freePerMinute: number;
-  /** Attempts on one campaign in a second, in this process. */
-  attemptsPerSecond: number;
+  /** Attempts on a campaign in a minute that are no attack, where it does not say so itself. */
+  velocityFloorPerMinute: number;
 };
 
 /**
@@ -23,7 +23,12 @@ export class TokenStorm {
   isOn(tokens: number): boolean {
     const { enforcing } = this.policies;
     if (enforcing.length === 0) return false;
-    const { freePerMinute, attemptsPerSecond } = this.limits;
-    return tokens > freePerMinute || enforcing.some((product) => this.velocity.perSecond(product) >= attemptsPerSecond);
+    return tokens > this.limits.freePerMinute || enforcing.some((product) => this.#isStormed(product));
+  }
+
+  /** Sooner than the worker, who looks at a whole minute and then pauses the campaign: the work may spare it that. */
+  #isStormed(product: string): boolean {
+    const { velocityFloorPerMinute = this.limits.velocityFloorPerMinute } = this.policies.of(product).limits;
+    return this.velocity.perSecond(product) > velocityFloorPerMinute / 60;
   }
 }

@@ -142,8 +142,6 @@ export const LIMITS = {
   failureMemoryMs: 3_600_000,
   /** Long enough for a slow phone, short enough that nobody solves in stock. */
   challengeLifeMs: 300_000,
-  /** Attempts on one campaign in a second and process that make tokens cost work, where a campaign enforces its rules. */
-  stormAttemptsPerSecond: 1_000,
   /** A device that was not seen for so long attests a new key. */
   attestedKeyMs: 30 * 86_400_000,
   /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
