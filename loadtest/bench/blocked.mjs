@@ -16,7 +16,10 @@ const FLOODING_NETWORK = '198.51.100.2';
 export const stageEnv = { TRUST_PROXY: '1', TOKENS_PER_MINUTE: String(TOKENS_PER_MINUTE) };
 
 /** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+export const run = (stage, say) => measureBlocked(stage, say, ROUNDS);
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {number} rounds */
+export async function measureBlocked(stage, say, rounds) {
   const { api } = stage;
   const product = `blocked-${Date.now()}`;
   await operator(api.url, 'POST', '/admin/campaigns', {
@@ -54,7 +57,7 @@ export async function run(stage, say) {
   };
   /** @type {Record<string, number[]>} */
   const costs = Object.fromEntries(Object.keys(kinds).map((name) => [name, []]));
-  for (let i = 0; i <= ROUNDS; i += 1) {
+  for (let i = 0; i <= rounds; i += 1) {
     for (const [name, { status, request }] of Object.entries(kinds)) {
       const requests = Array.from({ length: REQUESTS }, request);
       const before = cpuMicros(api.pid);

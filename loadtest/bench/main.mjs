@@ -6,7 +6,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, startStage } from './stage.mjs';
 
-const ALL = ['p1', 'p2', 'p3', 'p4', 'p6', 'p7', 'p8', 'p9', 'blocked'];
+const ALL = ['p1', 'p2', 'p3', 'p4', 'p6', 'p7', 'p8', 'p9', 'blocked', 'bots'];
 const RECORD = join(ROOT, 'loadtest/bench/record.json');
 
 process.exit(await main(process.argv.slice(2)));
