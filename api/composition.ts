@@ -457,6 +457,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
         1: proofOfWork(guards.challenges),
         2: platformAttested(guards.platform),
       }),
+      wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
       storm: new TokenStorm(parts.policies, parts.velocity, {
         freePerMinute: config.freeTokensPerMinute,
         velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,

@@ -1,13 +1,15 @@
 import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
 import type { Door } from '../guards/door.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import type { LocalQuota } from '../guards/local-quota.js';
 import type { PlatformProof } from '../guards/platform-proof.js';
 import type { PolicyBook } from '../guards/policy-book.js';
-import type { Quota } from '../guards/quotas.js';
+import { type Quota, rateLimited } from '../guards/quotas.js';
 import type { TokenIssuer } from '../guards/token-issuer.js';
 import type { TokenStorm } from '../guards/token-storm.js';
 import { sendData } from '../http/exchange.js';
@@ -23,6 +25,8 @@ export type TokenRouteParts = {
   storm: TokenStorm;
   clock: RedisClock;
   tokenQuota: Quota;
+  /** Proofs of a platform that were not believed, by network: judging one costs as much as 30 checkouts. */
+  wrongProofs: LocalQuota;
 };
 
 type Asked = {
@@ -34,18 +38,24 @@ type Asked = {
 
 /** GET and POST /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
 export function tokenRoutes(parts: TokenRouteParts): Route[] {
-  const { issuer, policies, door, storm, clock, tokenQuota } = parts;
+  const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = parts;
 
   async function issue(req: Request, res: Response, asked: Asked): Promise<void> {
     const { product_id: product = '', solution, platform } = asked;
     const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
     if (door.refuses(req, res, { device })) return;
     const network = networkOf(req);
+    const waitMs = platform === null ? 0 : wrongProofs.waitOf(network);
+    if (waitMs > 0) throw rateLimited('wrong-proof', wrongProofs.limit, wrongProofs.windowMs / 1000, waitMs);
     const { fields, count } = await tokenQuota.takeCounted(network);
     const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
     const level = platform === null ? (policies.of(product).limits.attestationLevel ?? 0) : 2;
     const isUnderAttack = storm.isOn(count) && !door.bans.isAllowed({ device, network });
-    const attestation = await issuer.issue(level, { device, product, solution, platform }, expiresAt, isUnderAttack);
+    const request = { device, product, solution, platform };
+    const attestation = await issuer.issue(level, request, expiresAt, isUnderAttack).catch((refusal: unknown) => {
+      if (platform !== null && refusal instanceof Problem) wrongProofs.take(network);
+      throw refusal;
+    });
     sendData(req, res, 200, { attestation, expires_at: expiresAt, device_fp: device }, fields);
   }
 

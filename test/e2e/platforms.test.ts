@@ -214,6 +214,24 @@ describe('Play Integrity', () => {
   });
 });
 
+test('a network whose proofs are not believed is not heard any more, and others are', async () => {
+  const product = await openLevel2();
+  const { url } = await startApiProcess({ ...service.env, TRUST_PROXY: '1' });
+  const proveFrom = (address: string, platform: unknown) =>
+    send(`${url}/flash-sale/token`, {
+      method: 'POST',
+      headers: { 'x-forwarded-for': address },
+      json: { device_fp: 'fp', product_id: product, platform },
+    });
+  const forged = { kind: 'play_integrity', nonce: 'made-up', token: 'a.b.c.d.e' };
+  const answers = await Promise.all(Array.from({ length: 310 }, () => proveFrom('192.0.2.1', forged)));
+  expect(countStatuses(answers)[200]).toBeUndefined();
+  const refused = await proveFrom('192.0.2.1', await google.vouch(await nonceFor(product, 'fp')));
+  expectProblem(refused, 429, 'rate_limited');
+  expect(refused.body.policy).toBe('wrong-proof');
+  expect((await proveFrom('192.0.2.2', await google.vouch(await nonceFor(product, 'fp')))).status).toBe(200);
+});
+
 test('says what is wrong with a proof that has not the right form', async () => {
   const product = await openLevel2();
   const phone = new TestPhone(apple, APP);
