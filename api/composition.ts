@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
-import type { Problem } from '../shared/errors/catalogue.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -29,6 +28,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
+import { AttestedKeys } from '../shared/redis/attested-keys.js';
 import { BanBoard } from '../shared/redis/ban-board.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
@@ -65,7 +65,8 @@ import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
-import { tokenRoute } from './checkout/token.route.js';
+import { TOKEN_PATH } from './checkout/token.contract.js';
+import { tokenRoutes } from './checkout/token.route.js';
 import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
 import { observeCodeFilter } from './coupons/code-filter-metrics.js';
@@ -77,24 +78,31 @@ import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
+import { AppAttest } from './guards/app-attest.js';
 import { Attestation } from './guards/attestation.js';
 import { Bans } from './guards/bans.js';
 import { Challenges } from './guards/challenges.js';
+import { Door } from './guards/door.js';
 import { Entry } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
 import { OperatorSessions } from './guards/operator-sessions.js';
+import { PlatformNonces } from './guards/platform-nonces.js';
+import { PlatformAttestation } from './guards/platform-proof.js';
+import { PlayIntegrity } from './guards/play-integrity.js';
 import { PolicyBook } from './guards/policy-book.js';
 import { CampaignQuota, Quota } from './guards/quotas.js';
 import { Risk } from './guards/risk.js';
 import { ShopperIdentity } from './guards/shopper-identity.js';
 import { Tickets } from './guards/ticket.js';
-import { proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
+import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
+import { TokenStorm } from './guards/token-storm.js';
 import { Velocity } from './guards/velocity.js';
 import { createApp, createHttpServer } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
+import { TerseRefusals } from './http/terse-refusals.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
 import { campaignViewRoute } from './pages/campaign-view.route.js';
@@ -148,7 +156,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const edge = new ProblemEdge(log, metrics);
   const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
   const app = createApp(shown, edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, edge, metrics, () => readiness.draining, refusalByNetwork(routes, parts.bans));
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining, turnAway(routes, parts));
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
@@ -193,14 +201,19 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   };
 }
 
-/** A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. */
-function refusalByNetwork(routes: readonly Route[], bans: Bans): (req: Request) => Problem | null {
+/**
+ * A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. So is
+ * one that floods us with requests for tokens.
+ */
+function turnAway(routes: readonly Route[], { door, tokenQuota }: Parts): (req: Request, res: Response) => boolean {
   const guarded = new Set(
     routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
   );
-  return (req) => {
+  return (req, res) => {
     const query = req.url.indexOf('?');
-    return guarded.has(query < 0 ? req.url : req.url.slice(0, query)) ? bans.refusalOf(req) : null;
+    const path = query < 0 ? req.url : req.url.slice(0, query);
+    if (!guarded.has(path)) return false;
+    return door.refusesNetwork(req, res) || (path === TOKEN_PATH && door.refusesFlood(req, res, tokenQuota));
   };
 }
 
@@ -289,6 +302,14 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     onRefused: (kind) => metrics.blocked.inc({ kind }),
     limits: LIMITS,
   });
+  const terse = new TerseRefusals(log);
+  const door = new Door(bans, terse, () => clock.nowMs());
+  const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  const quota = (name: string, limit: number, seconds: number, counter = name) =>
+    new Quota(commands, gate, name, limit, seconds, onLimited, counter);
+  // Tokens are signed without Redis.
+  const insuredQuota = (name: string, limit: number, seconds: number) =>
+    new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
   const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const cursor = new JournalCursor(database);
@@ -329,6 +350,10 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     terms,
     attempts,
     bans,
+    door,
+    quota,
+    tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress, 60),
+    couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress, 60),
     policies,
     velocity,
     redemptions: new RedemptionsTable(database),
@@ -373,6 +398,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       );
     },
     async stop() {
+      terse.flush();
       gate.stop();
       admission.stop();
       clock.stop();
@@ -423,7 +449,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     new CodeNews(parts.commands, LIMITS),
     parts.termsNews,
     parts.policies,
-    LIMITS,
+    { ...LIMITS, mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null) },
   );
   const codes = new Codes({
     ...parts,
@@ -431,17 +457,23 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     transferJobs: new CodeJobs(parts.transfers),
     limits: LIMITS,
   });
-  const onLimited = (policy: string) => metrics.limited.inc({ policy });
-  const quota = (name: string, limit: number, seconds: number, counter = name) =>
-    new Quota(parts.commands, parts.gate, name, limit, seconds, onLimited, counter);
+  const { quota } = parts;
   const perUser = (name: string, limit: number) =>
     new CampaignQuota((wanted, counter) => quota(name, wanted, 60, counter), name, limit);
   const guards = createGuards(config, log, metrics, parts, quota);
   return [
-    tokenRoute({
+    ...tokenRoutes({
       ...parts,
-      issuer: new TokenIssuer(attestation, { 0: selfDeclared, 1: proofOfWork(guards.challenges) }),
-      quota: quota('token', config.tokensPerMinutePerAddress, 60),
+      issuer: new TokenIssuer(attestation, {
+        0: selfDeclared,
+        1: proofOfWork(guards.challenges),
+        2: platformAttested(guards.platform),
+      }),
+      wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
+      storm: new TokenStorm(parts.policies, parts.velocity, {
+        freePerMinute: config.freeTokensPerMinute,
+        velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
+      }),
     }),
     checkoutRoute({ ...parts, ...guards, checkout, attestation, metrics, log }),
     ...couponRoutes({
@@ -455,7 +487,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       validation: new Validation(parts.sale),
       oneTimeTokens,
       attestation,
-      tokenQuota: quota('coupon-token', config.tokensPerMinutePerAddress, 60),
+      tokenQuota: parts.couponTokenQuota,
       metrics,
       log,
       limits: LIMITS,
@@ -491,7 +523,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...sessionRoutes({
       ...parts,
       logins: new LocalQuota(config.wrongLoginsPerMinute, 60_000, LIMITS.callersKept),
-      onLimited,
+      onLimited: (policy) => metrics.limited.inc({ policy }),
       log,
     }),
     lineRoute({ ...parts, campaigns }),
@@ -524,6 +556,7 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
     limits: LIMITS,
   });
+  const platform = createPlatformAttestation(config, metrics, parts, challenges);
   const risk = new Risk({
     redis,
     gate,
@@ -540,9 +573,28 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
   );
   return {
     challenges,
-    entry: new Entry({ risk, bans, challenges, redeemsPerAddress, nowMs, limits: LIMITS }),
+    platform,
+    entry: new Entry({ risk, bans, challenges, platform, redeemsPerAddress, nowMs, limits: LIMITS }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
+}
+
+function createPlatformAttestation(
+  { attestationKeys, platforms }: Config,
+  metrics: Metrics,
+  { clock, commands, gate }: Parts,
+  challenges: Challenges,
+): PlatformAttestation {
+  const nowMs = () => clock.nowMs();
+  const { appAttest, playIntegrity } = platforms;
+  const keys = new AttestedKeys(commands, gate, LIMITS.attestedKeyMs);
+  return new PlatformAttestation({
+    nonces: new PlatformNonces(attestationKeys, nowMs, LIMITS.challengeLifeMs),
+    challenges,
+    appAttest: appAttest && new AppAttest(appAttest, keys),
+    playIntegrity: playIntegrity && new PlayIntegrity(playIntegrity, nowMs, LIMITS.challengeLifeMs),
+    onOutcome: (outcome) => metrics.challenges.inc({ outcome: `platform_${outcome}` }),
+  });
 }
 
 /** Every process sees the same journal, so the largest of what they say is the one. */

@@ -3,10 +3,12 @@ import { Emitter } from './emitter.js';
 import { defaultStore, type Intention, KeptIntention } from './intention.js';
 import { Line } from './line.js';
 import type { CampaignView, Connection, SaleEvents, SaleOptions, SocketLike, Standing } from './types.js';
+import { solveWork } from './work.js';
 
 export { Refusal } from './calls.js';
 export { MemoryStore } from './intention.js';
 export type * from './types.js';
+export { solveWork } from './work.js';
 
 /** A token lives 30 s and is tolerated longer; this leaves time for a slow network. */
 const TOKEN_FRESH_MS = 25_000;
@@ -153,7 +155,7 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   async #checkout({ key, qty }: Intention): Promise<Answer> {
-    const { productId, userId, onChallenge } = this.options;
+    const { productId, userId } = this.options;
     let proof: Record<string, unknown> = {};
     let mended = 0;
     for (;;) {
@@ -171,22 +173,51 @@ export class Sale extends Emitter<SaleEvents> {
         );
       } catch (error) {
         // A stale token and a challenge are no refusals: what is missing is got, and the same wish is sent again.
-        if (!(error instanceof Refusal) || mended >= 2) throw error;
+        if (!(error instanceof Refusal) || mended >= 3) throw error;
         mended += 1;
         if (/^attestation_/.test(error.code)) this.#token = null;
-        else if (error.code === 'challenge_required' && onChallenge) proof = await onChallenge(error.problem.challenge);
-        else throw error;
+        else {
+          const solved = await this.#solve(error);
+          // What the platform of the app has signed makes a token.
+          if (solved.platform) await this.#proveDevice({ product_id: productId, ...solved });
+          else proof = solved;
+        }
       }
     }
   }
 
   async #freshToken(): Promise<Record<string, unknown>> {
     if (!this.#token || Date.now() - this.#token.readAt > TOKEN_FRESH_MS) {
-      const device = encodeURIComponent(this.options.deviceId ?? (await this.#kept.device()));
-      const { data } = await this.#calls.once({ method: 'GET', path: `/flash-sale/token?device_fp=${device}` });
-      this.#token = { fields: data, readAt: Date.now() };
+      const path = `/flash-sale/token?device_fp=${encodeURIComponent(await this.#device())}`;
+      try {
+        this.#keepToken(await this.#calls.once({ method: 'GET', path }));
+      } catch (error) {
+        await this.#proveDevice(await this.#solve(error));
+      }
     }
-    return this.#token.fields;
+    return this.#token?.fields ?? {};
+  }
+
+  async #proveDevice(proof: Record<string, unknown>): Promise<void> {
+    const body = { device_fp: await this.#device(), ...proof };
+    this.#keepToken(await this.#calls.once({ method: 'POST', path: '/flash-sale/token', body }));
+  }
+
+  #keepToken({ data }: Answer): void {
+    this.#token = { fields: data, readAt: Date.now() };
+  }
+
+  async #device(): Promise<string> {
+    return this.options.deviceId ?? (await this.#kept.device());
+  }
+
+  /** What answers the challenge of a refusal. @throws what it was given, when it is none or nobody can */
+  async #solve(error: unknown): Promise<Record<string, unknown>> {
+    if (!(error instanceof Refusal) || error.code !== 'challenge_required') throw error;
+    const { challenge } = error.problem;
+    const solved = await (this.options.onChallenge ?? solveWork)(challenge ?? {});
+    if (!solved) throw error;
+    return solved;
   }
 
   #status(etag: string | null): Promise<Answer> {

@@ -65,8 +65,12 @@ export type SaleOptions = {
   deviceId?: string;
   /** The value of `Authorization`, where shoppers need a JWT. */
   authorization?: () => Maybe<string> | Promise<Maybe<string>>;
-  /** Solves a challenge: what it returns is added to the checkout, which is sent again with the same key. */
-  onChallenge?: (challenge: unknown) => Promise<Record<string, unknown>>;
+  /**
+   * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again; null =
+   * nobody can. Default: does the work that is asked for. An app that its platform vouches for returns `{platform}`
+   * (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
+   */
+  onChallenge?: (challenge: unknown) => Promise<Record<string, unknown> | null>;
   /** How long calls are made again before `attempt`, `leave` or `release` gives up. The key stays. Default: 120 s. */
   retryForMs?: number;
   /** One call. Default: 10 s. */

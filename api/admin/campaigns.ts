@@ -38,11 +38,12 @@ export class Campaigns {
     readonly codeNews: CodeNews,
     readonly termsNews: TermsNews,
     readonly policies: PolicyBook,
-    readonly limits: { operatorCommitWaitMs: number; promoteBatch: number },
+    readonly limits: { operatorCommitWaitMs: number; promoteBatch: number; mayDemandPlatform: boolean },
   ) {}
 
   /** @throws Problem 409 when the product has a campaign, whose stock and buyers are never reset, or the code was issued */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
+    this.#requireKeepable(body.limits);
     const campaign = await this.database.transaction(async (client) => {
       const created = await this.table.insert(newCampaign(body, now), client);
       if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
@@ -53,6 +54,15 @@ export class Campaigns {
     await this.#tellGuards(campaign.productId);
     await this.sale.load(campaign);
     return campaign;
+  }
+
+  /** A level that nobody can reach would sell to nobody. @throws Problem 400 */
+  #requireKeepable(limits: CampaignBody['limits'] | undefined): void {
+    if (limits?.attestation_level !== 2 || this.limits.mayDemandPlatform) return;
+    const detail = 'needs APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
+    throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
+      members: { errors: [{ pointer: '#/limits/attestation_level', detail }] },
+    });
   }
 
   /** Before the first shopper comes. Whoever misses it reads it again within seconds. */
@@ -72,6 +82,7 @@ export class Campaigns {
   }
 
   async amend(idOrProduct: string, body: AmendBody, operator: Operator): Promise<StoredCampaign> {
+    this.#requireKeepable(body.limits);
     for (let tries = 1; tries <= AMEND_TRIES; tries += 1) {
       const current = await this.find(idOrProduct);
       if (current.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');

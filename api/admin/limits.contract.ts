@@ -11,7 +11,12 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     takes: z.int(),
     meaning: 'redemptions tried from one address in a minute before each needs a solved challenge',
   },
-  attestation_level: { takes: z.int(), meaning: '1 = taking part needs a solved challenge, whatever `risk` says' },
+  attestation_level: {
+    takes: z.int(),
+    meaning:
+      'whatever `risk` says, taking part needs 1 = a solved challenge, 2 = a token that Apple or Google vouch for ' +
+      '(docs/attestation.md; only where one of them is set up)',
+  },
   accounts_per_device: {
     takes: z.int().nullable(),
     meaning: 'so many users on one device in a day block it; null = any',

@@ -7,7 +7,7 @@ import type { ClaimRequest } from '../claim/claim.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
-import type { Bans } from '../guards/bans.js';
+import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
@@ -26,7 +26,7 @@ export type CheckoutRouteParts = {
   admission: Admission;
   checkout: Checkout;
   attestation: Attestation;
-  bans: Bans;
+  door: Door;
   entry: Entry;
   policies: PolicyBook;
   velocity: Velocity;
@@ -40,7 +40,7 @@ export type CheckoutRouteParts = {
  * round trip. Then one call that decides.
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { admission, checkout, attestation, bans, entry, policies, velocity, shopper, metrics, log } = parts;
+  const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = parts;
   const windowSeconds = checkout.limits.deviceWindowMs / 1000;
   const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
@@ -53,11 +53,14 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         admission.requireRoom();
         const json = await readJson(req);
         body = isPlainCheckout(json) ? json : validate(checkoutBody, json);
-        bans.admit({ user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined });
+        if (door.refuses(req, res, { user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined })) {
+          outcome = 'blocked';
+          return;
+        }
         const source = idempotencyKey(req, body.idempotency_key);
         const attested = attest(req, body, attestation);
         const request = requestOf(req, body, source.key, attested);
-        if (body.device_fp === undefined) bans.admit({ device: request.device });
+        if (body.device_fp === undefined) door.bans.admit({ device: request.device });
         if (shopper.required) await shopper.require(req, body.user_id);
         const policy = policies.of(body.product_id);
         velocity.count(policy.product);
@@ -78,17 +81,20 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         throw error;
       } finally {
         metrics.checkouts.inc({ outcome });
-        req.logged = true;
-        log.info(
-          {
-            request_id: req.requestId,
-            trace: req.trace || undefined,
-            campaign: body?.product_id,
-            reservation,
-            outcome,
-          },
-          'checkout',
-        );
+        // Those whom the door has refused share a line.
+        if (!req.logged) {
+          req.logged = true;
+          log.info(
+            {
+              request_id: req.requestId,
+              trace: req.trace || undefined,
+              campaign: body?.product_id,
+              reservation,
+              outcome,
+            },
+            'checkout',
+          );
+        }
       }
     },
   };

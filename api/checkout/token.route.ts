@@ -1,67 +1,79 @@
-import { z } from 'zod';
+import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { networkOf } from '../guards/address.js';
-import type { Bans } from '../guards/bans.js';
+import type { Door } from '../guards/door.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import type { LocalQuota } from '../guards/local-quota.js';
+import type { PlatformProof } from '../guards/platform-proof.js';
 import type { PolicyBook } from '../guards/policy-book.js';
-import type { Quota } from '../guards/quotas.js';
+import { type Quota, rateLimited } from '../guards/quotas.js';
 import type { TokenIssuer } from '../guards/token-issuer.js';
+import type { TokenStorm } from '../guards/token-storm.js';
 import { sendData } from '../http/exchange.js';
-import { challengeSolution, externalId } from '../http/fields.js';
-import type { Route, RouteContract } from '../http/route.js';
+import { readJson } from '../http/json-body.js';
+import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-
-const tokenQuery = z.object({
-  device_fp: externalId.optional(),
-  product_id: externalId.optional().describe('the campaign it is for, where that one wants a proof of work'),
-});
-
-const tokenContract: RouteContract = {
-  method: 'get',
-  path: '/flash-sale/token',
-  summary: 'A device token for checkout',
-  description:
-    'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned. ' +
-    'A campaign with `limits.attestation_level: 1` wants a token of its own: name it in `product_id`, solve the `challenge` ' +
-    'of the 403 and repeat the request with `X-Challenge-Solution`. Such a token serves one user.',
-  tag: 'flash sale',
-  caller: 'anyone',
-  query: tokenQuery,
-  headers: z.object({ 'x-challenge-solution': challengeSolution.optional() }),
-  answers: {
-    200: {
-      description: 'Lives 30 s; clocks may differ by 30 s.',
-      data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
-    },
-  },
-  errors: ['invalid_request', 'blocked', 'challenge_required', 'rate_limited', 'temporarily_unavailable'],
-};
+import { provenTokenContract, tokenBody, tokenContract, tokenQuery } from './token.contract.js';
 
 export type TokenRouteParts = {
   issuer: TokenIssuer;
   policies: PolicyBook;
-  bans: Bans;
+  door: Door;
+  storm: TokenStorm;
   clock: RedisClock;
-  quota: Quota;
+  tokenQuota: Quota;
+  /** Proofs of a platform that were not believed, by network: judging one costs as much as 30 checkouts. */
+  wrongProofs: LocalQuota;
 };
 
-/** GET /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
-export function tokenRoute({ issuer, policies, bans, clock, quota }: TokenRouteParts): Route {
-  return {
-    contract: tokenContract,
-    async handle(req, res) {
-      const { device_fp, product_id: product = '' } = validate(tokenQuery, req.query);
-      const device = (device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
-      bans.admit({ device });
-      const rateLimit = await quota.take(networkOf(req));
-      const solution = req.headers['x-challenge-solution'];
-      const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
-      const request = { device, product, solution: typeof solution === 'string' ? solution : null };
-      const level = policies.of(product).limits.attestationLevel ?? 0;
-      const attestation = await issuer.issue(level, request, expiresAt);
-      sendData(req, res, 200, { attestation, expires_at: expiresAt, device_fp: device }, rateLimit);
+type Asked = {
+  device_fp?: string | undefined;
+  product_id?: string | undefined;
+  solution: string | null;
+  platform: PlatformProof | null;
+};
+
+/** GET and POST /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
+export function tokenRoutes(parts: TokenRouteParts): Route[] {
+  const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = parts;
+
+  async function issue(req: Request, res: Response, asked: Asked): Promise<void> {
+    const { product_id: product = '', solution, platform } = asked;
+    const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
+    if (door.refuses(req, res, { device })) return;
+    const network = networkOf(req);
+    const waitMs = platform === null ? 0 : wrongProofs.waitOf(network);
+    if (waitMs > 0) throw rateLimited('wrong-proof', wrongProofs.limit, wrongProofs.windowMs / 1000, waitMs);
+    const { fields, count } = await tokenQuota.takeCounted(network);
+    const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
+    const level = platform === null ? (policies.of(product).limits.attestationLevel ?? 0) : 2;
+    const isUnderAttack = storm.isOn(count) && !door.bans.isAllowed({ device, network });
+    const request = { device, product, solution, platform };
+    const attestation = await issuer.issue(level, request, expiresAt, isUnderAttack).catch((refusal: unknown) => {
+      if (platform !== null && refusal instanceof Problem) wrongProofs.take(network);
+      throw refusal;
+    });
+    sendData(req, res, 200, { attestation, expires_at: expiresAt, device_fp: device }, fields);
+  }
+
+  return [
+    {
+      contract: tokenContract,
+      handle(req, res) {
+        const solution = req.headers['x-challenge-solution'];
+        const asked = validate(tokenQuery, req.query);
+        return issue(req, res, { ...asked, solution: typeof solution === 'string' ? solution : null, platform: null });
+      },
     },
-  };
+    {
+      contract: provenTokenContract,
+      async handle(req, res) {
+        const { challenge_solution, platform, ...asked } = validate(tokenBody, await readJson(req));
+        return issue(req, res, { ...asked, solution: challenge_solution ?? null, platform: platform ?? null });
+      },
+    },
+  ];
 }

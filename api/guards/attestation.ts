@@ -8,12 +8,15 @@ const SELF_DECLARED: GenuineToken = { level: 0, id: '' };
 
 const NONCE_BYTES = 9;
 /** A key id may have a dot; what follows it may not. */
-const LEVELLED = /^(.+)\.1\.([\w-]{12})\.([\w-]{43})$/;
+const LEVELLED = /^(.+)\.([12])\.([\w-]{12})\.([\w-]{43})$/;
+/** Levels that a device has to prove, with the word that keeps their signatures apart. */
+export type ProvenLevel = Exclude<AttestationLevel, 0>;
+const WORDS: Readonly<Record<ProvenLevel, string>> = { 1: 'worked', 2: 'vouched' };
 
 /**
  * Device tokens. Level 0, `<key id>.<mac>`: HMAC-SHA256 over the device and the expiry; it says that this device asked us
- * lately, nothing more. Level 1, `<key id>.1.<nonce>.<mac>`: somebody has worked for it, for this campaign. The first key signs;
- * all verify, so that a key can be rotated without a refused shopper.
+ * lately, nothing more. Levels 1 and 2, `<key id>.<level>.<nonce>.<mac>`: somebody has worked for it, or Apple or Google vouch for app
+ * and device; for this campaign. The first key signs; all verify, so that a key can be rotated without a refused shopper.
  */
 export class Attestation {
   readonly #byId: ReadonlyMap<string, Buffer>;
@@ -30,20 +33,22 @@ export class Attestation {
     return `${this.#signing.id}.${mac(this.#signing.key, device, expiresAtSeconds)}`;
   }
 
-  /** A token that was worked for, for one campaign. */
-  signWorked(device: string, expiresAtSeconds: number, product: string): string {
+  /** A token that was worked or vouched for, for one campaign. */
+  signProven(level: ProvenLevel, device: string, expiresAtSeconds: number, product: string): string {
     const nonce = randomBytes(NONCE_BYTES).toString('base64url');
-    return `${this.#signing.id}.1.${nonce}.${workedMac(this.#signing.key, device, expiresAtSeconds, product, nonce)}`;
+    const { id, key } = this.#signing;
+    return `${id}.${level}.${nonce}.${provenMac(key, level, device, expiresAtSeconds, product, nonce)}`;
   }
 
   /** What a token is worth in a campaign; null when it is not ours. */
   read(token: string, device: string, expiresAtSeconds: number, product: string): GenuineToken | null {
     if (this.isGenuine(token, device, expiresAtSeconds)) return SELF_DECLARED;
-    const [, keyId, nonce, given] = LEVELLED.exec(token) ?? [];
+    const [, keyId, digit, nonce, given] = LEVELLED.exec(token) ?? [];
     const key = this.#byId.get(String(keyId));
     if (!key || !nonce || !given) return null;
-    const expected = workedMac(key, device, expiresAtSeconds, product, nonce);
-    return timingSafeEqual(Buffer.from(given), Buffer.from(expected)) ? { level: 1, id: nonce } : null;
+    const level = digit === '2' ? 2 : 1;
+    const expected = provenMac(key, level, device, expiresAtSeconds, product, nonce);
+    return timingSafeEqual(Buffer.from(given), Buffer.from(expected)) ? { level, id: nonce } : null;
   }
 
   /** Whether the token is ours for this device and expiry, whatever its age; lua/reserve.lua judges that. */
@@ -62,8 +67,15 @@ function mac(key: Buffer, device: string, expiresAtSeconds: number): string {
   return createHmac('sha256', key).update(`${device}:${expiresAtSeconds}`).digest('base64url');
 }
 
-function workedMac(key: Buffer, device: string, expiresAtSeconds: number, product: string, nonce: string): string {
+function provenMac(
+  key: Buffer,
+  level: ProvenLevel,
+  device: string,
+  expiresAtSeconds: number,
+  product: string,
+  nonce: string,
+): string {
   return createHmac('sha256', key)
-    .update(`worked|${device}|${expiresAtSeconds}|${product}|${nonce}`)
+    .update(`${WORDS[level]}|${device}|${expiresAtSeconds}|${product}|${nonce}`)
     .digest('base64url');
 }

@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import { uuidv7 } from 'uuidv7';
 import type { Ban, BanKind } from '../../shared/domain/ban.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
@@ -7,8 +6,7 @@ import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
-import { networkOf } from './address.js';
-import { isRange, NetworkRanges } from './networks.js';
+import { KnownBans } from './known-bans.js';
 
 export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
 
@@ -29,11 +27,7 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
  * pub/sub at once. Everything is read at the start and after each new connection, the changes of the last minute every few seconds.
  */
 export class Bans {
-  readonly #byId = new Map<string, Ban>();
-  readonly #subjects: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
-  readonly #allowed: Record<BanKind, Map<string, Ban>> = { user: new Map(), device: new Map(), network: new Map() };
-  readonly #ranges = new NetworkRanges<Ban>();
-  readonly #allowedRanges = new NetworkRanges<Ban>();
+  readonly #known: KnownBans;
   /** Users who have to wait after failures → until when. */
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -44,7 +38,9 @@ export class Bans {
   /** What was heard while everything is read again, which may not have it. */
   #meanwhile: BanNews[] = [];
 
-  constructor(readonly parts: BansParts) {}
+  constructor(readonly parts: BansParts) {
+    this.#known = new KnownBans(parts.limits.bansKept, parts.nowMs);
+  }
 
   start(): void {
     const sync = () => {
@@ -70,23 +66,22 @@ export class Bans {
 
   /** How many are in force here. */
   get size(): number {
-    return this.#byId.size;
+    return this.#known.size;
   }
 
-  /** The refusal of a request by the network it comes from, before anything else of it is looked at; null = let it in. */
-  refusalOf(req: Request): Problem | null {
-    if (this.#byId.size === 0) return null;
-    const ban = this.#of('network', networkOf(req));
-    if (!ban) return null;
-    this.parts.onRefused('network');
-    return blocked('network', ban.untilMs, this.parts.nowMs());
+  /** What keeps this one out, counted; null = let him in. */
+  banOf({ user, device, network }: Caller): Ban | null {
+    if (this.#known.size === 0) return null;
+    const ban =
+      this.#found('network', network) ?? this.#found('user', user) ?? this.#found('device', device ?? undefined);
+    if (ban) this.parts.onRefused(ban.kind);
+    return ban;
   }
 
   /** @throws Problem 403 for whoever is banned */
-  admit({ user, device }: Pick<Caller, 'user' | 'device'>): void {
-    if (this.#byId.size === 0) return;
-    if (user !== undefined) this.#refuse('user', this.#of('user', user));
-    if (device !== undefined && device !== null) this.#refuse('device', this.#of('device', device));
+  admit(caller: Caller): void {
+    const ban = this.banOf(caller);
+    if (ban) throw blocked(ban.kind, ban.untilMs, this.parts.nowMs());
   }
 
   /** @throws Problem 429 for a user who has to wait after failures */
@@ -107,16 +102,14 @@ export class Bans {
 
   /** Whether an operator has said that no rule may keep this one out. */
   isAllowed({ user, device, network }: Caller): boolean {
-    return (
-      (user !== undefined && this.#inForce(this.#allowed.user.get(user))) ||
-      (device !== undefined && device !== null && this.#inForce(this.#allowed.device.get(device))) ||
-      (network !== undefined && this.#isAllowedNetwork(network))
-    );
+    const isAllowed = (kind: BanKind, subject: string | null | undefined) =>
+      subject !== undefined && subject !== null && this.#known.allowanceOf(kind, subject) !== null;
+    return isAllowed('user', user) || isAllowed('device', device) || isAllowed('network', network);
   }
 
   /** In force here at once and everywhere within a message; Postgres gets it behind the answer's back. */
   async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
-    if (this.#of(kind, subject)) return null;
+    if (this.#known.banOf(kind, subject)) return null;
     const untilMs = Math.ceil(this.parts.nowMs() + forMs);
     const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `rule:${rule}` };
     this.#put(ban);
@@ -166,7 +159,7 @@ export class Bans {
     try {
       stored = await table.inForce(limits.bansKept);
     } catch (error) {
-      for (const ban of carried) if (this.#inForce(ban)) this.#put(ban);
+      for (const ban of carried) if (this.#known.isInForce(ban)) this.#put(ban);
       throw error;
     }
     // Oldest first, so that those go first when there is no room.
@@ -175,13 +168,13 @@ export class Bans {
     const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
     for (const ban of others) {
       if (known.has(ban.id)) continue;
-      if (this.#inForce(ban)) {
+      if (this.#known.isInForce(ban)) {
         await this.#store(ban);
         inForce.set(ban.id, ban);
       }
     }
-    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#inForce(ban)).map(({ id }) => id));
-    this.#replace(inForce);
+    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
+    this.#known.replace(inForce.values());
     this.#lastRead = 'whole';
     for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
   }
@@ -189,14 +182,14 @@ export class Bans {
   async #catchUp(): Promise<void> {
     const { board, table, limits } = this.parts;
     if (this.#lastRead === 'failed') return this.sync();
-    const over = [...this.#byId.values()].filter((ban) => !this.#inForce(ban)).map(({ id }) => id);
+    const { over } = this.#known;
     // Whoever lasts longest is the one that is indexed, so nobody else comes into force by this.
-    for (const id of over) this.#drop(id);
+    for (const id of over) this.#known.drop(id);
     await board.forget(over).catch(() => {});
     await this.#storeAll();
     for (const ban of await table.changedWithin(limits.bansChangesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);
-      else if (this.#inForce(ban) && !this.#byId.has(ban.id)) this.#put(ban);
+      else if (this.#known.isInForce(ban) && !this.#known.has(ban.id)) this.#put(ban);
     }
   }
 
@@ -239,77 +232,17 @@ export class Bans {
   }
 
   #put(ban: Ban): void {
-    const { bansKept } = this.parts.limits;
     if (this.#syncing) this.#meanwhile.push({ kind: 'put', ban });
-    if (this.#byId.size >= bansKept && !this.#byId.has(ban.id)) this.#drop(String(this.#byId.keys().next().value));
-    this.#byId.set(ban.id, ban);
-    this.#index(ban);
+    this.#known.put(ban);
   }
 
-  /** Of several about one subject, the one that lasts longest counts. */
-  #index(ban: Ban): void {
-    const { effect, kind, subject } = ban;
-    const isBan = effect === 'ban';
-    const range = kind === 'network' && isRange(subject);
-    const map = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
-    const before = map.get(subject);
-    if (!before || lasts(ban) >= lasts(before)) map.set(subject, ban);
-  }
-
-  /** Whatever else is said of its subject is in force again. */
   #remove(id: string): void {
     if (this.#syncing) this.#meanwhile.push({ kind: 'lifted', id });
-    const ban = this.#drop(id);
-    if (!ban) return;
-    for (const other of this.#byId.values()) {
-      if (other.subject === ban.subject && other.kind === ban.kind) this.#index(other);
-    }
+    this.#known.remove(id);
   }
 
-  #drop(id: string): Ban | null {
-    const ban = this.#byId.get(id);
-    if (!ban) return null;
-    this.#byId.delete(id);
-    const { effect, kind, subject } = ban;
-    const isBan = effect === 'ban';
-    const range = kind === 'network' && isRange(subject);
-    const index = range ? (isBan ? this.#ranges : this.#allowedRanges) : (isBan ? this.#subjects : this.#allowed)[kind];
-    if (index.get(subject)?.id === id) index.delete(subject);
-    return ban;
-  }
-
-  #replace(bans: ReadonlyMap<string, Ban>): void {
-    this.#byId.clear();
-    for (const maps of [this.#subjects, this.#allowed]) for (const map of Object.values(maps)) map.clear();
-    this.#ranges.clear();
-    this.#allowedRanges.clear();
-    for (const ban of bans.values()) {
-      this.#byId.set(ban.id, ban);
-      this.#index(ban);
-    }
-  }
-
-  #of(kind: BanKind, subject: string): Ban | null {
-    const own = this.#subjects[kind].get(subject);
-    if (own !== undefined && this.#inForce(own)) return own;
-    if (kind === 'network') for (const ban of this.#ranges.around(subject)) if (this.#inForce(ban)) return ban;
-    return null;
-  }
-
-  #isAllowedNetwork(network: string): boolean {
-    if (this.#inForce(this.#allowed.network.get(network))) return true;
-    for (const entry of this.#allowedRanges.around(network)) if (this.#inForce(entry)) return true;
-    return false;
-  }
-
-  #inForce(ban: Ban | undefined): boolean {
-    return ban !== undefined && (ban.untilMs === null || ban.untilMs > this.parts.nowMs());
-  }
-
-  #refuse(kind: BanKind, ban: Ban | null): void {
-    if (!ban) return;
-    this.parts.onRefused(kind);
-    throw blocked(kind, ban.untilMs, this.parts.nowMs());
+  #found(kind: BanKind, subject: string | undefined): Ban | null {
+    return subject === undefined ? null : this.#known.banOf(kind, subject);
   }
 }
 
@@ -325,5 +258,3 @@ export function banView(ban: Ban): Record<string, unknown> {
   const { id, effect, kind, subject, untilMs, reason, actor } = ban;
   return { id, effect, kind, subject, until: untilMs === null ? null : new Date(untilMs).toISOString(), reason, actor };
 }
-
-const lasts = ({ untilMs }: Ban): number => untilMs ?? Number.POSITIVE_INFINITY;

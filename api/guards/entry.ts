@@ -4,6 +4,7 @@ import type { GenuineToken } from './attestation.js';
 import { type Bans, blocked } from './bans.js';
 import type { Challenges } from './challenges.js';
 import { LocalQuota } from './local-quota.js';
+import type { PlatformAttestation } from './platform-proof.js';
 import type { CampaignQuota } from './quotas.js';
 import type { Risk, RiskSubject } from './risk.js';
 
@@ -23,13 +24,14 @@ export type EntryParts = {
   risk: Risk;
   bans: Bans;
   challenges: Challenges;
+  platform: PlatformAttestation;
   redeemsPerAddress: CampaignQuota;
   nowMs: () => number;
   limits: { addressPatience: number; addressBanMs: number; callersKept: number };
 };
 
-/** A token that was worked for serves one user: longer than it can be shown. */
-const WORKED_TOKEN_MS = 180_000;
+/** A token that was worked or vouched for serves one user: longer than it can be shown. */
+const PROVEN_TOKEN_MS = 180_000;
 
 /**
  * Who may try to take something of a campaign. Where its policy does not enforce anything this is some look-ups in memory;
@@ -65,23 +67,27 @@ export class Entry {
 
   async #enter(request: EntryRequest, why: string | null): Promise<void> {
     const { policy, solution, use } = request;
-    const { challenges, risk } = this.parts;
+    const { challenges, platform, risk } = this.parts;
+    const what = { product: policy.product, subject: request.boundTo ?? `user.${request.user}` };
+    const isLevelMet = await this.#isLevelMet(request);
+    // No work makes up for it.
+    if (!isLevelMet && policy.limits.attestationLevel === 2)
+      throw platform.demand(what, 'This campaign wants a token that the platform vouches for.');
     let needed = why;
     if (policy.risk === 'enforce' && (await risk.enforce(policy, request)) !== null)
       needed ??= 'This campaign wants a proof of work of you.';
-    if (!(await this.#isLevelMet(request))) needed ??= 'This campaign wants a proof of work of everybody.';
+    if (!isLevelMet) needed ??= 'This campaign wants a proof of work of everybody.';
     if (needed === null) return;
-    const what = { product: policy.product, subject: request.boundTo ?? `user.${request.user}` };
     if (solution !== null && (await challenges.use(solution, what, use)) === 'passed') return;
     throw await challenges.demand(what, solution === null ? needed : `The solution is not valid. ${needed}`);
   }
 
-  /** A token that was worked for is worth the work of one user. */
+  /** A token that was worked or vouched for serves one user. */
   async #isLevelMet({ policy, token, user }: EntryRequest): Promise<boolean> {
     const wanted = policy.limits.attestationLevel ?? 0;
     if (wanted === 0) return true;
     if (token === null || token.level < wanted) return false;
-    return this.parts.challenges.claim(`t:${token.id}`, user, WORKED_TOKEN_MS);
+    return this.parts.challenges.claim(`t:${token.id}`, user, PROVEN_TOKEN_MS);
   }
 
   /** Behind one address may be a city: it is asked for work first, and blocked only when it goes on without. */

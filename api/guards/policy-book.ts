@@ -1,4 +1,4 @@
-import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import { ATTESTATION_LEVELS, type CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 
@@ -25,6 +25,7 @@ export class PolicyBook {
   #policies = new Map<string, CampaignPolicy>();
   #timer: NodeJS.Timeout | undefined;
   #ofNone = UNKNOWN;
+  #enforcing: readonly string[] = [];
   /** Counts changes of single campaigns, and which one a campaign's last was, since all were read. */
   #changes = 0;
   readonly #changedAt = new Map<string, number>();
@@ -55,6 +56,11 @@ export class PolicyBook {
    */
   get ofNone(): CampaignPolicy {
     return this.#ofNone;
+  }
+
+  /** Products of campaigns whose rules decide. */
+  get enforcing(): readonly string[] {
+    return this.#enforcing;
   }
 
   /** Everything again; news may have been missed. */
@@ -91,12 +97,13 @@ export class PolicyBook {
 
   #look(): void {
     const all = [...this.#policies.values()];
-    const level = all.find((policy) => policy.uniformRefusals && policy.limits.attestationLevel)?.limits
-      .attestationLevel;
+    this.#enforcing = all.filter(({ risk }) => risk === 'enforce').map(({ product }) => product);
+    const levels = all.map(({ uniformRefusals, limits }) => (uniformRefusals ? (limits.attestationLevel ?? 0) : 0));
+    const level = ATTESTATION_LEVELS.findLast((one) => levels.includes(one)) ?? 0;
     this.#ofNone = {
       ...UNKNOWN,
-      risk: all.some(({ risk }) => risk === 'enforce') ? 'enforce' : 'observe',
-      limits: level === undefined ? {} : { attestationLevel: level },
+      risk: this.#enforcing.length > 0 ? 'enforce' : 'observe',
+      limits: level === 0 ? {} : { attestationLevel: level },
     };
   }
 }

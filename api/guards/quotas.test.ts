@@ -40,6 +40,23 @@ test('tells a store that failed apart from a limit that was hit, and lets nobody
   await expect(quota.take('ann')).rejects.toThrow(EngineUnavailable);
 });
 
+test('goes on by itself while Redis is away where it is insured, with the same limit', async () => {
+  const engine = await startTestRedis();
+  const redis = await connectToRedis(engine.url);
+  const insured = (gate: RedisGate) => new Quota(redis, gate, 'token', 2, 60, () => {}, 'token', true);
+  const closed = { guard: () => Promise.reject(new EngineUnavailable('redis', 'away')) } as unknown as RedisGate;
+  const [behindGate, direct] = [insured(closed), insured(open)];
+  await direct.take('ann');
+  await engine.stop();
+  for (const quota of [behindGate, direct]) {
+    expect((await quota.takeCounted('ann')).count).toBe(1);
+    expect((await quota.takeCounted('ann')).count).toBe(2);
+    await expect(quota.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+    expect(quota.waitOf('ann')).toBeGreaterThan(0);
+    expect(quota.waitOf('bob')).toBe(0);
+  }
+});
+
 test('keeps nobody out for longer than a window, although a clock went back', async () => {
   const engine = await startTestRedis();
   const redis = await connectToRedis(engine.url);

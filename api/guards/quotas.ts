@@ -1,17 +1,23 @@
 import type { Redis } from 'ioredis';
-import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
 import { keys } from '../../shared/redis/keys.js';
 
+/** Callers over one quota that a process remembers; the first is forgotten first, and asked of Redis again. */
+const REFUSED_KEPT = 10_000;
+
 /**
- * A quota of calls per window for one kind of caller. Fails closed: without Redis there is nothing to serve either. A
+ * A quota of calls per window for one kind of caller. Fails closed, unless it is insured: without Redis there is little to serve. A
  * limit that was hit (429) is told apart from a store that failed (503). Who is over it is remembered in this process
  * until the window ends, so that a flood costs no round trips.
  */
 export class Quota {
   readonly #limiter: RateLimiterRedis;
+  readonly #insurance: RateLimiterMemory | null;
+  /** Who is over it → until when, by this process's clock. */
+  readonly #over = new Map<string, number>();
 
   constructor(
     redis: Redis,
@@ -22,13 +28,17 @@ export class Quota {
     readonly onLimited: (policy: string) => void = () => {},
     /** Counts apart from a quota of the same name with another limit. */
     counter = name,
+    /** Whether each process counts alone while Redis is away, instead of refusing: for what can be served without Redis. */
+    insured = false,
   ) {
+    this.#insurance = insured ? new RateLimiterMemory({ points: limit, duration: windowSeconds }) : null;
     this.#limiter = new RateLimiterRedis({
       storeClient: redis,
       keyPrefix: keys.quota(counter),
       points: limit,
       duration: windowSeconds,
       inMemoryBlockOnConsumed: limit + 1,
+      ...(this.#insurance ? { insuranceLimiter: this.#insurance } : {}),
     });
   }
 
@@ -37,9 +47,14 @@ export class Quota {
    * @throws Problem 429 · EngineUnavailable
    */
   async take(caller: string): Promise<string[]> {
+    return (await this.takeCounted(caller)).fields;
+  }
+
+  /** As `take`, and how many calls that makes in this window. */
+  async takeCounted(caller: string): Promise<{ fields: string[]; count: number }> {
     try {
       const left = await this.#consume(caller);
-      return this.#fields(left.remainingPoints, left.msBeforeNext);
+      return { fields: this.#fields(left.remainingPoints, left.msBeforeNext), count: left.consumedPoints };
     } catch (refusal) {
       if (refusal instanceof EngineUnavailable) throw refusal;
       if (!(refusal instanceof RateLimiterRes)) {
@@ -48,15 +63,40 @@ export class Quota {
         });
       }
       this.onLimited(this.name);
+      this.#remember(caller, refusal.msBeforeNext);
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
     }
   }
 
+  /**
+   * How long a caller must still wait who was told so here, milliseconds; 0 = he may come. No round trip, no promise: for
+   * floods. Counted as refused when he must.
+   */
+  waitOf(caller: string): number {
+    const untilMs = this.#over.get(caller);
+    if (untilMs === undefined) return 0;
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0) {
+      this.#over.delete(caller);
+      return 0;
+    }
+    this.onLimited(this.name);
+    return leftMs;
+  }
+
+  #remember(caller: string, waitMs: number): void {
+    if (this.#over.size >= REFUSED_KEPT) this.#over.delete(this.#over.keys().next().value as string);
+    this.#over.set(caller, performance.now() + Math.min(waitMs, this.windowSeconds * 1_000));
+  }
+
   async #consume(caller: string): Promise<RateLimiterRes> {
+    const insurance = this.#insurance;
     const consume = () => this.gate.guard(() => this.#limiter.consume(caller));
     try {
       return await consume();
     } catch (refusal) {
+      // The limiter itself turns to its insurance when Redis fails; this is for a gate that is closed, or waited in vain.
+      if (insurance && !(refusal instanceof RateLimiterRes)) return insurance.consume(caller);
       // Longer than a window: a clock went back, Redis's or ours, and would keep him out until it is where it was.
       if (!(refusal instanceof RateLimiterRes) || refusal.msBeforeNext <= this.windowSeconds * 1_000) throw refusal;
       await this.gate.guard(() => this.#limiter.delete(caller));

@@ -55,8 +55,8 @@ export function createHttpServer(
   edge: ProblemEdge,
   metrics: Metrics,
   isDraining: () => boolean,
-  /** Refuses by nothing but where a request comes from and goes to, before Express looks at it; null = let it in. */
-  refusal: (req: Request) => Problem | null = () => null,
+  /** Answers those who are kept out by nothing but where they come from, before Express looks at it. Whether it did. */
+  turnAway: (req: Request, res: Response) => boolean = () => false,
 ): Server {
   const BornRequest = function (this: IncomingMessage, socket: Socket) {
     IncomingMessage.call(this as never, socket);
@@ -72,14 +72,15 @@ export function createHttpServer(
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
     const req = incoming as Request;
     const res = outgoing as Response;
-    beginExchange(req);
     // Whoever is answered while we stop is told to take another connection next time.
     if (isDraining()) res.shouldKeepAlive = false;
+    if (turnAway(req, res)) return;
+    beginExchange(req);
     res.once('finish', () => {
       const labels = { route: req.routePath || 'none', status: res.statusCode };
       metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
     });
-    const wrong = wrongRequest(req, expectationMet) ?? refusal(req);
+    const wrong = wrongRequest(req, expectationMet);
     if (wrong) edge.answer(wrong, req, res);
     else app(req, res);
   };

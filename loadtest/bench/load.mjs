@@ -20,37 +20,51 @@ export async function operator(url, method, path, json) {
   return JSON.parse(text).data;
 }
 
-/** A checkout with a token of its own, as bytes. @param {string} product @param {string} user @param {string} key */
-export function checkoutRequest(product, user, key, path = '/flash-sale/checkout') {
-  const expiresAt = Math.floor(Date.now() / 1000) + 30;
-  const device = `fp-${user}`;
-  const mac = createHmac('sha256', ATTESTATION_KEY).update(`${device}:${expiresAt}`).digest('base64url');
-  const body = JSON.stringify({
-    product_id: product,
-    user_id: user,
-    qty: 1,
-    device_fp: device,
-    attestation: `a1.${mac}`,
-    expires_at: expiresAt,
-  });
-  return Buffer.from(
-    `POST ${path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nIdempotency-Key: ${key}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+/** A device token as the server signs it. @param {string} device @param {Buffer} [key] where this process is not the one that made the stage */
+export function tokenOf(device, expiresAt = Math.floor(Date.now() / 1000) + 30, key = ATTESTATION_KEY) {
+  const mac = createHmac('sha256', key).update(`${device}:${expiresAt}`).digest('base64url');
+  return { device_fp: device, attestation: `a1.${mac}`, expires_at: expiresAt };
+}
+
+/** A request as bytes. @param {string} method @param {string} path @param {string[]} headers @param {unknown} [json] */
+export function requestBytes(method, path, headers, json) {
+  const body = json === undefined ? '' : JSON.stringify(json);
+  const ofBody =
+    json === undefined ? [] : ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`];
+  return Buffer.from([`${method} ${path} HTTP/1.1`, 'Host: bench', ...ofBody, ...headers, '', body].join('\r\n'));
+}
+
+/**
+ * A checkout with a token of its own, as bytes.
+ * @param {string} product
+ * @param {string} user
+ * @param {string} key
+ * @param {{ path?: string, device?: string, headers?: string[] }} [options]
+ */
+export function checkoutRequest(product, user, key, { path, device = `fp-${user}`, headers = [] } = {}) {
+  const json = { product_id: product, user_id: user, qty: 1, ...tokenOf(device) };
+  return requestBytes('POST', path ?? '/flash-sale/checkout', [`Idempotency-Key: ${key}`, ...headers], json);
 }
 
 /**
  * Sends requests over `connections` sockets, one at a time on each, until all are answered.
  * @param {string} url
  * @param {readonly Buffer[]} requests
- * @param {{ connections?: number, keepBodies?: boolean }} [options]
+ * @param {{ connections?: number, keepBodies?: boolean, awake?: boolean }} [options] awake: never sleeps. A generator that is faster than what it
+ *   loads sleeps between two answers, and the kernel charges each waking to whoever answered, as no client on another machine would
  * @returns {Promise<Outcome>}
  */
-export async function drive(url, requests, { connections = 64, keepBodies = false } = {}) {
+export async function drive(url, requests, { connections = 64, keepBodies = false, awake = false } = {}) {
   const { hostname, port } = new URL(url);
   /** @type {Outcome} */
   const outcome = { replies: new Map(), ms: 0, latencies: [], bodies: [] };
   let next = 0;
   const began = performance.now();
+  let running = true;
+  const stayAwake = () => {
+    if (running) setImmediate(stayAwake);
+  };
+  if (awake) stayAwake();
   await Promise.all(
     Array.from(
       { length: Math.min(connections, requests.length) },
@@ -89,6 +103,7 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
         }),
     ),
   );
+  running = false;
   outcome.ms = performance.now() - began;
   return outcome;
 }

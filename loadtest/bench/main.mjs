@@ -6,7 +6,7 @@ import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, startStage } from './stage.mjs';
 
-const ALL = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9'];
+const ALL = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'blocked', 'bots', 'storm'];
 const RECORD = join(ROOT, 'loadtest/bench/record.json');
 
 process.exit(await main(process.argv.slice(2)));
@@ -22,7 +22,7 @@ Without names all of them run, in about ten minutes. --versus builds another rev
   }
   const versusAt = args.indexOf('--versus');
   const revision = versusAt < 0 ? null : args[versusAt + 1];
-  const names = args.filter((arg, i) => /^p\d$/.test(arg) && (versusAt < 0 || i < versusAt || i > versusAt + 1));
+  const names = args.filter((arg, i) => ALL.includes(arg) && (versusAt < 0 || i < versusAt || i > versusAt + 1));
   const unknown = args.filter((arg, i) => !ALL.includes(arg) && i !== versusAt && (versusAt < 0 || i !== versusAt + 1));
   if (unknown.length > 0 || (versusAt >= 0 && !revision)) {
     process.stderr.write(

@@ -44,6 +44,7 @@ test('reads what is given and has a default for the rest', () => {
     idempotencyTtlMs: 86_400_000,
     journalLimitEntries: 2_000_000,
     tokensPerMinutePerAddress: 120_000,
+    freeTokensPerMinute: 60_000,
     pollsPer10sPerCaller: 300,
     validatePerMinutePerUser: 10,
     redeemPerMinutePerUser: 5,
@@ -56,6 +57,7 @@ test('reads what is given and has a default for the rest', () => {
     webhookAllowPrivate: false,
     attemptsKeepDays: 30,
     logLevel: 'info',
+    platforms: { appAttest: null, playIntegrity: null },
     shopperJwt: { kind: 'none' },
   });
 });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { PLATFORM_ENVIRONMENT, type Platforms, platformProblems, platformsOf } from './platforms.js';
 
 /** Named secret of an operator or a service. */
 export type ApiKey = { name: string; secret: string };
@@ -23,6 +24,7 @@ export type Config = {
   idempotencyTtlMs: number;
   journalLimitEntries: number;
   tokensPerMinutePerAddress: number;
+  freeTokensPerMinute: number;
   pollsPer10sPerCaller: number;
   validatePerMinutePerUser: number;
   redeemPerMinutePerUser: number;
@@ -37,6 +39,7 @@ export type Config = {
   webhookAllowPrivate: boolean;
   /** 0 = attempts are not recorded */
   attemptsKeepDays: number;
+  platforms: Platforms;
   shopperJwt: { kind: 'none' } | { kind: 'jwks'; url: URL } | { kind: 'secret'; secret: Uint8Array };
 };
 
@@ -126,6 +129,9 @@ export const ENVIRONMENT = {
   TOKENS_PER_MINUTE: integer(1, 100_000_000)
     .default(120_000)
     .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
+  FREE_TOKENS_PER_MINUTE: integer(0, 100_000_000)
+    .default(60_000)
+    .describe('of these, those that cost no work while a campaign with `risk: enforce` is live'),
   POLLS_PER_10_SECONDS: integer(10, 1_000_000)
     .default(300)
     .describe('queue-status calls for one shopper from one network in ten seconds'),
@@ -178,6 +184,7 @@ export const ENVIRONMENT = {
     .min(32, 'must have at least 32 characters')
     .optional()
     .describe('the same with a shared secret (HS256, HS384, HS512)'),
+  ...PLATFORM_ENVIRONMENT,
 };
 
 /** Secrets that production must be given. */
@@ -193,6 +200,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'ATTESTATION_KEYS',
   'TICKET_KEYS',
   'SHOPPER_JWT_SECRET',
+  'PLAY_INTEGRITY_DECRYPTION_KEY',
   'REDIS_URL',
   'DATABASE_URL',
 ]);
@@ -234,7 +242,7 @@ function togetherProblems(given: Given): string[] {
   if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
     problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
   }
-  return problems;
+  return [...problems, ...platformProblems(given)];
 }
 
 /**
@@ -263,6 +271,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,
+    freeTokensPerMinute: e.FREE_TOKENS_PER_MINUTE,
     pollsPer10sPerCaller: e.POLLS_PER_10_SECONDS,
     validatePerMinutePerUser: e.VALIDATE_PER_MINUTE_PER_USER,
     redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
@@ -275,6 +284,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     eventSource: e.EVENT_SOURCE,
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
     attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
+    platforms: platformsOf(e),
     shopperJwt: e.SHOPPER_JWT_JWKS
       ? { kind: 'jwks', url: new URL(e.SHOPPER_JWT_JWKS) }
       : e.SHOPPER_JWT_SECRET

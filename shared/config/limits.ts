@@ -149,6 +149,10 @@ export const LIMITS = {
   failureMemoryMs: 3_600_000,
   /** Long enough for a slow phone, short enough that nobody solves in stock. */
   challengeLifeMs: 300_000,
+  /** Of a network, in each process: a real app is refused when it was away for too long, and rarely otherwise. Judging one takes 3 ms. */
+  wrongProofsPerMinute: 300,
+  /** A device that was not seen for so long attests a new key. */
+  attestedKeyMs: 30 * 86_400_000,
   /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
   addressPatience: 5,
   addressBanMs: 3_600_000,

@@ -16,8 +16,8 @@ export type CampaignLimits = {
   velocityFloorPerMinute?: number;
 };
 
-/** 0: the device says so itself · 1: somebody worked for it */
-export const ATTESTATION_LEVELS = [0, 1] as const;
+/** 0: the device says so itself · 1: somebody worked for it · 2: Apple or Google vouch for app and device */
+export const ATTESTATION_LEVELS = [0, 1, 2] as const;
 export type AttestationLevel = (typeof ATTESTATION_LEVELS)[number];
 
 /** Hours of the day in the campaign's zone, `to` not included; 22 to 5 goes over midnight. */
@@ -56,7 +56,7 @@ export const LIMIT_FIELDS = {
   validate_per_minute_per_user: { field: 'validatePerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_user: { field: 'redeemPerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_address: { field: 'redeemPerMinutePerAddress', read: whole(1, 10_000_000) },
-  attestation_level: { field: 'attestationLevel', read: whole(0, 1) as Reader<AttestationLevel> },
+  attestation_level: { field: 'attestationLevel', read: whole(0, 2) as Reader<AttestationLevel> },
   accounts_per_device: { field: 'accountsPerDevice', read: orNull(whole(1, 1_000)) },
   accounts_per_address: { field: 'accountsPerAddress', read: orNull(whole(1, 1_000_000)) },
   account_min_age_hours: { field: 'accountMinAgeHours', read: orNull(whole(1, 87_600)) },

@@ -35,6 +35,8 @@ export const KEY_DOCS = {
   attempts: 'hash · product → attempts on it in one minute, 90 minutes; the API counts, the worker judges.',
   failures: 'string · attempts of a user to use a code that failed in a row, one hour.',
   used: 'string · a solved challenge, or a token that was worked for, and what it was used for, until it expires.',
+  attestedKey: 'string · public key, app and device of an App Attest key as JSON, 30 days after its last use.',
+  attestedUses: 'sorted set · how often an App Attest key has signed, as the score of `n`; as long as the key.',
   accounts:
     'set or hyperloglog · users seen on a device or in a network, a day; only of campaigns with `risk: enforce`.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
@@ -67,6 +69,8 @@ export const keys = {
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
   failures: (user: UserId) => `${PREFIX}:f:${user}`,
   used: (id: string) => `${PREFIX}:u:${id}`,
+  attestedKey: (id: string) => `${PREFIX}:k:${id}`,
+  attestedUses: (id: string) => `${PREFIX}:kn:${id}`,
   accounts: (where: string) => `${PREFIX}:w:${where}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;

@@ -100,6 +100,7 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
     'api/http/openapi.ts',
     'api/http/problem.ts',
     'api/http/raw-answer.ts',
+    'api/http/terse-refusals.ts',
   ]);
 });
 

@@ -222,6 +222,8 @@ describe('operators', () => {
     ]) {
       expectProblem(await ban('user', 'user-x', wrong), 400, 'invalid_request');
     }
+    for (const query of ['kind=city', 'effect=praise', 'all=yes', 'limit=0', 'limit=501', 'limit=x', 'cursor=1'])
+      expectProblem(await operator.call('GET', `/admin/bans?${query}`), 400, 'invalid_request');
   });
 
   test('leave an audit entry with who, what and why', async () => {

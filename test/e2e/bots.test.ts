@@ -4,7 +4,7 @@ import { solve } from '../harness/challenge.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
-import { freshToken } from '../harness/tokens.js';
+import { freshToken, signToken } from '../harness/tokens.js';
 
 // Bots of several kinds and ordinary shoppers at the same time, in one campaign that wants a proof of work.
 
@@ -43,6 +43,7 @@ async function shop(i: number): Promise<Answer> {
 
 test('no shopper is refused, and bots that do not work get nothing', async () => {
   const token = freshToken('fp-bot');
+  const yesterday = Math.floor(Date.now() / 1000) - 86_400;
   const worked = await (async () => {
     const path = `${service.url}/flash-sale/token?device_fp=fp-once&product_id=${product}`;
     return (await send(path, { headers: { 'x-challenge-solution': await solve(await send(path)) } })).data;
@@ -52,6 +53,9 @@ test('no shopper is refused, and bots that do not work get nothing', async () =>
     bot((i) => buy(`bot-b-${i}`, freshToken(`fp-b-${i}`), '10.200.0.1')),
     // One that has worked once and shares it with all its accounts.
     bot((i) => buy(`bot-c-${i}`, worked, addressOf(100_000 + i))),
+    // The same one with devices of other accounts, and tokens of yesterday.
+    bot((i) => buy(`bot-e-${i}`, { ...worked, device_fp: `fp-e-${i}` }, addressOf(300_000 + i))),
+    bot((i) => buy(`bot-f-${i}`, signToken(`fp-f-${i}`, yesterday), addressOf(400_000 + i))),
     bot((i) =>
       send(`${service.url}/coupons/redeem`, {
         method: 'POST',
@@ -62,11 +66,12 @@ test('no shopper is refused, and bots that do not work get nothing', async () =>
   ]);
   const shoppers = await Promise.all(Array.from({ length: 40 }, (_, i) => shop(i)));
   shopping = false;
-  const [sameDevice, sameAddress, sharers, guessers] = (await bots) as [Answer[], Answer[], Answer[], Answer[]];
+  const [sameDevice, sameAddress, sharers, transplanted, stale, guessers] = (await bots).map(countStatuses);
   expect(countStatuses(shoppers)).toEqual({ 200: 40 });
-  for (const refused of [sameDevice, sameAddress]) expect(Object.keys(countStatuses(refused))).toEqual(['403']);
-  expect(countStatuses(sharers)[200] ?? 0).toBeLessThanOrEqual(1);
-  expect(countStatuses(guessers)[201] ?? 0).toBe(0);
+  for (const refused of [sameDevice, sameAddress, stale]) expect(Object.keys(refused ?? {})).toEqual(['403']);
+  expect(Object.keys(transplanted ?? {})).toEqual(['401']);
+  expect(sharers?.[200] ?? 0).toBeLessThanOrEqual(1);
+  expect(guessers?.[201] ?? 0).toBe(0);
   const { redeemed } = await operator.stats(product);
   // Less than one in a hundred: the one token that somebody worked for serves one user.
   expect(redeemed - 40).toBeLessThanOrEqual(1);

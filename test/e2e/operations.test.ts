@@ -72,6 +72,7 @@ test('/openapi.json describes every route of the contract that this version has'
   expect(routes).toEqual(
     expect.arrayContaining([
       'GET /flash-sale/token',
+      'POST /flash-sale/token',
       'POST /flash-sale/checkout',
       'POST /flash-sale/confirm',
       'POST /flash-sale/release',
@@ -84,6 +85,7 @@ test('/openapi.json describes every route of the contract that this version has'
       'PATCH /admin/campaigns/{id}',
       ...['open', 'pause', 'resume', 'close', 'stock'].map((action) => `POST /admin/campaigns/{id}/${action}`),
       ...['stats', 'redemptions'].map((part) => `GET /admin/campaigns/{id}/${part}`),
+      ...['POST /admin/bans', 'GET /admin/bans', 'DELETE /admin/bans/{id}'],
       ...['livez', 'readyz', 'metrics'].map((path) => `GET /${path}`),
     ]),
   );

@@ -52,6 +52,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   discount: ['null'],
   audience: ['null'],
   limits: ['{}', '{"a":1}'],
+  until: ['null'],
   attributes: ['{}', '{"a":1}'],
 };
 
@@ -87,6 +88,13 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         attributes: 'text',
         challenge_solution: 'text',
       },
+    },
+    {
+      method: 'POST',
+      path: '/flash-sale/token',
+      headers: {},
+      good: () => ({ device_fp: text(token.device_fp), product_id: text(product) }),
+      fields: { device_fp: 'externalId', product_id: 'externalId', challenge_solution: 'text', platform: 'text' },
     },
     {
       method: 'POST',
@@ -180,6 +188,13 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         expires_at: 'seconds',
         challenge_solution: 'text',
       },
+    },
+    {
+      method: 'POST',
+      path: '/admin/bans',
+      headers: admin,
+      good: () => ({ kind: text('user'), subject: text(`user-${randomUUID()}`), reason: text('a test') }),
+      fields: { effect: 'text', kind: 'text', subject: 'externalId', until: 'time', reason: 'note' },
     },
     {
       method: 'POST',

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { MAX_NONCE_CHARACTERS } from '../guards/platform-nonces.js';
+import { challengeSolution, externalId } from '../http/fields.js';
+import type { RouteContract } from '../http/route.js';
+
+export const TOKEN_PATH = '/flash-sale/token';
+/** About 8 KiB of attestation as base64; a Play Integrity token has 2 KiB. */
+const MAX_PROOF_CHARACTERS = 12_288;
+const MAX_ASSERTION_CHARACTERS = 1_024;
+
+export const tokenQuery = z.object({
+  device_fp: externalId.optional(),
+  product_id: externalId.optional().describe('the campaign it is for, where that one wants more than a word'),
+});
+
+const base64 = (most: number) =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .max(most, `must have at most ${most} characters`)
+    .regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64');
+const nonce = z
+  .string()
+  .max(MAX_NONCE_CHARACTERS, 'is not a nonce of ours')
+  .regex(/^[\w-]+$/, 'is not a nonce of ours')
+  .describe('of the challenge');
+
+const appAttest = z
+  .object({
+    kind: z.literal('app_attest'),
+    nonce,
+    key_id: z.string().regex(/^[A-Za-z0-9+/]{43}=$/, 'must be base64 of 32 bytes'),
+    attestation: base64(MAX_PROOF_CHARACTERS)
+      .optional()
+      .describe('the first time: of the key, over SHA-256 of the nonce'),
+    assertion: base64(MAX_ASSERTION_CHARACTERS)
+      .optional()
+      .describe('afterwards: by the key, over SHA-256 of the nonce'),
+  })
+  .transform(({ attestation, assertion, ...rest }, context) => {
+    if (attestation !== undefined && assertion === undefined) return { ...rest, attestation };
+    if (assertion !== undefined && attestation === undefined) return { ...rest, assertion };
+    context.addIssue({ code: 'custom', path: ['attestation'], message: 'send either attestation or assertion' });
+    return z.NEVER;
+  });
+const playIntegrity = z.object({
+  kind: z.literal('play_integrity'),
+  nonce,
+  token: z
+    .string()
+    .max(MAX_PROOF_CHARACTERS, `must have at most ${MAX_PROOF_CHARACTERS} characters`)
+    .regex(/^[\w-]+(\.[\w-]*){4}$/, 'must be an encrypted token')
+    .describe('of a classic request with this nonce'),
+});
+
+export const tokenBody = z
+  .object({
+    device_fp: externalId.optional(),
+    product_id: externalId.optional(),
+    challenge_solution: challengeSolution.optional(),
+    platform: z.discriminatedUnion('kind', [appAttest, playIntegrity]).optional(),
+  })
+  .refine(({ platform, product_id }) => platform === undefined || product_id !== undefined, {
+    path: ['product_id'],
+    message: 'is needed with platform',
+  });
+
+const DESCRIPTION =
+  'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned. ' +
+  'A campaign with `limits.attestation_level` wants tokens of its own: name it in `product_id`, answer the `challenge` ' +
+  'of the 403 and repeat the request with the answer. Such a token serves one user. Under attack every token costs a ' +
+  'solved challenge.';
+
+const common: Pick<RouteContract, 'path' | 'tag' | 'caller' | 'answers' | 'errors'> = {
+  path: TOKEN_PATH,
+  tag: 'flash sale',
+  caller: 'anyone',
+  answers: {
+    200: {
+      description: 'Lives 30 s; clocks may differ by 30 s.',
+      data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
+    },
+  },
+  errors: ['invalid_request', 'blocked', 'challenge_required', 'rate_limited', 'temporarily_unavailable'],
+};
+
+export const tokenContract: RouteContract = {
+  ...common,
+  method: 'get',
+  summary: 'A device token for checkout',
+  description: `${DESCRIPTION} A solution goes into \`X-Challenge-Solution\`.`,
+  query: tokenQuery,
+  headers: z.object({ 'x-challenge-solution': challengeSolution.optional() }),
+};
+
+export const provenTokenContract: RouteContract = {
+  ...common,
+  method: 'post',
+  summary: 'A device token for what a device can prove',
+  description:
+    `${DESCRIPTION} For \`attestation_level: 2\` the challenge is a \`nonce\` that Apple (App Attest) or Google (Play Integrity) ` +
+    'signs in the app; what they say goes into `platform`.',
+  headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used when the body has no device_fp') }),
+  body: tokenBody,
+  errors: [...common.errors, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
+};

@@ -1,0 +1,149 @@
+import type { Request, Response } from 'express';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
+import { networkOf } from '../guards/address.js';
+import type { Attestation, GenuineToken } from '../guards/attestation.js';
+import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { policyField } from '../guards/quotas.js';
+import { retryAfter, sendData } from '../http/exchange.js';
+import { idempotencyKey } from '../http/idempotency-key.js';
+import { readJson } from '../http/json-body.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import { type Attempted, foundOrCounted, recorded } from './attempt.js';
+import { assertHis } from './code-finder.js';
+import { placeData, type RedeemBody, redeemBody, redeemedData } from './coupon.contract.js';
+import { COUPON_REFUSALS, type CouponParts, couponContract, shopperOf } from './coupon-parts.js';
+import type { Redeemed } from './redemption.js';
+
+/** POST /coupons/redeem. */
+export function redeemRoute(parts: CouponParts): Route {
+  const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = parts;
+  const { shopper } = parts;
+  return {
+    contract: couponContract('/redeem', {
+      summary: 'Use a code',
+      description:
+        'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
+        'user_id and order_id. Device fields are optional; given, they are checked as in checkout.',
+      body: redeemBody,
+      answers: {
+        201: { description: 'It is used; pay before `pay_before` where that is given.', data: redeemedData },
+        202: { description: 'You are in line. `Location` is your queue-status.', data: placeData },
+      },
+      errors: [
+        ...COUPON_REFUSALS,
+        'token_invalid',
+        'attestation_invalid',
+        'attestation_expired',
+        'challenge_required',
+        'duplicate_request',
+        'idempotency_key_reused',
+      ],
+    }),
+    async handle(req, res) {
+      const network = networkOf(req);
+      const body = validate(redeemBody, await readJson(req));
+      const user = body.user_id as UserId;
+      if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
+      door.bans.admitPaused(user);
+      const { key, from } = idempotencyKey(req, body.idempotency_key);
+      const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
+      const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
+      if (body.device_fp === undefined) door.bans.admit({ device });
+      if (shopper.required) await shopper.require(req, user);
+      const who = shopperOf(body);
+      /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
+      const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
+        velocity.count(policy.product);
+        const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(user);
+        const accountCreatedAt = body.attributes.account_created_at;
+        const solution = body.challenge_solution ?? null;
+        const use = `${user}|${key}`;
+        await entry.redeem({
+          policy,
+          user,
+          device: named,
+          boundTo: device,
+          network,
+          accountCreatedAt,
+          token,
+          solution,
+          use,
+        });
+        return rateLimit;
+      };
+      const attempted: Attempted = { action: 'redeem', user, typed: body.code, guess: 0 };
+      const { issued, redeemed, rateLimit } = await recorded(parts, req, attempted, (about, attempt) =>
+        admission.admit(async () => {
+          const found = await foundOrCounted(parts, attempt, () => enter(policies.ofNone, null));
+          about(found);
+          const policy = policies.of(found.product);
+          const token = attested(body, device, attestation, found.product);
+          const headers = await enter(policy, token?.genuine ?? null);
+          assertHis(found, user);
+          const result = await redemption.run(found, {
+            ...who,
+            device,
+            attestation: token,
+            order: body.order_id as OrderId,
+            oneTimeToken: body.token ?? null,
+            key,
+            trace: req.trace,
+          });
+          about(found, result);
+          if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(user);
+          else failures.succeeded(user);
+          return { issued: found, redeemed: result, rateLimit: headers };
+        }),
+      );
+      tell(parts, req, res, { product: issued.product, user }, redeemed, from, redeemed.replayed ? [] : rateLimit);
+    },
+  };
+}
+
+/** A device that is named has a quota; one with a token is checked as in checkout. */
+function attested(body: RedeemBody, device: DeviceId | null, attestation: Attestation, product: string) {
+  const { attestation: token, expires_at: expiresAtSeconds } = body;
+  if (token === undefined) return null;
+  const genuine =
+    device === null || expiresAtSeconds === undefined
+      ? null
+      : attestation.read(token, device, expiresAtSeconds, product);
+  if (expiresAtSeconds === undefined || !genuine)
+    throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+  return { expiresAtSeconds, genuine };
+}
+
+function tell(
+  { limits }: CouponParts,
+  req: Request,
+  res: Response,
+  claimed: { product: string; user: string },
+  { status, data, replayed, quotaLeft }: Redeemed,
+  keyFrom: 'header' | 'body',
+  rateLimit: readonly string[],
+): void {
+  if (replayed && keyFrom === 'body') {
+    throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
+      members: { original_status: status, data },
+    });
+  }
+  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [...rateLimit];
+  if (quotaLeft !== null) {
+    const seconds = limits.deviceWindowMs / 1000;
+    const policy = policyField('device', limits.deviceQuota, seconds);
+    headers.push('RateLimit-Policy', policy, 'RateLimit', `"device";r=${quotaLeft};t=${seconds}`);
+  }
+  if (status === 202) {
+    const query = new URLSearchParams({ product_id: claimed.product, user_id: claimed.user });
+    headers.push(
+      'Location',
+      `/flash-sale/queue-status?${query}`,
+      'Retry-After',
+      retryAfter(Number(data.poll_after_seconds)),
+    );
+  }
+  sendData(req, res, status, data, headers);
+}

@@ -1,0 +1,42 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { MAX_NONCE_CHARACTERS, PlatformNonces } from './platform-nonces.js';
+
+const older = { id: 'a0', key: Buffer.alloc(32, 1) };
+const newer = { id: 'a-much-longer-id', key: Buffer.alloc(32, 2) };
+const what = { product: 'sale', subject: 'phone' };
+let now = 1_719_000_000_000;
+const nonces = (...keys: (typeof older)[]) => new PlatformNonces(keys, () => now, 300_000);
+
+test('knows its own, for one device and campaign, until they end', () => {
+  const { nonce, expiresAt } = nonces(newer).make(what);
+  expect(nonce.length).toBeLessThanOrEqual(MAX_NONCE_CHARACTERS);
+  expect(expiresAt).toBe(1_719_000_300);
+  expect(nonces(newer).isValid(nonce, what)).toBe(true);
+  expect(nonces(newer).isValid(nonce, { ...what, subject: 'pad' })).toBe(false);
+  expect(nonces(newer).isValid(nonce, { ...what, product: 'other' })).toBe(false);
+  expect(nonces(newer).make(what).nonce).not.toBe(nonce);
+  now += 300_000;
+  expect(nonces(newer).isValid(nonce, what)).toBe(true);
+  now += 1_000;
+  expect(nonces(newer).isValid(nonce, what)).toBe(false);
+});
+
+test('signs with the first key and still knows those of older ones', () => {
+  const { nonce } = nonces(older).make(what);
+  expect(nonces(newer, older).isValid(nonce, what)).toBe(true);
+  expect(nonces(newer).isValid(nonce, what)).toBe(false);
+  expect(nonces(older).isValid(nonces(newer, older).make(what).nonce, what)).toBe(false);
+  expect(nonces({ ...older, key: newer.key }).isValid(nonce, what)).toBe(false);
+});
+
+test('takes nothing that was made up or changed, and no second text of one', () => {
+  const { nonce } = nonces(older).make(what);
+  for (let at = 0; at < nonce.length; at += 1) {
+    const other = `${nonce.slice(0, at)}${nonce[at] === 'B' ? 'C' : 'B'}${nonce.slice(at + 1)}`;
+    expect([at, nonces(older).isValid(other, what)]).toEqual([at, false]);
+  }
+  for (const text of ['', 'A', `${nonce}A`, `${nonce}=`, nonce.slice(0, -1)])
+    expect([text, nonces(older).isValid(text, what)]).toEqual([text, false]);
+  fc.assert(fc.property(fc.base64String({ maxLength: 120 }), (text) => !nonces(older).isValid(text, what)));
+});
