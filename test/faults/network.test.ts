@@ -25,7 +25,7 @@ test('a network to Redis that swallows everything is answered for within two sec
   await until('people are refused', () => crowd.refused > 200, 20_000);
   expect(crowd.told.length).toBeLessThan(told + 1_000);
   toRedis.forward();
-  await stage.ready();
+  expect(await stage.ready()).toBeLessThan(5_000);
   await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
   await crowd.finish();
   expect(crowd.slowestMs).toBeLessThan(2_000);
@@ -42,6 +42,6 @@ test('a network to Postgres that swallows everything does not stop the sale', as
   await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000, 20_000);
   toPostgres.forward();
   await crowd.finish();
-  stage.expectHardlyRefused(crowd);
+  expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
 });

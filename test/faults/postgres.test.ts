@@ -16,7 +16,7 @@ test('Postgres restarted in mid-batch loses nothing', async () => {
     await stage.startPostgres();
   }
   await crowd.finish();
-  stage.expectHardlyRefused(crowd);
+  expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
 });
 
@@ -33,7 +33,7 @@ test('Postgres away for a minute does not stop the sale', async () => {
   expect(crowd.completed.length).toBeGreaterThan(before + 6_000);
   await stage.startPostgres();
   await crowd.finish();
-  stage.expectHardlyRefused(crowd);
+  expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
 }, 150_000);
 
@@ -53,6 +53,6 @@ test('a Postgres that hangs does not stop the sale, and everything is written wh
   await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000, 20_000);
   for (const pid of all) process.kill(pid, 'SIGCONT');
   await crowd.finish();
-  stage.expectHardlyRefused(crowd);
+  expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
 });

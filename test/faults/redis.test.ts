@@ -20,7 +20,7 @@ test('Redis killed with -9 and started on its data loses nothing', async () => {
   stage.redis.kill('SIGKILL');
   await stage.redis.exited;
   await stage.startRedis();
-  await stage.ready();
+  expect(await stage.ready()).toBeLessThan(5_000);
   await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
   await crowd.finish();
   expect(crowd.told.some(({ tries }) => tries > 1)).toBe(true);
@@ -50,7 +50,7 @@ test('SCRIPT FLUSH under load is not noticed by anybody', async () => {
   await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
   await crowd.finish();
   redis.disconnect();
-  stage.expectHardlyRefused(crowd);
+  expect(crowd.refused).toBe(0);
   await stage.expectNothingLost(crowd, product);
 });
 
@@ -65,7 +65,7 @@ test.each(['fast', 'durable'])(
     await stage.redis.exited;
     await rm(stage.redisFolder, { recursive: true, force: true });
     await stage.startRedis();
-    await stage.ready();
+    expect(await stage.ready()).toBeLessThan(5_000);
     await until('everything is sold', () => crowd.completed.length >= 500, 20_000);
     await crowd.finish();
     expect(crowd.completed.length).toBe(500);
