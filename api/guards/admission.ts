@@ -52,12 +52,21 @@ export class Admission {
 
   /** Runs one checkout, or refuses it. @throws Problem 503 */
   async admit<Value>(work: () => Promise<Value>): Promise<Value> {
-    this.requireRoom();
-    this.#inFlight += 1;
+    this.enter();
     try {
       return await work();
     } finally {
-      this.#inFlight -= 1;
+      this.leave();
     }
+  }
+
+  /** Takes in one checkout, or refuses it; then `leave` must follow. @throws Problem 503 */
+  enter(): void {
+    this.requireRoom();
+    this.#inFlight += 1;
+  }
+
+  leave(): void {
+    this.#inFlight -= 1;
   }
 }

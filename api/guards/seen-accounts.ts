@@ -3,8 +3,9 @@
  * apart. Two generations, so that what was not seen for a while is forgotten and the memory is bounded.
  */
 export class SeenAccounts {
-  #recent = new Map<string, string[]>();
-  #before = new Map<string, string[]>();
+  /** One user, as at most places, or several. */
+  #recent = new Map<string, string | string[]>();
+  #before = new Map<string, string | string[]>();
   #since: number;
 
   constructor(
@@ -24,7 +25,12 @@ export class SeenAccounts {
         this.#recent = new Map();
         this.#since = this.nowMs();
       }
-      users = this.#before.get(place) ?? [];
+      users = this.#before.get(place) ?? user;
+      this.#recent.set(place, users);
+    }
+    if (typeof users === 'string') {
+      if (users === user || limit <= 1) return Math.min(1, limit);
+      users = [users];
       this.#recent.set(place, users);
     }
     if (users.length < limit && !users.includes(user)) users.push(user);

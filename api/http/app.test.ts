@@ -6,7 +6,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { atEnd } from '../../test/harness/cleanup.js';
 import { recordingLog } from '../../test/harness/recording-log.js';
-import { createApp, createHttpServer } from './app.js';
+import { createApp, createHttpServer, exactRoutes } from './app.js';
 import { sendData } from './exchange.js';
 import { readJson } from './json-body.js';
 import { ProblemEdge } from './problem.js';
@@ -23,6 +23,13 @@ const routes = [
   route('post', '/things/:id', async (req, res) =>
     sendData(req, res, 201, { got: await readJson(req) }, ['Location', '/x']),
   ),
+  route('post', '/things', async (req, res) => sendData(req, res, 201, { got: await readJson(req), query: req.query })),
+  route('post', '/thrown', () => {
+    throw new Problem('campaign_paused', 'At once.');
+  }),
+  route('post', '/rejected', async () => {
+    throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
+  }),
   route('get', '/refused', () => {
     throw new Problem('campaign_paused', 'A detail.', {
       members: { more: 1 },
@@ -40,7 +47,7 @@ const routes = [
 let draining = false;
 const edge = new ProblemEdge(log, metrics);
 const app = createApp(routes, edge, { trustProxy: 0 });
-const server = createHttpServer(app, edge, metrics, () => draining);
+const server = createHttpServer(app, edge, metrics, () => draining, exactRoutes(routes, edge));
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
@@ -201,4 +208,24 @@ test('counts every answer by its route and never by what was asked for', async (
   const { values } = await metrics.httpSeconds.get();
   const counted = new Set(values.map(({ labels }) => labels.route));
   expect([...counted].sort()).toEqual(['/away', '/broken', '/refused', '/things/:id', 'none']);
+});
+
+test('an exact target is served like any other: with a query, without, when it throws at once and when it does later', async () => {
+  const send = (path: string) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"a":1}',
+    });
+  const plain = await send('/things');
+  expect([plain.status, await plain.json()]).toEqual([201, { data: { got: { a: 1 }, query: {} } }]);
+  const queried = await send('/things?x=1');
+  expect([queried.status, await queried.json()]).toEqual([201, { data: { got: { a: 1 }, query: { x: '1' } } }]);
+  expect((await send('/thrown')).status).toBe(503);
+  expect((await send('/rejected')).status).toBe(503);
+  expect((await ask('/thrown')).status).toBe(405);
+  expect((await send('/things/')).status).toBe(201);
+  for (const path of ['/things', '/thrown', '/rejected']) {
+    expect(await metrics.registry.metrics()).toContain(`route="${path}"`);
+  }
 });
