@@ -45,13 +45,18 @@ export class Audience {
     this.#feed.unfollow(product);
   }
 
-  /** Who waits here, by campaign: users with those of their sessions that are told their places. */
-  *waiting(): Iterable<[ProductId, [UserId, Session[]][]]> {
+  /** Who waits here, by campaign: users with those of their sessions whose turn it is to be told their places. */
+  *waiting(turn: number): Iterable<[ProductId, [UserId, Session[]][]]> {
     for (const [product, users] of this.#byProduct) {
       const waiting: [UserId, Session[]][] = [];
       for (const [user, sessions] of users) {
-        const told = [...sessions].filter(({ position }) => position !== null);
-        if (told.length > 0) waiting.push([user, told]);
+        let told: Session[] | null = null;
+        for (const session of sessions) {
+          if (session.turn !== turn || session.position === null) continue;
+          told ??= [];
+          told.push(session);
+        }
+        if (told) waiting.push([user, told]);
       }
       if (waiting.length > 0) yield [product, waiting];
     }

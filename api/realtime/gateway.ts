@@ -60,6 +60,7 @@ export class Gateway {
   readonly #teller: PlaceTeller;
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
+  #accepted = 0;
 
   constructor(readonly parts: GatewayParts) {
     this.#audience = new Audience(parts.subscriber, (error) => parts.log.warn({ err: error }, 'a subscription failed'));
@@ -86,8 +87,8 @@ export class Gateway {
     };
     this.#timers = [
       setInterval(
-        guarded(() => this.#teller.tellAll()),
-        LIMITS.positionEveryMs,
+        guarded(() => this.#teller.tellNext()),
+        LIMITS.positionEveryMs / LIMITS.positionTurns,
       ),
       setInterval(
         guarded(() => this.#ping()),
@@ -122,7 +123,9 @@ export class Gateway {
   }
 
   #accept(socket: WebSocket, ticket: string | null, network: string): void {
-    const session = new Session(socket, this.parts.clock, (type) => this.parts.metrics.socketFrames.inc({ type }));
+    const onSent = (type: string) => this.parts.metrics.socketFrames.inc({ type });
+    this.#accepted += 1;
+    const session = new Session(socket, this.parts.clock, onSent, this.#accepted % LIMITS.positionTurns);
     if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess) {
       session.close('tryAgainLater', 'too many sockets');
       return;

@@ -13,18 +13,20 @@ type Waiting = [UserId, Session[]];
 /** Tells those who wait on the sockets of this process their places, and the line who of them is there. */
 export class PlaceTeller {
   #busy = false;
+  #turn = 0;
 
   constructor(
     readonly sale: SaleStore,
     readonly audience: Audience,
   ) {}
 
-  /** A thousand people in one call, and others get their turn in between. Does nothing while an earlier round goes on. */
-  async tellAll(): Promise<void> {
+  /** Those whose turn it is, a thousand people in one call at most. While an earlier turn goes on it is left out. */
+  async tellNext(): Promise<void> {
+    this.#turn = (this.#turn + 1) % LIMITS.positionTurns;
     if (this.#busy) return;
     this.#busy = true;
     try {
-      for (const [product, waiting] of this.audience.waiting()) {
+      for (const [product, waiting] of this.audience.waiting(this.#turn)) {
         for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
           const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
           await this.#attend(product, chunk);

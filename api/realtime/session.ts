@@ -23,6 +23,7 @@ export class Session {
   #passedOnAt = 0;
   #pingedAt = performance.now();
   #unansweredSince: number | null = null;
+  #toldAt = Number.NEGATIVE_INFINITY;
   #seq = 0;
   #framesInWindow = 0;
   #windowEndsAt = 0;
@@ -33,6 +34,8 @@ export class Session {
     readonly socket: WebSocket,
     readonly clock: RedisClock,
     readonly onSent: (type: ServerFrame['type']) => void,
+    /** In which part of a second it is told its place. */
+    readonly turn: number,
   ) {}
 
   /** Sends `welcome` and whatever happened while it was prepared. */
@@ -79,6 +82,9 @@ export class Session {
   tellPlace(position: number, queueSize: number, estimate: number | null): void {
     if (this.position === null) return;
     if (this.position === position && this.#queueSize === queueSize && this.#estimate === estimate) return;
+    const now = performance.now();
+    if (now - this.#toldAt < LIMITS.positionPauseMs) return;
+    this.#toldAt = now;
     this.waits(position, queueSize, estimate);
     this.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: estimate });
   }

@@ -51,8 +51,14 @@ export const LIMITS = {
   preheatMs: 10 * 60_000,
   /** Users in one call of lua/positions.lua: about 1 ms of Redis. */
   positionsBatch: 1_000,
-  /** CONTRACT: a position frame at most once a second. */
+  /**
+   * CONTRACT: a position frame at most once a second. A tenth of the sockets has its turn at a time: told all at once, ten
+   * thousand would keep a promotion waiting for a tenth of a second.
+   */
   positionEveryMs: 1_000,
+  positionTurns: 10,
+  /** A turn may come early when the one before was late; nobody is told sooner than this. */
+  positionPauseMs: 960,
   /** At 10,000 a second this is one second of work; whoever comes then would wait longer than he should. */
   checkoutsInFlight: 10_000,
   eventLoopLagMs: 500,
