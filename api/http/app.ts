@@ -7,9 +7,10 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
-import type { ProblemEdge } from './problem.js';
+import { type ProblemEdge, unavailable } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
+import { Turns } from './turns.js';
 
 export type AppOptions = { trustProxy: number };
 
@@ -69,6 +70,7 @@ export function createHttpServer(
 
   onlyWebSocketsUpgrade(app);
 
+  const turns = new Turns(LIMITS.requestsPerTurn);
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
     const req = incoming as Request;
     const res = outgoing as Response;
@@ -79,9 +81,10 @@ export function createHttpServer(
       const labels = { route: req.routePath || 'none', status: res.statusCode };
       metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
     });
-    const wrong = wrongRequest(req, expectationMet) ?? refusal(req);
+    const full = turns.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
+    const wrong = full ?? wrongRequest(req, expectationMet) ?? refusal(req);
     if (wrong) edge.answer(wrong, req, res);
-    else app(req, res);
+    else turns.take(() => app(req, res));
   };
   const server = createServer(
     {
