@@ -4,7 +4,7 @@
 // the idempotency records counted apart. Then 5,000 sockets with a ticket each are opened and left alone; the API's resident memory
 // before and after, with a second for the collector. Goal: ≤ 400 B and ≤ 12 KiB.
 import { Redis } from 'ioredis';
-import { WebSocket } from 'ws';
+import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
 
