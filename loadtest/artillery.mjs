@@ -94,7 +94,12 @@ export async function runArtillery(script, tally, facts) {
     const over = await Promise.race([everybodyLeft, artillery.exited]);
     // When the last user has left, Artillery goes on summing up for ten seconds; the sums are ours.
     await artillery.stop(STOP_LIMIT_MS);
-    if (over === 'over' || over.code === 0) return;
+    if (over === 'over') return;
+    if (over.code === 0) {
+      // A step that throws ends its user without a word.
+      tally.fault(`${people - tally.departures} of ${people} users did not come to the end of their story`);
+      return;
+    }
     throw new Problem(`Artillery ended with ${over.signal ?? `code ${over.code}`}.`, {
       details: readFileSync(join(folder, 'log'), 'utf8').split('\n').slice(-30).join('\n'),
     });

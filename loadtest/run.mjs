@@ -164,7 +164,8 @@ export class LoadRun {
       },
       { limitMs, everyMs: 200 },
     );
-    return stats;
+    const { total, free, held, redeemed, burned, waiting } = stats;
+    return { total, free, held, redeemed, burned, waiting };
   }
 
   /** Something that is worth telling in the report. @param {string} name @param {number | string} value */

@@ -35,6 +35,8 @@ export function arrives(context, _events, done) {
   vars.serviceKey = facts.serviceKey;
   vars.status = '';
   vars.asked = 0;
+  // Until he is told another.
+  vars.poll_after_seconds = 1;
   const codes = facts.codes ?? [];
   if (codes.length > 0) Object.assign(vars, codes[vars.number % codes.length]);
   done();

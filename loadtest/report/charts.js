@@ -5,8 +5,8 @@
   const ink = dark ? '#a2acba' : '#5a6473';
   const grid = { stroke: dark ? '#2b323c' : '#e8ebf0', width: 1 };
   const COLOURS = dark
-    ? ['#7cb7ff', '#ffb454', '#5fd39a', '#ff8f8a', '#c9a2ff', '#e6e9ef']
-    : ['#1f6fd1', '#b45f06', '#0b6b3a', '#a3161a', '#6b3fa0', '#1d2430'];
+    ? ['#7cb7ff', '#ffb454', '#5fd39a', '#ff8f8a', '#c9a2ff', '#e6e9ef', '#5ad1e0', '#f09ad0']
+    : ['#1f6fd1', '#b45f06', '#0b6b3a', '#a3161a', '#6b3fa0', '#1d2430', '#0e7c8c', '#b0307f'];
 
   const chart = (id, xs, lines) => {
     const place = document.getElementById(id);
@@ -25,7 +25,7 @@
       },
       axes: [
         { stroke: ink, grid, ticks: grid, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
-        { stroke: ink, grid, ticks: grid, size: 64 },
+        { stroke: ink, grid, ticks: grid, size: 72 },
       ],
       series: [
         { label: 'second' },

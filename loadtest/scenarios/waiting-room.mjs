@@ -1,8 +1,9 @@
 // The waiting room. Does the line move, and does everybody hear of his turn or of the end at his socket?
 //
-// People: 800 with the typed client (client/), as a web shop has it, come within 30 seconds for 150 units and follow the line at their
-// sockets. At his turn one in three pays; the others give their unit back, which goes to whoever is next. When the last unit is
-// paid the line ends, and everybody who still waits is told so; newcomers are told that it is sold out.
+// People: 800 with the typed client (client/), as a web shop has it, come within 20 seconds for 200 units and follow the line at their
+// sockets. At his turn everybody thinks for three seconds; then one in three pays, and the others give their unit back, which goes to
+// whoever is next. When the last unit is paid the line ends, and everybody who still waits is told so; newcomers are told that it is
+// sold out.
 // What must hold: everybody hears the end of his story within a minute and a half; all units are paid; nobody waits.
 //
 // Driven by Artillery, whose own WebSocket engine cannot wait for a frame and act on it: each of its users runs the typed client.
@@ -30,8 +31,8 @@ export const scenario = {
   },
   plan: (scale) => ({
     people: Math.ceil(800 * scale),
-    units: Math.ceil(150 * scale),
-    seconds: Math.max(2, Math.ceil(30 * scale)),
+    units: Math.ceil(200 * scale),
+    seconds: Math.max(2, Math.ceil(20 * scale)),
   }),
   script: ({ people, seconds }) => ({
     config: { phases: phases([['everybody', seconds, people]]) },
@@ -45,7 +46,7 @@ export const scenario = {
       waiting_room: { enabled: true },
     });
     const script = run.scriptOf(scenario, plan, product);
-    await run.underLoad(() => run.artillery(script, { payingEach: 3, thinkMs: 500, patienceMs: 90_000 }));
+    await run.underLoad(() => run.artillery(script, { payingEach: 3, thinkMs: 3_000, patienceMs: 90_000 }));
     const stats = await run.settled(
       product,
       ({ held, waiting, journal_backlog }) => held + waiting + journal_backlog === 0,
