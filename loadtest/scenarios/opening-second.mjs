@@ -5,8 +5,8 @@
 // What must hold: 1,000 have a unit and are different people; all others have a place in line, each another one; a repetition gets the first
 // answer; nobody is refused, nobody is left without an answer.
 //
-// Driven by a generator of its own (phones.mjs). Artillery takes 1 to 2 ms of CPU for a request (measured on two cores: it sent 500
-// a second at most), so it would need twenty seconds for this one. Latencies count from the moment when a request was due.
+// Driven by a generator of its own (phones.mjs). Artillery, given the same people, sent 1,300 to 1,650 requests a second on two cores, and was
+// at it for 16 seconds with their tokens and checkouts. Latencies count from the moment when a request was due.
 import { ask, forEach, phonesOnThePage } from '../phones.mjs';
 
 const SECOND_MS = 1000;

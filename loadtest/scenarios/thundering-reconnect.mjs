@@ -10,6 +10,7 @@
 
 import { ask, forEach, Phone, phonesOnThePage } from '../phones.mjs';
 import { WebSocket } from '../sockets.mjs';
+import { somebodyElse } from '../somebody-else.mjs';
 
 const WELCOME_LIMIT_MS = 60_000;
 
@@ -54,7 +55,8 @@ export const scenario = {
       await run.settled(product, ({ held }) => held === units);
 
       run.say('everybody comes back');
-      const endOthers = somebodyElse(run, product);
+      const question = `/flash-sale/queue-status?product_id=${product}&user_id=somebody-else`;
+      const endOthers = await somebodyElse(tally, run.target.url, question);
       const back = await Promise.all(waiting.map(open('reconnect')));
       await endOthers();
       checkPlaces(run, back, units, waiting);
@@ -158,23 +160,4 @@ function checkPlaces({ tally, check }, back, units, waiting) {
     if (reservation_id) reservations.add(reservation_id);
   }
   check('each of the first in line has a reservation of his own', reservations.size === units, reservations.size);
-}
-
-/** Somebody who asks an ordinary question all the time. @param {import('../run.mjs').LoadRun} run @param {string} product */
-function somebodyElse(run, product) {
-  let asking = true;
-  const loop = (async () => {
-    const phone = new Phone(run.target.url);
-    await phone.connect();
-    const question = phone.prepare('GET', `/flash-sale/queue-status?product_id=${product}&user_id=somebody-else`, null);
-    while (asking) {
-      await ask(run.tally, 'somebody else', phone, question);
-      await run.pause(50);
-    }
-    phone.hangUp();
-  })();
-  return () => {
-    asking = false;
-    return loop;
-  };
 }
