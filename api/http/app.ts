@@ -7,9 +7,10 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
-import type { ProblemEdge } from './problem.js';
+import { type ProblemEdge, unavailable } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
+import { Turns } from './turns.js';
 
 export type AppOptions = { trustProxy: number };
 
@@ -102,6 +103,7 @@ export function createHttpServer(
     const labels = { route: routePath || 'none', status: this.statusCode };
     metrics.httpSeconds.observe(labels, (performance.now() - startedAt) / 1000);
   }
+  const turns = new Turns(LIMITS.requestsPerTurn);
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
     const req = incoming as Request;
     const res = outgoing as Response;
@@ -111,9 +113,13 @@ export function createHttpServer(
     beginExchange(req);
     // It finishes once, so this is `once` without what that makes for each.
     res.on('finish', observe);
-    const wrong = wrongRequest(req, expectationMet);
+    const full = turns.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
+    const wrong = full ?? wrongRequest(req, expectationMet);
     if (wrong) edge.answer(wrong, req, res);
-    else if (!exact(req, res)) app(req, res);
+    else
+      turns.take(() => {
+        if (!exact(req, res)) app(req, res);
+      });
   };
   const server = createServer(
     {

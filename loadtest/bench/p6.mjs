@@ -6,7 +6,7 @@
 
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { WebSocket } from 'ws';
+import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
 import { ROOT } from './stage.mjs';
