@@ -21,7 +21,7 @@ export class Turns {
       this.#scheduled = true;
       setImmediate(this.#next);
     }
-    if (this.#served >= this.perTurn || this.#waiting.length > 0) {
+    if (this.#served >= this.perTurn) {
       this.#waiting.push(serve);
       return;
     }
