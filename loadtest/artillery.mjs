@@ -69,6 +69,9 @@ export function wholeScript(script, target) {
  */
 export async function runArtillery(script, tally, facts) {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-loadtest-'));
+  // Also when we are interrupted: there is a key in it.
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.on('exit', remove);
   const wire = await listen(tally);
   try {
     writeFileSync(join(folder, 'script.json'), JSON.stringify(script, null, 2), { mode: 0o600 });
@@ -105,6 +108,7 @@ export async function runArtillery(script, tally, facts) {
     });
   } finally {
     await wire.close();
-    rmSync(folder, { recursive: true, force: true });
+    remove();
+    process.off('exit', remove);
   }
 }
