@@ -111,7 +111,7 @@ end
 local function tend_end()
   local spent = not c.unlimited and c.total > 0 and c.free + c.held == 0
   if spent then spent = lasted_ms('spent_since', 'spent') >= settle_ms
-  elseif c.spent then redis.call('HSET', campaign_key, 'spent_since', '') end
+  else redis.call('HDEL', campaign_key, 'spent_since') end
   if spent ~= c.spent then redis.call('HSET', campaign_key, 'spent', spent and 1 or 0) end
   if spent and c.waiting > 0 then close_line() end
   return spent

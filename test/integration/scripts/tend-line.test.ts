@@ -152,6 +152,18 @@ test('when everything is used up the line is closed, newcomers are told, and a r
   expect((await campaign.person('bob'))?.lineNo).toBe(3);
 });
 
+test('the wait for the end begins anew when a unit came back in between', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
+  const bought = await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.confirm(bought);
+  await campaign.tend();
+  expect((await campaign.inRedis()).fields.spent_since).toMatch(/^spent\|\d+$/);
+  await campaign.refund(bought);
+  await campaign.tend();
+  expect((await campaign.inRedis()).fields.spent_since).toBeUndefined();
+});
+
 test('a refund before the line is closed serves it', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
   const bought = await campaign.take('ann');
