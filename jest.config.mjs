@@ -2,7 +2,12 @@
 export default {
   testMatch: ['**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/', '/loadtest/node_modules/'],
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.engines/'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/dist/',
+    '<rootDir>/loadtest/node_modules/',
+    '<rootDir>/.data/',
+    '<rootDir>/.engines/',
+  ],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {
@@ -13,6 +18,7 @@ export default {
   },
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
+  testSequencer: '<rootDir>/test/harness/sequencer.mjs',
   maxWorkers: 2,
   testTimeout: 60_000,
 };

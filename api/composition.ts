@@ -98,7 +98,7 @@ import { Tickets } from './guards/ticket.js';
 import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
 import { TokenStorm } from './guards/token-storm.js';
 import { Velocity } from './guards/velocity.js';
-import { createApp, createHttpServer } from './http/app.js';
+import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
@@ -156,7 +156,14 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const edge = new ProblemEdge(log, metrics);
   const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
   const app = createApp(shown, edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(app, edge, metrics, () => readiness.draining, turnAway(routes, parts));
+  const server = createHttpServer(
+    app,
+    edge,
+    metrics,
+    () => readiness.draining,
+    exactRoutes(routes, edge),
+    turnAway(routes, parts),
+  );
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,

@@ -1,10 +1,10 @@
 // `npm run ledger -- <product_id>`: compares Redis, journal and Postgres (shared/ledger). Engines come from the environment,
 // else from a service that `npm start` runs here.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readRunRecord } from './run-record.mjs';
+import { dataDirOf, enginesIn } from './own-service.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const MAIN = join(ROOT, 'dist/shared/ledger/main.js');
@@ -24,18 +24,6 @@ if (!existsSync(MAIN)) {
 }
 const { status } = spawnSync(process.execPath, [MAIN, ...args], {
   stdio: 'inherit',
-  env: { ...engines(), ...process.env },
+  env: { ...enginesIn(dataDirOf(ROOT, process.env)), ...process.env },
 });
 process.exit(status ?? 2);
-
-/** @returns {Record<string, string>} addresses of the engines that `npm start` keeps in DATA_DIR; empty without one */
-function engines() {
-  const dataDir = resolve(ROOT, process.env.DATA_DIR || '.data');
-  const { ports, processes } = readRunRecord(dataDir);
-  if (!ports.redis || !ports.postgres || Object.keys(processes).length === 0) return {};
-  const secrets = JSON.parse(readFileSync(join(dataDir, 'secrets.json'), 'utf8'));
-  return {
-    REDIS_URL: `redis://:${encodeURIComponent(secrets.REDIS_PASSWORD)}@127.0.0.1:${ports.redis}`,
-    DATABASE_URL: `postgres://postgres:${encodeURIComponent(secrets.POSTGRES_PASSWORD)}@127.0.0.1:${ports.postgres}/doorbuster`,
-  };
-}

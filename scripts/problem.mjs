@@ -29,7 +29,8 @@ export class Interrupted extends Error {
  * @returns {string | undefined}
  */
 export function codeOf(error) {
-  return error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  // Not `instanceof Error`: under Jest, those of Node are made in another realm.
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }
 
 /**

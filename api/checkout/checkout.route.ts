@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
@@ -67,12 +68,16 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const entering =
           policy.risk === 'off' && !policy.limits.attestationLevel
             ? null
-            : entryOf(request, attested, body, networkOf(req));
-        const result = await admission.admit(async () => {
-          const waiting = entering && entry.checkout({ ...entering, policy });
+            : entryOf(policy, request, attested, body, networkOf(req));
+        admission.enter();
+        let result: CheckoutResult;
+        try {
+          const waiting = entering && entry.checkout(entering);
           if (waiting) await waiting;
-          return checkout.run(request);
-        });
+          result = await checkout.run(request);
+        } finally {
+          admission.leave();
+        }
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id;
         tell(req, res, body, source.from, result, quota);
@@ -134,12 +139,14 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
 
 /** What the risk rules and the levels of tokens judge. */
 function entryOf(
+  policy: CampaignPolicy,
   { user, key }: ClaimRequest,
   { named, device, genuine }: Attested,
   body: CheckoutBody,
   network: string,
 ) {
   return {
+    policy,
     user,
     device: named,
     boundTo: device,

@@ -93,28 +93,23 @@ export class Claim {
   async run(request: ClaimRequest): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
     const outcome = await this.sale.reserve({ ...request, reservationPrefix: newReservationPrefix(), ticketKey });
-    const { user } = request;
-    const first = (promise: HeldUnit | Place, left: number): ClaimResult => ({
-      replayed: false,
-      promise,
-      quotaLeft: request.device === null ? null : left,
-    });
-    const replay = (promise: HeldUnit | Place): ClaimResult => ({ replayed: true, promise, quotaLeft: null });
+    const { user, device } = request;
     switch (outcome.kind) {
       case 'reserved':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return first(this.#held({ ...outcome, kind: 'completed', ticketKey }, user), outcome.quotaLeft);
+        return first(this.#held(outcome, ticketKey, user), device, outcome.quotaLeft);
       case 'queued':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return first(this.#place({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
+        return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
       case 'waiting':
-        return first(this.#place({ ...outcome, kind: 'queued', ticketKey }, outcome.no, user), outcome.quotaLeft);
+        return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
       case 'replayed': {
         const remembered = decodeRememberedAnswer(outcome.answer);
-        if (remembered.kind === 'queued') return replay(this.#place(remembered, outcome.no, user));
+        if (remembered.kind === 'queued')
+          return replay(this.#place(remembered, remembered.ticketKey, outcome.no, user));
         // Its entry is not known any more, but it is not later than the last one.
         if (remembered.durable) await this.#untilCommitted(await this.journal.lastId());
-        return replay(this.#held(remembered, user));
+        return replay(this.#held(remembered, remembered.ticketKey, user));
       }
       case 'terms_changed':
         throw new TermsChanged();
@@ -128,8 +123,12 @@ export class Claim {
     if (!(await this.commits.committed(journalId, this.limits.durableWaitMs))) throw unavailable();
   }
 
-  #held(answer: Extract<RememberedAnswer, { kind: 'completed' }>, user: UserId): HeldUnit {
-    const { reservationId, orderId, dueMs, code, terms, durable, ticketKey } = answer;
+  #held(
+    answer: Omit<Extract<RememberedAnswer, { kind: 'completed' }>, 'kind' | 'ticketKey'>,
+    ticketKey: string,
+    user: UserId,
+  ): HeldUnit {
+    const { reservationId, orderId, dueMs, code, terms, durable } = answer;
     const campaignNo = parseReservationId(reservationId)?.campaignNo ?? 0;
     return {
       kind: 'held',
@@ -144,8 +143,13 @@ export class Claim {
     };
   }
 
-  #place(answer: Extract<RememberedAnswer, { kind: 'queued' }>, campaignNo: number, user: UserId): Place {
-    const { position, queueSize, ticketKey, paceMs, presenceMs } = answer;
+  #place(
+    answer: Omit<Extract<RememberedAnswer, { kind: 'queued' }>, 'kind' | 'ticketKey'>,
+    ticketKey: string,
+    campaignNo: number,
+    user: UserId,
+  ): Place {
+    const { position, queueSize, paceMs, presenceMs } = answer;
     const poll_after_seconds = pollAfterSeconds(position, presenceMs);
     return {
       kind: 'place',
@@ -215,4 +219,12 @@ export class Claim {
         return assertNever(outcome);
     }
   }
+}
+
+function first(promise: HeldUnit | Place, device: DeviceId | null, left: number): ClaimResult {
+  return { replayed: false, promise, quotaLeft: device === null ? null : left };
+}
+
+function replay(promise: HeldUnit | Place): ClaimResult {
+  return { replayed: true, promise, quotaLeft: null };
 }

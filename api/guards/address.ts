@@ -4,7 +4,14 @@ import type { Request } from 'express';
  * The network a request comes from, for quotas: an IPv4 address, or the /64 of an IPv6 one, since whoever has one address
  * of it has them all. Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For, otherwise from the socket.
  */
-export function networkOf(req: Request): string {
+export function networkOf(req: Request & { [NETWORK]?: string }): string {
+  req[NETWORK] ??= findNetwork(req);
+  return req[NETWORK];
+}
+/** Several guards of a request ask for it. */
+const NETWORK = Symbol('network');
+
+function findNetwork(req: Request): string {
   const address = req.ip ?? req.socket.remoteAddress ?? 'unknown';
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
   if (mapped?.[1]) return mapped[1];

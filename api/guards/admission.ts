@@ -8,7 +8,8 @@ export type AdmissionLimits = {
   eventLoopLagMs: number;
 };
 
-const LOOK_EVERY_MS = 100;
+/** One turn of the loop that took long, when thousands came at once, is no overload; a second full of such turns is. */
+const LOOK_EVERY_MS = 1_000;
 
 /**
  * Takes in as many checkouts as this process can answer in time, and refuses the rest quickly, before their bodies are read.
@@ -39,7 +40,7 @@ export class Admission {
     return this.#inFlight;
   }
 
-  /** Lag of the event loop over the last look: the median, since one long collection is no overload. */
+  /** Lag of the event loop over the last second: the median, since one long collection is no overload. */
   get lagMs(): number {
     return this.#lagMs;
   }
@@ -52,12 +53,21 @@ export class Admission {
 
   /** Runs one checkout, or refuses it. @throws Problem 503 */
   async admit<Value>(work: () => Promise<Value>): Promise<Value> {
-    this.requireRoom();
-    this.#inFlight += 1;
+    this.enter();
     try {
       return await work();
     } finally {
-      this.#inFlight -= 1;
+      this.leave();
     }
+  }
+
+  /** Takes in one checkout, or refuses it; then `leave` must follow. @throws Problem 503 */
+  enter(): void {
+    this.requireRoom();
+    this.#inFlight += 1;
+  }
+
+  leave(): void {
+    this.#inFlight -= 1;
   }
 }

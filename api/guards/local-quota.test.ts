@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
 import { LocalQuota } from './local-quota.js';
-import { SeenAccounts } from './seen-accounts.js';
 
 test('admits as many as its limit in a window, and says how long to wait', () => {
   let now = 0;
@@ -18,18 +17,4 @@ test('is bounded: when it is full, whoever came first is forgotten', () => {
   quota.take('b');
   quota.take('c');
   expect([quota.waitOf('a'), quota.waitOf('b'), quota.waitOf('c')]).toEqual([0, 100, 100]);
-});
-
-test('users of a place are counted once each, up to the limit, and forgotten after their time', () => {
-  let now = 0;
-  const seen = new SeenAccounts(2, 100, () => now);
-  expect(['ann', 'bob', 'ann', 'cat', 'dan'].map((user) => seen.see('phone', user, 3))).toEqual([1, 2, 2, 3, 3]);
-  now = 150;
-  expect(seen.see('pad', 'ann', 3)).toBe(1);
-  // One generation back is still known, two are not.
-  expect(seen.see('phone', 'ann', 3)).toBe(3);
-  now = 300;
-  expect(seen.see('tv', 'ann', 3)).toBe(1);
-  now = 450;
-  expect(seen.see('phone', 'eve', 3)).toBe(1);
 });

@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
+import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { atEnd } from '../../test/harness/cleanup.js';
 import { recordingLog } from '../../test/harness/recording-log.js';
-import { createApp, createHttpServer } from './app.js';
+import { until } from '../../test/harness/until.js';
+import { createApp, createHttpServer, exactRoutes } from './app.js';
 import { sendData } from './exchange.js';
 import { readJson } from './json-body.js';
 import { ProblemEdge } from './problem.js';
@@ -17,12 +20,20 @@ const route = (method: RouteContract['method'], path: string, handle: Route['han
   contract: { method, path, summary: '', tag: 'operations', caller: 'anyone', answers: {}, errors: [] },
   handle,
 });
+let [busy, mostBusy] = [0, 0];
 const [log, metrics] = [recordingLog(), new Metrics(false)];
 const routes = [
   route('get', '/things/:id', (req, res) => sendData(req, res, 200, { id: req.params.id, request: req.requestId })),
   route('post', '/things/:id', async (req, res) =>
     sendData(req, res, 201, { got: await readJson(req) }, ['Location', '/x']),
   ),
+  route('post', '/things', async (req, res) => sendData(req, res, 201, { got: await readJson(req), query: req.query })),
+  route('post', '/thrown', () => {
+    throw new Problem('campaign_paused', 'At once.');
+  }),
+  route('post', '/rejected', async () => {
+    throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
+  }),
   route('get', '/refused', () => {
     throw new Problem('campaign_paused', 'A detail.', {
       members: { more: 1 },
@@ -33,6 +44,15 @@ const routes = [
   route('get', '/broken', async () => {
     throw new Error('secret internals at 10.0.0.1');
   }),
+  route('get', '/busy', async (req, res) => {
+    busy += 1;
+    mostBusy = Math.max(mostBusy, busy);
+    // As long as an answer from Redis takes at least.
+    await nextTurn();
+    await nextTurn();
+    busy -= 1;
+    sendData(req, res, 200, {});
+  }),
   route('get', '/away', async () => {
     throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
   }),
@@ -40,7 +60,7 @@ const routes = [
 let draining = false;
 const edge = new ProblemEdge(log, metrics);
 const app = createApp(routes, edge, { trustProxy: 0 });
-const server = createHttpServer(app, edge, metrics, () => draining);
+const server = createHttpServer(app, edge, metrics, () => draining, exactRoutes(routes, edge));
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
@@ -116,6 +136,19 @@ test('answers 503 and when to come back while an engine is away, which is no err
   expect(answer.text).not.toContain('ECONNREFUSED');
   expect(log.lines.at(-1)).toMatchObject({ fields: { request_id: 'req-4', engine: 'redis' } });
   expect(log.lines.at(-1)?.level).not.toBe('error');
+});
+
+test('answers the first of a thousand requests that come at one moment before it begins the last', async () => {
+  const socket = connect(port, '127.0.0.1');
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.write('GET /busy HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1_000));
+  await until('all are answered', () => (text.match(/HTTP\/1\.1 200/g)?.length ?? 0) === 1_000);
+  socket.destroy();
+  expect(mostBusy).toBeGreaterThan(0);
+  expect(mostBusy).toBeLessThanOrEqual(4 * LIMITS.requestsPerTurn);
 });
 
 test('refuses a path that cannot be decoded', async () => {
@@ -200,5 +233,25 @@ test('lets go of connections while it stops', async () => {
 test('counts every answer by its route and never by what was asked for', async () => {
   const { values } = await metrics.httpSeconds.get();
   const counted = new Set(values.map(({ labels }) => labels.route));
-  expect([...counted].sort()).toEqual(['/away', '/broken', '/refused', '/things/:id', 'none']);
+  expect([...counted].sort()).toEqual(['/away', '/broken', '/busy', '/refused', '/things/:id', 'none']);
+});
+
+test('an exact target is served like any other: with a query, without, when it throws at once and when it does later', async () => {
+  const send = (path: string) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"a":1}',
+    });
+  const plain = await send('/things');
+  expect([plain.status, await plain.json()]).toEqual([201, { data: { got: { a: 1 }, query: {} } }]);
+  const queried = await send('/things?x=1');
+  expect([queried.status, await queried.json()]).toEqual([201, { data: { got: { a: 1 }, query: { x: '1' } } }]);
+  expect((await send('/thrown')).status).toBe(503);
+  expect((await send('/rejected')).status).toBe(503);
+  expect((await ask('/thrown')).status).toBe(405);
+  expect((await send('/things/')).status).toBe(201);
+  for (const path of ['/things', '/thrown', '/rejected']) {
+    expect(await metrics.registry.metrics()).toContain(`route="${path}"`);
+  }
 });

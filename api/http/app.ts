@@ -7,11 +7,39 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
-import type { ProblemEdge } from './problem.js';
+import { type ProblemEdge, unavailable } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
+import { Turns } from './turns.js';
 
 export type AppOptions = { trustProxy: number };
+
+/**
+ * Takes a request to its route where method and target name one exactly, as calls of the API do; Express has the others.
+ * Walking its list of routes costs a tenth of a checkout (docs/decisions/0005-http-edge.md).
+ * @returns whether it did
+ */
+export type ExactRoutes = (req: Request, res: Response) => boolean;
+
+export function exactRoutes(routes: readonly Route[], edge: ProblemEdge): ExactRoutes {
+  const posts = new Map(
+    routes.flatMap((route) =>
+      route.contract.method === 'post' && !route.contract.path.includes(':') ? [[route.contract.path, route]] : [],
+    ),
+  );
+  return (req, res) => {
+    const route = req.method === 'POST' ? posts.get(req.url) : undefined;
+    if (!route) return false;
+    req.routePath = route.contract.path;
+    // A route that is no async function may throw.
+    try {
+      route.handle(req, res)?.catch((error: unknown) => edge.answer(error, req, res));
+    } catch (error) {
+      edge.answer(error, req, res);
+    }
+    return true;
+  };
+}
 
 /** Puts the routes on an Express app: each path with its methods, 405 for the others, 404 for the rest, one error edge. */
 export function createApp(routes: readonly Route[], edge: ProblemEdge, options: AppOptions): Express {
@@ -55,6 +83,7 @@ export function createHttpServer(
   edge: ProblemEdge,
   metrics: Metrics,
   isDraining: () => boolean,
+  exact: ExactRoutes,
   /** Answers those who are kept out by nothing but where they come from, before Express looks at it. Whether it did. */
   turnAway: (req: Request, res: Response) => boolean = () => false,
 ): Server {
@@ -69,6 +98,12 @@ export function createHttpServer(
 
   onlyWebSocketsUpgrade(app);
 
+  function observe(this: Response): void {
+    const { routePath, startedAt } = this.req;
+    const labels = { route: routePath || 'none', status: this.statusCode };
+    metrics.httpSeconds.observe(labels, (performance.now() - startedAt) / 1000);
+  }
+  const turns = new Turns(LIMITS.requestsPerTurn);
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
     const req = incoming as Request;
     const res = outgoing as Response;
@@ -76,13 +111,15 @@ export function createHttpServer(
     if (isDraining()) res.shouldKeepAlive = false;
     if (turnAway(req, res)) return;
     beginExchange(req);
-    res.once('finish', () => {
-      const labels = { route: req.routePath || 'none', status: res.statusCode };
-      metrics.httpSeconds.observe(labels, (performance.now() - req.startedAt) / 1000);
-    });
-    const wrong = wrongRequest(req, expectationMet);
+    // It finishes once, so this is `once` without what that makes for each.
+    res.on('finish', observe);
+    const full = turns.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
+    const wrong = full ?? wrongRequest(req, expectationMet);
     if (wrong) edge.answer(wrong, req, res);
-    else app(req, res);
+    else
+      turns.take(() => {
+        if (!exact(req, res)) app(req, res);
+      });
   };
   const server = createServer(
     {

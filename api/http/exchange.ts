@@ -44,6 +44,9 @@ export function beginExchange(req: Request): void {
   req.routePath = '';
 }
 
+/** What every JSON answer begins with. */
+const JSON_HEADERS = [...API_HEADERS, 'Cache-Control', 'no-store'];
+
 /** Sends a JSON text. One write with all headers: nothing else may have been set before. */
 export function sendJson(
   req: Request,
@@ -53,18 +56,15 @@ export function sendJson(
   headers: readonly string[] = [],
   contentType = 'application/json; charset=utf-8',
 ): void {
-  res.writeHead(status, [
-    ...API_HEADERS,
+  const own = [
     'Content-Type',
     contentType,
     'Content-Length',
     String(Buffer.byteLength(json)),
-    'Cache-Control',
-    'no-store',
     'X-Request-Id',
     req.requestId,
-    ...headers,
-  ]);
+  ];
+  res.writeHead(status, JSON_HEADERS.concat(own, headers));
   // As a string, Node sends it in one piece with the head; a buffer would be a second piece, which costs as much again.
   res.end(json);
 }

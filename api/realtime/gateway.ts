@@ -23,6 +23,7 @@ import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
+import { Turns } from '../http/turns.js';
 import { Audience } from './audience.js';
 import { PlaceTeller } from './place-teller.js';
 import { Session } from './session.js';
@@ -58,6 +59,8 @@ export class Gateway {
   readonly #sessions = new Set<Session>();
   readonly #audience: Audience;
   readonly #teller: PlaceTeller;
+  /** When a network comes back, everybody is here at the same moment. */
+  readonly #turns = new Turns(LIMITS.requestsPerTurn);
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
   #accepted = 0;
@@ -78,7 +81,8 @@ export class Gateway {
         answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;
       }
-      this.#server.handleUpgrade(req, socket, head, (ws) => this.#accept(ws, url.searchParams.get('ticket'), network));
+      const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
+      this.#turns.take(() => this.#server.handleUpgrade(req, socket, head, accept));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
       Promise.resolve(work()).catch((error: unknown) =>

@@ -1,83 +1,112 @@
 // `npm run bench [-- p1 p4 …] [--versus <revision>]`: the goals of the project, measured on engines of their own. Prints machine, versions and figures, and
 // keeps the last record in loadtest/bench/record.json. A benchmark is no test: nothing fails for being slow.
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Problem } from '../../scripts/problem.mjs';
+import { createTerminal } from '../../scripts/terminal.mjs';
+import { machineFacts } from '../machine.mjs';
 import { ROOT, startStage } from './stage.mjs';
+import { checkOut, compare } from './versus.mjs';
 
-const ALL = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'blocked', 'bots', 'storm'];
+const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9'];
+const ALL = [...GOALS, 'storm', 'blocked', 'bots'];
 const RECORD = join(ROOT, 'loadtest/bench/record.json');
+const ROUNDS = 3;
+const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]]
 
-process.exit(await main(process.argv.slice(2)));
+Without names those of the goals run, in about ten minutes. --versus builds another revision and measures both in turn, each ${ROUNDS} times
+unless --rounds says otherwise; what is told are medians, and this checkout's over the other's.`;
 
-/** @param {string[]} args @returns {Promise<number>} */
+const terminal = createTerminal();
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  terminal.explain(error);
+  process.exitCode = error instanceof Problem ? error.exitCode : 1;
+}
+
+/** @param {readonly string[]} args */
 async function main(args) {
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(`usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision>]
-
-Without names all of them run, in about ten minutes. --versus builds another revision and measures it in turn with this one.
-`);
-    return 0;
+  const { help, names, revision, rounds } = read(args);
+  if (help) return terminal.print(USAGE);
+  const facts = machineFacts(ROOT);
+  for (const [name, value] of Object.entries(facts)) terminal.print(`${name}: ${value}`);
+  if (revision === undefined) {
+    for (const name of names) keep(name, { ...(await measure(name, ROOT, name)), ...facts });
+    return;
   }
-  const versusAt = args.indexOf('--versus');
-  const revision = versusAt < 0 ? null : args[versusAt + 1];
-  const names = args.filter((arg, i) => ALL.includes(arg) && (versusAt < 0 || i < versusAt || i > versusAt + 1));
-  const unknown = args.filter((arg, i) => !ALL.includes(arg) && i !== versusAt && (versusAt < 0 || i !== versusAt + 1));
-  if (unknown.length > 0 || (versusAt >= 0 && !revision)) {
-    process.stderr.write(
-      `not known: ${unknown.join(' ') || '--versus without a revision'}; see npm run bench -- --help\n`,
-    );
-    return 2;
-  }
-  const other = revision ? checkOut(revision) : null;
-  const facts = machine();
-  process.stdout.write(
-    `${Object.entries(facts)
-      .map(([name, value]) => `${name}: ${value}`)
-      .join('\n')}\n`,
-  );
-  const record = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
+  const other = await checkOut(ROOT, revision, terminal.print);
   try {
-    for (const name of names.length > 0 ? names : ALL) {
-      for (const root of other ? [ROOT, other] : [ROOT]) {
-        const label = root === ROOT ? name : `${name} at ${revision}`;
-        process.stdout.write(`\n${label}\n`);
-        const { run, stageEnv = {} } = await import(`./${name}.mjs`);
-        const stage = await startStage({ root, env: stageEnv });
-        try {
-          const figures = await run(stage, (text) => process.stdout.write(`  ${text}\n`), root);
-          process.stdout.write(`${JSON.stringify(figures, null, 2)}\n`);
-          if (root === ROOT) record[name] = { ...figures, ...facts };
-        } finally {
-          await stage.stop();
-        }
-      }
-    }
+    for (const name of names) terminal.print(JSON.stringify(await inTurn(name, other, rounds), null, 2));
   } finally {
-    if (other) rmSync(other, { recursive: true, force: true });
+    other.remove();
   }
+}
+
+/** @param {readonly string[]} args */
+function read(args) {
+  const rest = [...args];
+  const names = [];
+  let revision;
+  let rounds = ROUNDS;
+  const wrong = (/** @type {string} */ what) =>
+    new Problem(what, { remedy: 'See npm run bench -- --help', exitCode: 2 });
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    if (arg === '--help' || arg === '-h') return { help: true, names, revision, rounds };
+    if (arg === '--versus') {
+      revision = rest.shift();
+      if (revision === undefined) throw wrong('--versus needs a revision.');
+    } else if (arg === '--rounds') {
+      rounds = Number(rest.shift());
+      if (!(rounds >= 1 && rounds <= 20)) throw wrong('--rounds needs a number from 1 to 20.');
+    } else if (ALL.includes(arg)) names.push(arg);
+    else throw wrong(`There is no benchmark ${arg}.`);
+  }
+  return { help: false, names: names.length > 0 ? names : GOALS, revision, rounds };
+}
+
+/**
+ * One benchmark on engines of its own.
+ * @param {string} name
+ * @param {string} root whose dist/ is run
+ * @param {string} label
+ * @returns {Promise<Record<string, unknown>>}
+ */
+async function measure(name, root, label) {
+  terminal.print(`\n${label}`);
+  const { run, stageEnv = {} } = await import(`./${name}.mjs`);
+  const stage = await startStage({ root, env: stageEnv });
+  try {
+    const figures = await run(stage, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
+    terminal.print(JSON.stringify(figures, null, 2));
+    return figures;
+  } finally {
+    await stage.stop();
+  }
+}
+
+/**
+ * Here, there; there, here; … so that neither is always the second.
+ * @param {string} name
+ * @param {{ root: string, name: string }} other
+ * @param {number} rounds
+ */
+async function inTurn(name, other, rounds) {
+  /** @type {Record<string, unknown>[]} */
+  const ours = [];
+  /** @type {Record<string, unknown>[]} */
+  const theirs = [];
+  for (let i = 0; i < rounds; i += 1) {
+    const here = async () => ours.push(await measure(name, ROOT, `${name} here, round ${i + 1}`));
+    const there = async () => theirs.push(await measure(name, other.root, `${name} at ${other.name}, round ${i + 1}`));
+    for (const turn of i % 2 === 0 ? [here, there] : [there, here]) await turn();
+  }
+  return { benchmark: name, versus: other.name, rounds, medians: compare(ours, theirs) };
+}
+
+/** @param {string} name @param {Record<string, unknown>} figures */
+function keep(name, figures) {
+  const record = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
+  record[name] = figures;
   writeFileSync(RECORD, `${JSON.stringify(record, null, 2)}\n`);
-  return 0;
-}
-
-function machine() {
-  const git = (...args) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
-  return {
-    date: new Date().toISOString(),
-    machine: `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`,
-    load: readFileSync('/proc/loadavg', 'utf8').split(' ')[0],
-    node: process.version,
-    revision: `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') ? ' with changes' : ''}`,
-  };
-}
-
-/** Another revision, built, with this checkout's packages. @param {string} revision @returns {string} its folder */
-function checkOut(revision) {
-  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-versus-'));
-  execFileSync('git', ['clone', '--quiet', ROOT, folder]);
-  execFileSync('git', ['checkout', '--quiet', revision], { cwd: folder });
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  execFileSync('npm', ['run', '--silent', 'build'], { cwd: folder });
-  return folder;
 }

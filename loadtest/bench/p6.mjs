@@ -1,15 +1,19 @@
 // P6. What does a waiting user cost Redis, and an idle socket the API?
 //
 // Method: 20,000 people join the line of a campaign without units; Redis's used memory before and after, once the journal is written and with
-// the idempotency records counted apart. Then 5,000 sockets with a ticket each are opened and left alone; the API's resident memory
-// before and after, with a second for the collector. Goal: ≤ 400 B and ≤ 12 KiB.
+// the idempotency records counted apart. Then 5,000 sockets with a ticket each are opened to another API process, which has done
+// nothing else, and left alone; its resident memory with a hundred of them and with all, three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
+
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { WebSocket } from 'ws';
+import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
+import { ROOT } from './stage.mjs';
 
 const WAITING = 20_000;
 const SOCKETS = 5_000;
+const FIRST = 100;
 
 /** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
 export async function run(stage, say) {
@@ -39,14 +43,17 @@ export async function run(stage, say) {
   const without = await used();
   say(`${WAITING} wait`);
   const tickets = bodies.slice(0, SOCKETS).map((body) => JSON.parse(body).data.ticket);
-  const rssBefore = residentBytes(stage.api.pid);
+  // One that has served thousands holds memory that it gives back while it is measured.
+  const api = await stage.start('api', [join(ROOT, 'dist/api/main.js')]);
+  let rssBefore = 0;
   const sockets = [];
-  for (let i = 0; i < tickets.length; i += 100) {
+  for (let i = 0; i < tickets.length; i += FIRST) {
+    if (i === FIRST) rssBefore = residentBytes(api.pid);
     await Promise.all(
-      tickets.slice(i, i + 100).map(
+      tickets.slice(i, i + FIRST).map(
         (ticket) =>
           new Promise((resolve, reject) => {
-            const socket = new WebSocket(`${stage.api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
+            const socket = new WebSocket(`${api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
             socket.once('message', resolve);
             socket.once('error', reject);
             sockets.push(socket);
@@ -55,14 +62,14 @@ export async function run(stage, say) {
     );
   }
   await new Promise((resolve) => setTimeout(resolve, 3_000));
-  const rssAfter = residentBytes(stage.api.pid);
+  const rssAfter = residentBytes(api.pid);
   for (const socket of sockets) socket.terminate();
   redis.disconnect();
   return {
     redis_bytes_per_waiting: Math.round((without - before) / WAITING),
     redis_bytes_per_idempotency_record: Math.round((withKeys - without) / WAITING),
-    api_bytes_per_socket: Math.round((rssAfter - rssBefore) / SOCKETS),
+    api_bytes_per_socket: Math.round((rssAfter - rssBefore) / (SOCKETS - FIRST)),
     goal: '≤ 400 B, ≤ 12,288 B',
-    met: (without - before) / WAITING <= 400 && (rssAfter - rssBefore) / SOCKETS <= 12_288,
+    met: (without - before) / WAITING <= 400 && (rssAfter - rssBefore) / (SOCKETS - FIRST) <= 12_288,
   };
 }

@@ -3,7 +3,7 @@
 // Method: 10,000 people wait, each with an idle socket. All are cut off and connect again as fast as they can, 500 at a time, as after a
 // process that was killed. Measured: until the last one has its `welcome`, how many had none, the longest that a request of
 // somebody else waited meanwhile, and the CPU of the API for each. No goal: nobody may be without an answer.
-import { WebSocket } from 'ws';
+import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, quantile, residentBytes, round } from './measure.mjs';
 

@@ -62,6 +62,10 @@ export const LIMITS = {
   /** At 10,000 a second this is one second of work; whoever comes then would wait longer than he should. */
   checkoutsInFlight: 10_000,
   eventLoopLagMs: 500,
+  /** Requests begun in one turn of the event loop: about 10 ms, so that answers of Redis are read between them. */
+  requestsPerTurn: 100,
+  /** As many as connections: everybody may have one request here, whatever others send on theirs. */
+  requestsWaiting: 20_000,
   /** Counters are compared this often; a full comparison only when they differ. */
   reconcileEveryMs: 60_000,
   /** How long the comparison waits for Postgres to catch up before what is missing counts. */

@@ -29,14 +29,15 @@ export class Deadline {
 
   /** @throws EngineUnavailable when it takes too long; what the call did is then unknown */
   limit<Value>(call: Promise<Value>): Promise<Value> {
+    const calledAt = performance.now();
     if (!this.#timer) {
-      this.#lookedAt = performance.now();
+      this.#lookedAt = calledAt;
       this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
     }
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
-        until: this.#now + this.#countedMs() + this.limitMs,
-        calledAt: performance.now(),
+        until: this.#now + Math.min(calledAt - this.#lookedAt, COUNTED_PER_LOOK_MS) + this.limitMs,
+        calledAt,
         settled: false,
         giveUp: () => reject(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`)),
       };

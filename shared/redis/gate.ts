@@ -53,7 +53,12 @@ export class RedisGate {
    */
   guard<Value>(call: () => Promise<Value>): Promise<Value> {
     if (!this.#open) return Promise.reject(new EngineUnavailable('redis', 'it is away or being rebuilt'));
-    return this.#deadline.limit(call());
+    return this.limit(call());
+  }
+
+  /** Gives up in time on a call that was made while the gate was open. @throws EngineUnavailable */
+  limit<Value>(call: Promise<Value>): Promise<Value> {
+    return this.#deadline.limit(call);
   }
 
   /** Somebody found that Redis is not as it should be: look again before the next call. */

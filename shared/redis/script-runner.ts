@@ -64,8 +64,19 @@ export class ScriptRunner {
     keyNames: readonly string[],
     args: readonly (string | number)[],
   ): Promise<OutcomeOf<Contract>> {
-    const send = () => this.#send(contract.name, keyNames, args);
-    const reply = await (this.gate ? this.gate.guard(send) : send());
+    const script = this.#script(contract.name);
+    const count = keyNames.length;
+    let reply: unknown;
+    try {
+      const { gate, redis } = this;
+      gate?.assertOpen();
+      const call = redis.evalsha(script.sha, count, ...keyNames, ...args);
+      reply = await (gate ? gate.limit(call) : call);
+    } catch (error) {
+      if (error instanceof EngineUnavailable) throw error;
+      if (!isNoScript(error)) throw asFault(contract.name, error);
+      reply = await this.#sendSource(contract.name, script.source, keyNames, args);
+    }
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('a script found it fresh');
     const decode = contract.replies[kind];
@@ -78,17 +89,17 @@ export class ScriptRunner {
     for (const name of names) await this.redis.script('LOAD', this.#script(name).source);
   }
 
-  async #send(name: string, keyNames: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    const script = this.#script(name);
+  async #sendSource(
+    name: string,
+    source: string,
+    keyNames: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const send = () => this.redis.eval(source, keyNames.length, ...keyNames, ...args);
     try {
-      return await this.redis.evalsha(script.sha, keyNames.length, ...keyNames, ...args);
+      return await (this.gate ? this.gate.guard(send) : send());
     } catch (error) {
-      if (!isNoScript(error)) throw asFault(name, error);
-    }
-    try {
-      return await this.redis.eval(script.source, keyNames.length, ...keyNames, ...args);
-    } catch (error) {
-      throw asFault(name, error);
+      throw error instanceof EngineUnavailable ? error : asFault(name, error);
     }
   }
 

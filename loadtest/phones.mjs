@@ -1,0 +1,146 @@
+// Many phones in one process: a raw socket each, requests as prepared bytes, answers parsed as far as needed. An order of magnitude
+// cheaper than Artillery, for what has to come at once.
+import { connect } from 'node:net';
+import { outcomeOf } from './tally.mjs';
+
+const SILENT_MS = 15_000;
+
+/** @typedef {{ status: number, outcome: string, body: any, ms: number }} Answer */
+
+/** One phone, with one connection that is kept. */
+export class Phone {
+  /** @type {import('node:net').Socket | null} */
+  #socket = null;
+  #text = '';
+  /** @type {{ resolve: (answer: Answer) => void, reject: (error: Error) => void, since: number } | null} */
+  #waiting = null;
+
+  /** @param {string} url of the server */
+  constructor(url) {
+    const { hostname, port, host } = new URL(url);
+    this.address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80) };
+    this.hostHeader = host;
+  }
+
+  /** @returns {Promise<void>} */
+  connect() {
+    return new Promise((resolve, reject) => {
+      const socket = connect(this.address);
+      this.#socket = socket;
+      socket.setNoDelay(true);
+      socket.setTimeout(SILENT_MS, () => socket.destroy(new Error(`silent for ${SILENT_MS / 1000} s`)));
+      socket.once('connect', resolve);
+      socket.on('error', (error) => {
+        reject(error);
+        this.#fail(error);
+      });
+      socket.on('close', () => this.#fail(new Error('the connection was closed')));
+      socket.on('data', (chunk) => this.#hear(chunk.latin1Slice()));
+    });
+  }
+
+  /**
+   * @param {Buffer | string} bytes of a whole request
+   * @param {number} [since] when it was due, in `performance.now()`: a generator that is late must not make the server look fast
+   * @returns {Promise<Answer>}
+   */
+  request(bytes, since = performance.now()) {
+    return new Promise((resolve, reject) => {
+      if (this.#socket === null || this.#socket.destroyed) return reject(new Error('there is no connection'));
+      this.#waiting = { resolve, reject, since };
+      this.#socket.write(bytes);
+    });
+  }
+
+  hangUp() {
+    this.#waiting = null;
+    this.#socket?.destroy();
+  }
+
+  /** @param {string} method @param {string} path @param {object | null} json @param {string} [headers] with their line ends */
+  prepare(method, path, json, headers = '') {
+    const body = json === null ? '' : JSON.stringify(json);
+    const type =
+      json === null ? '' : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`;
+    return Buffer.from(`${method} ${path} HTTP/1.1\r\nHost: ${this.hostHeader}\r\n${type}${headers}\r\n${body}`);
+  }
+
+  /** @param {string} chunk */
+  #hear(chunk) {
+    this.#text += chunk;
+    const end = this.#text.indexOf('\r\n\r\n');
+    if (end < 0 || this.#waiting === null) return;
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(this.#text)?.[1] ?? 0);
+    if (this.#text.length < end + 4 + length) return;
+    const { resolve, since } = this.#waiting;
+    const status = Number(this.#text.slice(9, 12));
+    const body = JSON.parse(this.#text.slice(end + 4, end + 4 + length) || 'null');
+    this.#text = '';
+    this.#waiting = null;
+    resolve({ status, outcome: outcomeOf(status, body), body, ms: performance.now() - since });
+  }
+
+  /** @param {Error} error */
+  #fail(error) {
+    this.#waiting?.reject(error);
+    this.#waiting = null;
+  }
+}
+
+/**
+ * A request whose answer, or the lack of one, is counted.
+ * @param {import('./tally.mjs').Tally} tally
+ * @param {string} name
+ * @param {Phone} phone
+ * @param {Buffer} bytes
+ * @param {number} [since]
+ * @returns {Promise<Answer | null>} null = no answer
+ */
+export async function ask(tally, name, phone, bytes, since) {
+  tally.sent(name);
+  try {
+    const answer = await phone.request(bytes, since);
+    tally.answered(name, answer.outcome, answer.ms);
+    return answer;
+  } catch (error) {
+    tally.broken(name, String(error instanceof Error ? error.message : error));
+    return null;
+  }
+}
+
+/**
+ * Does a work for each, so many at once.
+ * @template Item
+ * @param {readonly Item[]} items
+ * @param {number} atOnce
+ * @param {(item: Item, at: number) => Promise<unknown>} work
+ * @returns {Promise<void>}
+ */
+export async function forEach(items, atOnce, work) {
+  let next = 0;
+  const lane = async () => {
+    for (let at = next++; at < items.length; at = next++) await work(/** @type {Item} */ (items[at]), at);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, lane));
+}
+
+/**
+ * Phones that are on the sale's page: connected, each with a device token it has asked for.
+ * @param {import('./run.mjs').LoadRun} run
+ * @param {number} count
+ * @returns {Promise<{ phone: Phone, user: string, device: Record<string, unknown> }[]>}
+ */
+export async function phonesOnThePage(run, count) {
+  const phones = Array.from({ length: count }, (_, i) => ({
+    phone: new Phone(run.target.url),
+    user: `u-${run.id}-${i}`,
+    device: /** @type {Record<string, unknown>} */ ({}),
+  }));
+  await forEach(phones, 256, async (one) => {
+    await one.phone.connect();
+    const path = `/flash-sale/token?device_fp=d-${one.user}`;
+    const answer = await ask(run.tally, 'token', one.phone, one.phone.prepare('GET', path, null));
+    one.device = answer?.body.data ?? {};
+  });
+  return phones;
+}

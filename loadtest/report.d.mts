@@ -1,0 +1,1 @@
+export function pageOf(report: Record<string, unknown>): string;

@@ -1,0 +1,33 @@
+// The scenarios by name. Each has its question, its people and what must hold in the header of its file.
+
+/** @type {Record<string, { about: string, load: () => Promise<import('./run.mjs').Scenario> }>} */
+export const SCENARIOS = {
+  'opening-second': {
+    about: '10,000 people within one second on 1,000 units',
+    load: async () => (await import('./scenarios/opening-second.mjs')).scenario,
+  },
+  'steady-day': {
+    about: 'a day in a minute: checkouts, payments, releases, refunds, questions',
+    load: async () => (await import('./scenarios/steady-day.mjs')).scenario,
+  },
+  'thundering-reconnect': {
+    about: '5,000 sockets are cut off and come back at once',
+    load: async () => (await import('./scenarios/thundering-reconnect.mjs')).scenario,
+  },
+  'waiting-room': {
+    about: 'people wait at their sockets, units come back, the line moves',
+    load: async () => (await import('./scenarios/waiting-room.mjs')).scenario,
+  },
+  'hostile-devices': {
+    about: 'devices over their quota, forged tokens, guessed codes, and ordinary shoppers among them',
+    load: async () => (await import('./scenarios/hostile-devices.mjs')).scenario,
+  },
+  'payment-timeouts': {
+    about: 'nobody pays: every hold runs out and goes down the line',
+    load: async () => (await import('./scenarios/payment-timeouts.mjs')).scenario,
+  },
+  codes: {
+    about: 'shared, pool and bound codes are checked and redeemed while others are made',
+    load: async () => (await import('./scenarios/codes.mjs')).scenario,
+  },
+};

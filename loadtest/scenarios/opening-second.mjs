@@ -1,0 +1,88 @@
+// The opening second. Does everybody get an answer, and do exactly as many get a unit as there are?
+//
+// People: 10,000 phones are on the page: connected, each with a device token of its own. Within one second all of them check out,
+// each at a moment of its own, whether the others were answered or not. Half of those who get a unit press again with the same key.
+// What must hold: 1,000 have a unit and are different people; all others have a place in line, each another one; a repetition gets the first
+// answer; nobody is refused, nobody is left without an answer.
+//
+// Driven by a generator of its own (phones.mjs). Artillery, given the same people, sent 1,300 to 1,650 requests a second on two cores, and was
+// at it for 16 seconds with their tokens and checkouts. Latencies count from the moment when a request was due.
+import { ask, forEach, phonesOnThePage } from '../phones.mjs';
+
+const SECOND_MS = 1000;
+
+/** @type {import('../run.mjs').Scenario} */
+export const scenario = {
+  question:
+    'Does everybody get an answer in the second in which a sale opens, and exactly as many a unit as there are?',
+  driver: 'a generator of its own',
+  answers: {
+    token: ['200'],
+    checkout: ['200 completed', '202 queued'],
+    repetition: ['200 completed'],
+  },
+  plan: (scale) => ({ people: Math.ceil(10_000 * scale), units: Math.ceil(1_000 * scale) }),
+  async run(run, { people, units }) {
+    const { tally } = run;
+    const product = await run.openCampaign('opening', {
+      total_limit: units,
+      hold_seconds: 900,
+      waiting_room: { enabled: true },
+    });
+    run.say(`${people.toLocaleString('en')} phones open the page`);
+    const phones = await phonesOnThePage(run, people);
+    const requests = phones.map(({ phone, user, device }) =>
+      phone.prepare(
+        'POST',
+        '/flash-sale/checkout',
+        { product_id: product, user_id: user, qty: 1, ...device },
+        `Idempotency-Key: key-of-${user}\r\n`,
+      ),
+    );
+    /** @type {(import('../phones.mjs').Answer | null)[]} */
+    const answers = [];
+    let lastAnswerMs = 0;
+    await run.underLoad(async () => {
+      const began = performance.now();
+      /** @type {Promise<unknown>[]} */
+      const under = [];
+      for (let next = 0; next < people; ) {
+        const due = ((performance.now() - began) / SECOND_MS) * people;
+        for (; next < people && next < due; next += 1) {
+          const at = next;
+          const { phone } = phones[at] ?? fail();
+          const request = ask(tally, 'checkout', phone, requests[at] ?? fail(), began + (at / people) * SECOND_MS);
+          under.push(
+            request.then((answer) => {
+              answers[at] = answer;
+              lastAnswerMs = performance.now() - began;
+            }),
+          );
+        }
+        await run.pause(1);
+      }
+      await Promise.all(under);
+    });
+
+    const buyers = phones.flatMap((one, at) => (answers[at]?.status === 200 ? [{ ...one, at }] : []));
+    for (const { user, at } of buyers) tally.promised(product, user, answers[at]?.body.data.reservation_id);
+    const again = buyers.filter((_, i) => i % 2 === 0);
+    await forEach(again, 64, async ({ phone, user, at }) => {
+      const answer = await ask(tally, 'repetition', phone, requests[at] ?? fail());
+      const same = answer?.body.data?.reservation_id === answers[at]?.body.data.reservation_id;
+      if (!same) tally.fault(`${user} pressed again and was told of another reservation`);
+    });
+    for (const { phone } of phones) phone.hangUp();
+
+    const places = new Set(answers.flatMap((answer) => (answer?.status === 202 ? [answer.body.data.position] : [])));
+    run.check(`${units.toLocaleString('en')} people have a unit`, buyers.length === units, buyers.length);
+    run.check('all others have a place in line, each another one', places.size === people - units, places.size);
+    run.say(`the last answer came ${Math.round(lastAnswerMs)} ms after the opening`);
+    run.fact('last_answer_ms', Math.round(lastAnswerMs));
+  },
+};
+
+/** @returns {never} */
+function fail() {
+  throw new Error('more phones than people');
+}

@@ -1,0 +1,163 @@
+// The thundering reconnect. When a network drops all sockets, does everybody find his place again, and the turn that he missed?
+//
+// People: 5,000 wait in a line at open sockets. All are cut off at the same moment. While nobody is connected, 500 units come in and go to
+// the first 500 of the line. Then all 5,000 come back at once, as fast as their handshakes go, and the 500 pay.
+// What must hold: each `welcome` tells its owner exactly where he stands now: the first 500 of the line that it is their turn, with a reservation
+// each, everybody else his new place; nobody is turned away; other people's requests are answered meanwhile.
+//
+// Driven by a generator of its own: Artillery's WebSocket engine knows one connection for each user, and none that is cut off and
+// comes back, and its users do not act at one moment.
+
+import { ask, forEach, Phone, phonesOnThePage } from '../phones.mjs';
+import { WebSocket } from '../sockets.mjs';
+import { somebodyElse } from '../somebody-else.mjs';
+
+const WELCOME_LIMIT_MS = 60_000;
+
+/** @type {import('../run.mjs').Scenario} */
+export const scenario = {
+  question:
+    'When all sockets are cut off and come back at once, does everybody find his place, and the turn that he missed?',
+  driver: 'a generator of its own',
+  answers: {
+    token: ['200'],
+    checkout: ['202 queued'],
+    socket: ['101 queued'],
+    reconnect: ['101 queued', '101 promoted'],
+    confirm: ['200 redeemed'],
+    'somebody else': ['200 not_queued'],
+  },
+  plan: (scale) => ({ people: Math.ceil(5_000 * scale), units: Math.ceil(500 * scale) }),
+  async run(run, { people, units }) {
+    const { tally } = run;
+    const product = await run.openCampaign('reconnect', {
+      total_limit: 0,
+      hold_seconds: 900,
+      waiting_room: { enabled: true },
+    });
+    run.say(`${people.toLocaleString('en')} people stand in line`);
+    const waiting = await standInLine(run, product, people);
+    const ws = `${run.target.url.replace('http', 'ws')}/flash-sale/ws`;
+    const open =
+      (/** @type {string} */ name) =>
+      async (/** @type {{ ticket: string }} */ { ticket }) =>
+        welcomeOf(tally, name, `${ws}?ticket=${ticket}`);
+
+    await run.underLoad(async () => {
+      /** @type {(Welcome | null)[]} */
+      const first = [];
+      await forEach(waiting, 200, async (one, at) => {
+        first[at] = await open('socket')(one);
+      });
+      run.say('all sockets are cut off; units come in while nobody is connected');
+      for (const welcome of first) welcome?.socket.terminate();
+      await run.addStock(product, units);
+      await run.settled(product, ({ held }) => held === units);
+
+      run.say('everybody comes back');
+      const question = `/flash-sale/queue-status?product_id=${product}&user_id=somebody-else`;
+      const endOthers = await somebodyElse(tally, run.target.url, question);
+      const back = await Promise.all(waiting.map(open('reconnect')));
+      await endOthers();
+      checkPlaces(run, back, units, waiting);
+
+      const winners = back.slice(0, units);
+      const phone = new Phone(run.target.url);
+      await phone.connect();
+      for (const [at, welcome] of winners.entries()) {
+        const reservation = welcome?.frame.reservation_id;
+        tally.promised(product, waiting[at]?.user ?? '', String(reservation));
+        const key = `Authorization: Bearer ${run.target.serviceKey}\r\n`;
+        await ask(
+          tally,
+          'confirm',
+          phone,
+          phone.prepare('POST', '/flash-sale/confirm', { reservation_id: reservation }, key),
+        );
+      }
+      phone.hangUp();
+      for (const welcome of back) welcome?.socket.terminate();
+    });
+    const stats = await run.settled(
+      product,
+      ({ redeemed, journal_backlog }) => redeemed === units && journal_backlog === 0,
+    );
+    run.check('all units are paid', stats.redeemed === units, stats.redeemed);
+    run.check('everybody else still waits', stats.waiting === people - units, stats.waiting);
+  },
+};
+
+/** @typedef {{ socket: import('ws').WebSocket, frame: Record<string, any> }} Welcome */
+
+/**
+ * @param {import('../run.mjs').LoadRun} run
+ * @param {string} product
+ * @param {number} people
+ * @returns {Promise<{ user: string, ticket: string }[]>} in the order of the line
+ */
+async function standInLine(run, product, people) {
+  const phones = await phonesOnThePage(run, people);
+  /** @type {{ user: string, ticket: string, position: number }[]} */
+  const line = [];
+  await forEach(phones, 64, async ({ phone, user, device }) => {
+    const json = { product_id: product, user_id: user, qty: 1, ...device };
+    const request = phone.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+    const answer = await ask(run.tally, 'checkout', phone, request);
+    if (answer) line.push({ user, ...answer.body.data });
+    phone.hangUp();
+  });
+  return line.sort((a, b) => a.position - b.position);
+}
+
+/**
+ * Opens a socket and waits for its welcome.
+ * @param {import('../tally.mjs').Tally} tally
+ * @param {string} name
+ * @param {string} url
+ * @returns {Promise<Welcome | null>} null = there was none
+ */
+function welcomeOf(tally, name, url) {
+  tally.sent(name);
+  const began = performance.now();
+  return new Promise((resolve) => {
+    const socket = new WebSocket(url, { handshakeTimeout: WELCOME_LIMIT_MS });
+    const timer = setTimeout(() => socket.terminate(), WELCOME_LIMIT_MS);
+    let welcomed = false;
+    const broken = (/** @type {string} */ why) => {
+      clearTimeout(timer);
+      if (!welcomed) tally.broken(name, why);
+      resolve(null);
+    };
+    socket.on('error', (error) => broken(error.message));
+    socket.on('close', (code) => broken(`closed with ${code}`));
+    socket.once('message', (data) => {
+      clearTimeout(timer);
+      welcomed = true;
+      const frame = JSON.parse(String(data));
+      tally.answered(name, `101 ${frame.type === 'welcome' ? frame.status : frame.type}`, performance.now() - began);
+      resolve({ socket, frame });
+    });
+  });
+}
+
+/**
+ * The first of the line have a reservation each, all others their new places.
+ * @param {import('../run.mjs').LoadRun} run
+ * @param {readonly (Welcome | null)[]} back in the order of the line
+ * @param {number} units
+ * @param {readonly { user: string }[]} waiting
+ */
+function checkPlaces({ tally, check }, back, units, waiting) {
+  const reservations = new Set();
+  for (const [at, welcome] of back.entries()) {
+    const { status, position, reservation_id } = welcome?.frame ?? {};
+    const right =
+      at < units ? status === 'promoted' && reservation_id : status === 'queued' && position === at + 1 - units;
+    if (!right)
+      tally.fault(
+        `${waiting[at]?.user}, number ${at + 1} in line, was welcomed with ${JSON.stringify(welcome?.frame ?? null)}`,
+      );
+    if (reservation_id) reservations.add(reservation_id);
+  }
+  check('each of the first in line has a reservation of his own', reservations.size === units, reservations.size);
+}

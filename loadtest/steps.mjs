@@ -1,0 +1,72 @@
+// What Artillery's shoppers do, one request each. `{{ … }}` is what the hooks in artillery/shopper.mjs remember of a shopper.
+
+/** Gets a device token; everybody asks the public way, nobody signs his own. */
+export const token = { get: { url: '/flash-sale/token?device_fp={{ device }}', name: 'token' } };
+
+/** @param {string} product @param {Record<string, unknown>} [fields] other than usual @param {Record<string, unknown>} [more] of the step */
+export function checkout(product, fields = {}, more = {}) {
+  return {
+    post: {
+      url: '/flash-sale/checkout',
+      name: 'checkout',
+      headers: { 'Idempotency-Key': '{{ key }}' },
+      json: {
+        product_id: product,
+        user_id: '{{ user }}',
+        qty: 1,
+        device_fp: '{{ device }}',
+        attestation: '{{ attestation }}',
+        expires_at: '{{ expires_at }}',
+        ...fields,
+      },
+      ...more,
+    },
+  };
+}
+
+/** @param {string} product @param {Record<string, unknown>} [more] */
+export function queueStatus(product, more = {}) {
+  const url = `/flash-sale/queue-status?product_id=${product}&user_id={{ user }}`;
+  return { get: { url, name: 'queue-status', headers: { 'X-Ticket': '{{ ticket }}' }, ...more } };
+}
+
+/** A call of the payment service. @param {'confirm' | 'release' | 'refund'} what @param {string} [ifTrue] */
+export function payment(what, ifTrue = 'hasUnit') {
+  return {
+    post: {
+      url: `/flash-sale/${what}`,
+      name: what,
+      ifTrue,
+      headers: { Authorization: 'Bearer {{ serviceKey }}' },
+      json: { reservation_id: '{{ reservation_id }}' },
+    },
+  };
+}
+
+/** Leaves the line, for whoever is still in it. */
+export const leave = {
+  delete: { url: '/flash-sale/queue', name: 'leave', ifTrue: 'isWaiting', headers: { 'X-Ticket': '{{ ticket }}' } },
+};
+
+/** @param {number} seconds */
+export const think = (seconds) => ({ think: seconds });
+
+/** Phases of exactly so many people each. @param {readonly [name: string, seconds: number, people: number][]} parts */
+export function phases(parts) {
+  return parts
+    .filter(([, , people]) => people > 0)
+    .map(([name, duration, arrivalCount]) => ({ name, duration, arrivalCount }));
+}
+
+/** What queue-status may say of anybody. */
+export const STANDINGS = [
+  'queued',
+  'promoted',
+  'completed',
+  'redeemed',
+  'released',
+  'expired',
+  'left',
+  'closed',
+  'not_queued',
+].map((standing) => `200 ${standing}`);

@@ -1,0 +1,73 @@
+// What Artillery's virtual users live through is told to this process line by line, so that the tally is one and the same whoever
+// generates the load, and is there every second: Artillery itself sums up every ten seconds, and knows no promises.
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+
+const SEND_EVERY_MS = 50;
+
+/** @typedef {import('./tally.mjs').Tally} Tally */
+/** What may be told: a method of the tally. */
+const WORDS = /** @type {const} */ (['sent', 'answered', 'broken', 'promised', 'fault', 'departed']);
+
+/**
+ * @param {Tally} tally
+ * @returns {Promise<{ port: number, close: () => Promise<void> }>}
+ */
+export async function listen(tally) {
+  const sockets = new Set();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    let rest = '';
+    socket.setEncoding('utf8');
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk) => {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        const [word, ...args] = JSON.parse(line);
+        if (!WORDS.includes(word)) throw new Error(`not known on the wire: ${word}`);
+        /** @type {any} */ (tally)[word](...args);
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port for the wire');
+  return {
+    port: address.port,
+    close: async () => {
+      server.close();
+      // What was told last is still to be read.
+      await Promise.all([...sockets].map((socket) => (socket.destroyed ? undefined : once(socket, 'close'))));
+    },
+  };
+}
+
+/**
+ * The other end, in Artillery's worker: a tally that tells instead of counting.
+ * @param {number} port
+ * @returns {Pick<Tally, (typeof WORDS)[number]>}
+ */
+export function teller(port) {
+  /** @type {string[]} */
+  let lines = [];
+  const socket = connect(port, '127.0.0.1');
+  // Artillery ends its worker as soon as the last user is done: what is left is written as it goes.
+  socket.setNoDelay(true);
+  socket.unref();
+  const flush = () => {
+    if (lines.length === 0) return;
+    socket.write(`${lines.join('\n')}\n`);
+    lines = [];
+  };
+  setInterval(flush, SEND_EVERY_MS).unref();
+  process.on('exit', flush);
+  const tell =
+    (/** @type {string} */ word) =>
+    (/** @type {unknown[]} */ ...args) => {
+      lines.push(JSON.stringify([word, ...args]));
+    };
+  return /** @type {any} */ (Object.fromEntries(WORDS.map((word) => [word, tell(word)])));
+}

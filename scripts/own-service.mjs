@@ -1,0 +1,41 @@
+// How the service that `npm start` runs here is reached: its engines and its keys, out of its data directory.
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readRunRecord } from './run-record.mjs';
+
+/**
+ * @param {string} root the repository
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {string}
+ */
+export function dataDirOf(root, env) {
+  return resolve(root, env.DATA_DIR || '.data');
+}
+
+/**
+ * Addresses of the engines that `npm start` keeps in this directory; empty when none runs.
+ * @param {string} dataDir
+ * @returns {{ REDIS_URL?: string, DATABASE_URL?: string }}
+ */
+export function enginesIn(dataDir) {
+  const { ports, processes } = readRunRecord(dataDir);
+  if (!ports.redis || !ports.postgres || Object.keys(processes).length === 0) return {};
+  const secrets = secretsIn(dataDir);
+  return {
+    REDIS_URL: `redis://:${encodeURIComponent(secrets.REDIS_PASSWORD)}@127.0.0.1:${ports.redis}`,
+    DATABASE_URL: `postgres://postgres:${encodeURIComponent(secrets.POSTGRES_PASSWORD)}@127.0.0.1:${ports.postgres}/doorbuster`,
+  };
+}
+
+/**
+ * What was generated into this directory; empty when nothing was.
+ * @param {string} dataDir
+ * @returns {Record<string, string>}
+ */
+export function secretsIn(dataDir) {
+  try {
+    return JSON.parse(readFileSync(join(dataDir, 'secrets.json'), 'utf8'));
+  } catch {
+    return {};
+  }
+}
