@@ -18,7 +18,7 @@ export default {
   },
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
-  testSequencer: '<rootDir>/test/harness/sequencer.mjs',
+  runner: '<rootDir>/test/harness/runner.mjs',
   maxWorkers: 2,
   testTimeout: 60_000,
 };
