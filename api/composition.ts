@@ -233,6 +233,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   };
   const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
   const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
+  const queueCommands = connectForCommands(config.redisUrl, connect, onRedisError);
   const subscriber = connectForSubscription(config.redisUrl, onRedisError);
   const database = new Database({
     url: config.databaseUrl,
@@ -332,7 +334,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   const sessions = new OperatorSessions(config.adminKeys, config.ticketKeys, LIMITS.operatorSessionMs, () =>
     clock.nowMs(),
   );
-  const queues = new JobQueues(commands, (queue, error) =>
+  const queues = new JobQueues(queueCommands, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
   );
   return {
@@ -418,6 +420,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       await attempts.stop(LIMITS.attemptsStopMs);
       await Promise.all([database, transfers, filterDatabase].map((pool) => pool.close()));
       commands.disconnect();
+      queueCommands.disconnect();
       subscriber.disconnect();
       codeSubscriber.disconnect();
     },

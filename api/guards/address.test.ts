@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { networkOf } from './address.js';
 
 const from = (ip: string | undefined, remoteAddress?: string) =>
-  networkOf({ ip, socket: { remoteAddress } } as unknown as Request);
+  networkOf({ ip, headers: {}, socket: { remoteAddress } } as unknown as Request);
 
 test('an IPv4 address is a network of its own, however it is written', () => {
   expect(from('203.0.113.7')).toBe('203.0.113.7');
@@ -29,4 +29,14 @@ test('a shortened address is filled up before it is cut', () => {
 test('falls back on the socket', () => {
   expect(from(undefined, '203.0.113.9')).toBe('203.0.113.9');
   expect(from(undefined)).toBe('unknown');
+});
+
+test('on one connection, everybody whom a proxy names has a network of his own', () => {
+  const socket = { remoteAddress: '203.0.113.1' };
+  const request = (ip: string, forwarded?: string) =>
+    networkOf({ ip, headers: { 'x-forwarded-for': forwarded }, socket } as unknown as Request);
+  expect(request('203.0.113.1')).toBe('203.0.113.1');
+  expect(request('198.51.100.7', '198.51.100.7')).toBe('198.51.100.7');
+  expect(request('198.51.100.8', '198.51.100.8')).toBe('198.51.100.8');
+  expect(request('203.0.113.1')).toBe('203.0.113.1');
 });

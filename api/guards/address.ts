@@ -4,12 +4,15 @@ import type { Request } from 'express';
  * The network a request comes from, for quotas: an IPv4 address, or the /64 of an IPv6 one, since whoever has one address
  * of it has them all. Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For, otherwise from the socket.
  */
-export function networkOf(req: Request & { [NETWORK]?: string }): string {
-  req[NETWORK] ??= findNetwork(req);
-  return req[NETWORK];
+export function networkOf(req: Request & Known): string {
+  // Who sends no X-Forwarded-For is who holds the connection, and stays so.
+  const holder = (req.headers['x-forwarded-for'] === undefined ? req.socket : req) as Known;
+  holder[NETWORK] ??= findNetwork(req);
+  return holder[NETWORK];
 }
 /** Several guards of a request ask for it. */
 const NETWORK = Symbol('network');
+type Known = { [NETWORK]?: string };
 
 function findNetwork(req: Request): string {
   const address = req.ip ?? req.socket.remoteAddress ?? 'unknown';

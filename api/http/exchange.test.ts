@@ -1,6 +1,8 @@
+import { createServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
-import { beginExchange, retryAfter } from './exchange.js';
+import { beginExchange, retryAfter, sendText } from './exchange.js';
 import { API_HEADERS, PAGE_HEADERS } from './security-headers.js';
 
 const begun = (headers: Record<string, string>): Request => {
@@ -52,4 +54,49 @@ test('sends the headers that keep an answer from being loaded, framed or guessed
     'Referrer-Policy': 'no-referrer',
   });
   expect(headersOf(PAGE_HEADERS)['Content-Security-Policy']).toContain("script-src 'self'");
+});
+
+test('sends the very bytes that writeHead and end would send', async () => {
+  const text = '{"data":"Grüße"}';
+  const fields = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(text)), 'X-Own', '1'];
+  const sendings: Record<string, (res: ServerResponse, status: number) => void> = {
+    ours: (res, status) => sendText(res, status, fields, text),
+    node: (res, status) => res.writeHead(status, [...API_HEADERS, 'Cache-Control', 'no-store', ...fields]).end(text),
+    'ours, and then closed': (res, status) => sendText(res, status, [...fields, 'Connection', 'close'], text),
+    'node, and then closed': (res, status) =>
+      res.writeHead(status, [...API_HEADERS, 'Cache-Control', 'no-store', ...fields, 'Connection', 'close']).end(text),
+  };
+  const server = createServer((req, res) => {
+    const [, sending, status] = decodeURI(String(req.url)).split('/');
+    sendings[String(sending)]?.(res, Number(status));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const answer = (method: string, sending: string, status: number) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1');
+      let all = '';
+      socket.on('data', (chunk) => {
+        all += chunk;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(all.replace(/Date: [^\r]+/, 'Date: now')));
+      // What follows is no request, so the connection ends after the first answer.
+      socket.write(`${method} ${encodeURI(`/${sending}/${status}`)} HTTP/1.1\r\nHost: x\r\n\r\n?\r\n\r\n`);
+    });
+  for (const [method, status] of [
+    ['GET', 200],
+    ['POST', 202],
+    ['POST', 422],
+    ['HEAD', 200],
+  ] as const) {
+    const asNode = await answer(method, 'node', status);
+    expect(asNode).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\n\r\n${method === 'HEAD' ? '' : '\\{'}`));
+    expect(await answer(method, 'ours', status)).toBe(asNode);
+    const closed = await answer(method, 'node, and then closed', status);
+    expect(closed).toContain('Connection: close');
+    expect(await answer(method, 'ours, and then closed', status)).toBe(closed);
+  }
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
 });

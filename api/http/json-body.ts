@@ -19,16 +19,13 @@ export function readJson(req: Request): Promise<unknown> {
   if (req.headers['content-encoding'] !== undefined && req.headers['content-encoding'] !== 'identity') {
     return refuse(req, new Problem('unsupported_media_type', 'The body must not be compressed.'));
   }
-  if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) return refuse(req, tooLarge());
+  // NaN where it is not known before: then `end` tells.
+  const announced = Number(req.headers['content-length']);
+  if (announced > LIMITS.bodyBytes) return refuse(req, tooLarge());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    req.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > LIMITS.bodyBytes) reject(drained(req, tooLarge()));
-      else chunks.push(chunk);
-    });
-    req.on('end', () => {
+    const finish = () => {
       try {
         const body = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
         if (!isUtf8(body)) throw new SyntaxError('not UTF-8');
@@ -36,10 +33,19 @@ export function readJson(req: Request): Promise<unknown> {
       } catch {
         reject(new Problem('invalid_json', 'The body could not be parsed.'));
       }
+    };
+    req.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > LIMITS.bodyBytes) {
+        reject(drained(req, tooLarge()));
+        return;
+      }
+      chunks.push(chunk);
+      if (length === announced) finish();
     });
-    const cutOff = () => reject(new Problem('invalid_json', 'The body was cut off.'));
-    req.on('aborted', cutOff);
-    req.on('error', cutOff);
+    if (!(announced > 0)) req.on('end', finish);
+    // Also when the connection is gone before all has come.
+    req.on('error', () => reject(new Problem('invalid_json', 'The body was cut off.')));
   });
 }
 

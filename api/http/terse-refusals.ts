@@ -3,9 +3,8 @@ import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import type { ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
-import { requestIdOf, retryAfter } from './exchange.js';
+import { requestIdOf, retryAfter, sendText } from './exchange.js';
 import { problemDocument } from './problem.js';
-import { API_HEADERS } from './security-headers.js';
 
 /** A refusal that is the same for many requests: everything but the id, the wait and the fields of a quota is made before. */
 export type TerseRefusal = {
@@ -49,15 +48,13 @@ export class TerseRefusals {
     const id = req.requestId ?? requestIdOf(req);
     req.logged = true;
     this.#note(refusal.code, id);
+    // An id has no character of more than one byte.
+    const length = String(refusal.bytes + id.length);
     const headers = [
-      ...API_HEADERS,
       'Content-Type',
       'application/problem+json',
       'Content-Length',
-      // An id has no character of more than one byte.
-      String(refusal.bytes + id.length),
-      'Cache-Control',
-      'no-store',
+      length,
       'X-Request-Id',
       id,
       ...fields,
@@ -65,8 +62,7 @@ export class TerseRefusals {
     if (waitSeconds !== null) headers.push('Retry-After', retryAfter(waitSeconds));
     // A body that was not read is thrown away by Node when it is small; for a larger one, or one of unknown length, nobody waits.
     if (isLongBody(req)) headers.push('Connection', 'close');
-    res.writeHead(refusal.status, headers);
-    res.end(refusal.before + id + refusal.after);
+    sendText(res, refusal.status, headers, refusal.before + id + refusal.after);
   }
 
   /** Writes what waits for its line. */
