@@ -49,7 +49,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
     async handle(req, res) {
       let outcome = 'failed';
       let body: CheckoutBody | undefined;
-      let reservation: unknown;
+      let reservation: string | undefined;
       try {
         admission.requireRoom();
         const json = await readJson(req);
@@ -79,17 +79,17 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
           admission.leave();
         }
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
-        reservation = result.answer.data.reservation_id;
+        reservation = result.answer.data.reservation_id as string | undefined;
         tell(req, res, body, source.from, result, quota);
       } catch (error) {
         if (error instanceof Problem) outcome = error.code;
         throw error;
       } finally {
-        metrics.checkouts.inc({ outcome });
+        metrics.countCheckout(outcome);
         // Those whom the door has refused share a line.
         if (!req.logged) {
           req.logged = true;
-          log.info(
+          log.plain(
             {
               request_id: req.requestId,
               trace: req.trace || undefined,

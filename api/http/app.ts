@@ -99,8 +99,7 @@ export function createHttpServer(
 
   function observe(this: Response): void {
     const { routePath, startedAt } = this.req;
-    const labels = { route: routePath || 'none', status: this.statusCode };
-    metrics.httpSeconds.observe(labels, (performance.now() - startedAt) / 1000);
+    metrics.timeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
   }
   const turns = new Turns(LIMITS.requestsPerTurn);
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {

@@ -84,19 +84,22 @@ test('sends the very bytes that writeHead and end would send', async () => {
       // What follows is no request, so the connection ends after the first answer.
       socket.write(`${method} ${encodeURI(`/${sending}/${status}`)} HTTP/1.1\r\nHost: x\r\n\r\n?\r\n\r\n`);
     });
-  for (const [method, status] of [
-    ['GET', 200],
-    ['POST', 202],
-    ['POST', 422],
-    ['HEAD', 200],
-  ] as const) {
-    const asNode = await answer(method, 'node', status);
-    expect(asNode).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\n\r\n${method === 'HEAD' ? '' : '\\{'}`));
-    expect(await answer(method, 'ours', status)).toBe(asNode);
-    const closed = await answer(method, 'node, and then closed', status);
-    expect(closed).toContain('Connection: close');
-    expect(await answer(method, 'ours, and then closed', status)).toBe(closed);
+  try {
+    for (const [method, status] of [
+      ['GET', 200],
+      ['POST', 202],
+      ['POST', 422],
+      ['HEAD', 200],
+    ] as const) {
+      const asNode = await answer(method, 'node', status);
+      expect(asNode).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\n\r\n${method === 'HEAD' ? '' : '\\{'}`));
+      expect(await answer(method, 'ours', status)).toBe(asNode);
+      const closed = await answer(method, 'node, and then closed', status);
+      expect(closed).toContain('Connection: close');
+      expect(await answer(method, 'ours, and then closed', status)).toBe(closed);
+    }
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
   }
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
 });

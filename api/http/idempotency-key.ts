@@ -13,7 +13,7 @@ export type KeySource = { key: IdempotencyKey; from: 'header' | 'body' };
  */
 export function optionalIdempotencyKey(req: Request, inBody: string | undefined): KeySource | null {
   const header = req.headers['idempotency-key'];
-  const inHeader = typeof header === 'string' ? header.trim().replace(/^"(.*)"$/, '$1') : undefined;
+  const inHeader = typeof header === 'string' ? bare(header) : undefined;
   if (inHeader !== undefined && inBody !== undefined && inHeader !== inBody) {
     throw invalid('#/idempotency_key', 'differs from the Idempotency-Key header');
   }
@@ -26,6 +26,10 @@ export function optionalIdempotencyKey(req: Request, inBody: string | undefined)
     );
   }
   return { key: key as IdempotencyKey, from: inHeader === undefined ? 'body' : 'header' };
+}
+
+function bare(header: string): string {
+  return header.includes('"') ? header.trim().replace(/^"(.*)"$/, '$1') : header.trim();
 }
 
 /** @throws Problem 400 when there is none as well */

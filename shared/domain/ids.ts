@@ -41,11 +41,16 @@ const generator = new V7Generator({
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+/** Of an id that is known to be ours. */
+export function campaignNoOf(reservation: string): CampaignNo {
+  return Number.parseInt(reservation.slice(28), 16) as CampaignNo;
+}
+
 /** Reads a reservation id as a caller sent it; null when it cannot be one of ours. */
 export function parseReservationId(text: string): { id: ReservationId; campaignNo: CampaignNo } | null {
   const id = text.toLowerCase();
   if (!UUID_PATTERN.test(id)) return null;
-  return { id: id as ReservationId, campaignNo: Number.parseInt(id.slice(28), 16) as CampaignNo };
+  return { id: id as ReservationId, campaignNo: campaignNoOf(id) };
 }
 
 /** When an id was made: the first 48 bits of a UUIDv7, by the clock of the process that made it. */

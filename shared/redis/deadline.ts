@@ -5,7 +5,8 @@ const LOOK_EVERY_MS = 50;
 /** A look that comes later than this does so because this process was busy; what is beyond it does not count as waiting. */
 const COUNTED_PER_LOOK_MS = 4 * LOOK_EVERY_MS;
 
-type Waiting = { until: number; calledAt: number; settled: boolean; giveUp: () => void };
+/** A call that is watched. Whoever made it says when it is settled. */
+export type Watched = { until: number; calledAt: number; settled: boolean; giveUp: (error: EngineUnavailable) => void };
 
 /**
  * Gives up on calls that take longer than a limit. All have the same limit, so the oldest is the first to run out, and one
@@ -15,7 +16,7 @@ type Waiting = { until: number; calledAt: number; settled: boolean; giveUp: () =
  * lie in its socket unread; taking that for a dead engine would refuse everybody, and shut out those whom it has served.
  */
 export class Deadline {
-  #waiting: Waiting[] = [];
+  #waiting: Watched[] = [];
   #timer: NodeJS.Timeout | null = null;
   /** Goes on by what counts, while anybody waits. */
   #now = 0;
@@ -29,30 +30,32 @@ export class Deadline {
 
   /** @throws EngineUnavailable when it takes too long; what the call did is then unknown */
   limit<Value>(call: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      const watched = this.watch(reject);
+      call.then(
+        (value) => {
+          watched.settled = true;
+          resolve(value);
+        },
+        (error: unknown) => {
+          watched.settled = true;
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** For a call that begins now; as `limit`, where a promise of its own is one too many. @param giveUp called when it takes too long */
+  watch(giveUp: Watched['giveUp']): Watched {
     const calledAt = performance.now();
     if (!this.#timer) {
       this.#lookedAt = calledAt;
       this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
     }
-    return new Promise((resolve, reject) => {
-      const waiting: Waiting = {
-        until: this.#now + Math.min(calledAt - this.#lookedAt, COUNTED_PER_LOOK_MS) + this.limitMs,
-        calledAt,
-        settled: false,
-        giveUp: () => reject(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`)),
-      };
-      call.then(
-        (value) => {
-          waiting.settled = true;
-          resolve(value);
-        },
-        (error: unknown) => {
-          waiting.settled = true;
-          reject(error);
-        },
-      );
-      this.#waiting.push(waiting);
-    });
+    const until = this.#now + Math.min(calledAt - this.#lookedAt, COUNTED_PER_LOOK_MS) + this.limitMs;
+    const watched = { until, calledAt, settled: false, giveUp };
+    this.#waiting.push(watched);
+    return watched;
   }
 
   /** Of the time since the last look, what counts. */
@@ -68,11 +71,11 @@ export class Deadline {
     // A look that comes in time has seen all that had arrived, so then the clock on the wall counts as well.
     const inTime = busyMs < COUNTED_PER_LOOK_MS;
     const calledBefore = inTime ? performance.now() - this.limitMs - COUNTED_PER_LOOK_MS : Number.NEGATIVE_INFINITY;
-    const isLate = ({ until, calledAt }: Waiting) => until <= now || calledAt < calledBefore;
+    const isLate = ({ until, calledAt }: Watched) => until <= now || calledAt < calledBefore;
     const open = this.#waiting.filter(({ settled }) => !settled);
     const late = open.filter(isLate);
     this.#waiting = open.filter((waiting) => !isLate(waiting));
-    for (const { giveUp } of late) giveUp();
+    for (const { giveUp } of late) giveUp(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`));
     if (late.length > 0) this.onLate();
     if (this.#waiting.length === 0 && this.#timer) {
       clearInterval(this.#timer);

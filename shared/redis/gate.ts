@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
-import { Deadline } from './deadline.js';
+import { Deadline, type Watched } from './deadline.js';
 import { readEpoch } from './epoch.js';
 import { compareJournalIds, type Journal } from './journal.js';
 
@@ -53,12 +53,12 @@ export class RedisGate {
    */
   guard<Value>(call: () => Promise<Value>): Promise<Value> {
     if (!this.#open) return Promise.reject(new EngineUnavailable('redis', 'it is away or being rebuilt'));
-    return this.limit(call());
+    return this.#deadline.limit(call());
   }
 
-  /** Gives up in time on a call that was made while the gate was open. @throws EngineUnavailable */
-  limit<Value>(call: Promise<Value>): Promise<Value> {
-    return this.#deadline.limit(call);
+  /** Watches a call that is about to be made, for those who have no promise to spare: `giveUp` is called when it takes too long. */
+  watch(giveUp: Watched['giveUp']): Watched {
+    return this.#deadline.watch(giveUp);
   }
 
   /** Somebody found that Redis is not as it should be: look again before the next call. */

@@ -59,29 +59,46 @@ export class ScriptRunner {
    * @throws EngineUnavailable when Redis is away, too slow or refuses to write; what the script did is then unknown
    * @throws ContractError when the reply is none that the contract names
    */
-  async run<Contract extends AnyContract>(
+  run<Contract extends AnyContract>(
     contract: Contract,
     keyNames: readonly string[],
     args: readonly (string | number)[],
   ): Promise<OutcomeOf<Contract>> {
     const script = this.#script(contract.name);
-    const count = keyNames.length;
-    let reply: unknown;
-    try {
-      const { gate, redis } = this;
-      gate?.assertOpen();
-      const call = redis.evalsha(script.sha, count, ...keyNames, ...args);
-      reply = await (gate ? gate.limit(call) : call);
-    } catch (error) {
-      if (error instanceof EngineUnavailable) throw error;
-      if (!isNoScript(error)) throw asFault(contract.name, error);
-      reply = await this.#sendSource(contract.name, script.source, keyNames, args);
-    }
+    // One promise for the whole way, since every checkout takes it.
+    return new Promise((resolve, reject) => {
+      this.gate?.assertOpen();
+      const watched = this.gate?.watch(reject);
+      this.redis.evalsha(script.sha, keyNames.length, ...keyNames, ...args).then(
+        (reply) => {
+          if (watched) watched.settled = true;
+          try {
+            resolve(this.#outcome(contract, reply));
+          } catch (error) {
+            reject(error);
+          }
+        },
+        (error: unknown) => {
+          if (watched) watched.settled = true;
+          if (!isNoScript(error)) reject(asFault(contract.name, error));
+          else
+            this.#sendSource(contract.name, script.source, keyNames, args)
+              .then((reply) => resolve(this.#outcome(contract, reply)))
+              .catch(reject);
+        },
+      );
+    });
+  }
+
+  /** @throws ContractError */
+  #outcome<Contract extends AnyContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('a script found it fresh');
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
-    return { kind, ...decode((reply as string[]).slice(1)) } as OutcomeOf<Contract>;
+    const outcome = decode((reply as string[]).slice(1)) as { kind: string };
+    outcome.kind = kind;
+    return outcome as OutcomeOf<Contract>;
   }
 
   /** Makes every script known to Redis; readiness asks for it, correctness does not. */

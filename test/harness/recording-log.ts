@@ -11,10 +11,10 @@ export function recordingLog(): Log & { lines: LogLine[] } {
     lines,
     debug: at('debug'),
     info: at('info'),
+    plain: at('info'),
     warn: at('warn'),
     error: at('error'),
     fatal: at('fatal'),
-    child: () => log,
   };
   return log as unknown as Log & { lines: LogLine[] };
 }

@@ -1,0 +1,156 @@
+// Memory. Does it stay flat over hours of sales, and does Redis get back what is over?
+//
+// Method: an hour's worth of small sales, one after the other, without the pauses between them. In each, people take all units and a
+// line forms; of those who hold a unit most pay, some give it back, and somebody who waits gets it and pays; everybody asks where he stands; then the
+// campaign is closed. After each sale the resident memory of API and worker; what counts is how much higher it is in the last quarter of the sales
+// than in the second (the first warms up). Redis's used memory before the first sale, at its highest, and after the last one has been archived.
+// What is left after that, beyond a campaign's own hash, is told by kind of key.
+
+import { Redis } from 'ioredis';
+import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
+import { median, residentBytes, round } from './measure.mjs';
+import { SERVICE } from './stage.mjs';
+
+const SALES = Number(process.env.BENCH_SALES ?? 24);
+const UNITS = 3_000;
+const WAITING = 3_000;
+const GIVE_BACK_EVERY = 10;
+/** Archiving begins half a minute after a sale has closed. */
+const ARCHIVED_WITHIN_MS = 180_000;
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const redis = new Redis(stage.redisUrl);
+  const usedBytes = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  await warmUp(stage, say);
+  const archived = () => untilArchived(redis, say);
+  await archived();
+  const atStart = { bytes: await usedBytes(), keys: await keysByKind(redis) };
+  const [api, worker] = [[], []];
+  let highest = 0;
+  let calls = 0;
+  for (let sale = 1; sale <= SALES; sale += 1) {
+    calls += await sell(stage, `memory-${Date.now()}-${sale}`);
+    api.push(residentBytes(stage.api.pid));
+    worker.push(residentBytes(stage.worker.pid));
+    highest = Math.max(highest, await usedBytes());
+    if (sale % 4 === 0)
+      say(
+        `${sale} of ${SALES} sales: API ${mega(api.at(-1))} MB, worker ${mega(worker.at(-1))} MB, Redis ${mega(highest)} MB`,
+      );
+  }
+  await archived();
+  const atEnd = { bytes: await usedBytes(), keys: await keysByKind(redis) };
+  redis.disconnect();
+  const [apiGrowth, workerGrowth] = [growth(api), growth(worker)];
+  const left = Object.fromEntries(
+    Object.entries(atEnd.keys)
+      .map(([kind, count]) => [kind, count - (atStart.keys[kind] ?? 0)])
+      .filter(([, more]) => more !== 0),
+  );
+  return {
+    sales: SALES,
+    calls,
+    api_mb: [mega(median(quarter(api, 2))), mega(median(quarter(api, 4)))],
+    worker_mb: [mega(median(quarter(worker, 2))), mega(median(quarter(worker, 4)))],
+    growth: [round(apiGrowth, 3), round(workerGrowth, 3)],
+    redis_mb: { start: mega(atStart.bytes), highest: mega(highest), end: mega(atEnd.bytes) },
+    redis_bytes_per_sale: Math.round((atEnd.bytes - atStart.bytes) / SALES),
+    keys_left: left,
+    goal: 'API and worker ≤ 1.1 ×, Redis back within 1 MB',
+    met: apiGrowth <= 1.1 && workerGrowth <= 1.1 && atEnd.bytes - atStart.bytes <= 1024 * 1024,
+  };
+}
+
+/** One sale beforehand, so that scripts, queues and connections are there already. */
+async function warmUp(stage, say) {
+  say('one sale to warm up');
+  await sell(stage, `memory-warm-${Date.now()}`);
+}
+
+/** @returns {Promise<number>} how many calls it took */
+async function sell(stage, product) {
+  const { url } = stage.api;
+  const { id } = await operator(url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: UNITS,
+    hold_seconds: 900,
+    waiting_room: { enabled: true },
+  });
+  const users = Array.from({ length: UNITS + WAITING }, (_, i) => `${product}-u${i}`);
+  const checkouts = users.map((user) => checkoutRequest(product, user, `key-${user}`));
+  const { bodies } = await drive(url, checkouts, { keepBodies: true });
+  const answers = bodies.map((body) => JSON.parse(body).data);
+  const held = answers.flatMap(({ reservation_id }) => (reservation_id ? [reservation_id] : []));
+  if (held.length !== UNITS) throw new Error(`${held.length} units were given out instead of ${UNITS}`);
+  const service = (path, reservation) =>
+    requestBytes('POST', path, [`Authorization: Bearer ${SERVICE}`], { reservation_id: reservation });
+  const isBack = (_, i) => i % GIVE_BACK_EVERY === 0;
+  await all(
+    url,
+    held.filter(isBack).map((id) => service('/flash-sale/release', id)),
+  );
+  await all(
+    url,
+    held.filter((id, i) => !isBack(id, i)).map((id) => service('/flash-sale/confirm', id)),
+  );
+  const questions = users.map((user) =>
+    requestBytes('GET', `/flash-sale/queue-status?product_id=${product}&user_id=${user}`, []),
+  );
+  await all(url, questions);
+  // Those who got what was given back do not see their reservations without a ticket.
+  const tickets = answers.flatMap(({ status, ticket }, i) => (status === 'queued' ? [{ ticket, user: users[i] }] : []));
+  const { bodies: standings } = await drive(
+    url,
+    tickets.map(({ ticket, user }) =>
+      requestBytes('GET', `/flash-sale/queue-status?product_id=${product}&user_id=${user}`, [`X-Ticket: ${ticket}`]),
+    ),
+    { keepBodies: true },
+  );
+  const promoted = standings.map((body) => JSON.parse(body).data).filter(({ status }) => status === 'promoted');
+  if (promoted.length !== UNITS / GIVE_BACK_EVERY) throw new Error(`${promoted.length} were promoted`);
+  await all(
+    url,
+    promoted.map(({ reservation_id }) => service('/flash-sale/confirm', reservation_id)),
+  );
+  await operator(url, 'POST', `/admin/campaigns/${id}/close`);
+  return 2 * users.length + held.length + tickets.length + promoted.length;
+}
+
+/** All have to be answered with 200. */
+async function all(url, requests) {
+  const { replies } = await drive(url, requests);
+  if (replies.get(200) !== requests.length) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
+}
+
+/** Until no closed campaign has people in Redis. */
+async function untilArchived(redis, say) {
+  const giveUpAt = performance.now() + ARCHIVED_WITHIN_MS;
+  say('waiting until what is over has been archived');
+  for (;;) {
+    const kinds = await keysByKind(redis);
+    if (!kinds.people && !kinds.i) return;
+    if (performance.now() > giveUpAt) return say(`not archived: ${JSON.stringify(kinds)}`);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+}
+
+/** How many keys there are of each kind: the word after the product, or the one after the prefix. */
+async function keysByKind(redis) {
+  const kinds = {};
+  let cursor = '0';
+  do {
+    const [next, names] = await redis.scan(cursor, 'COUNT', 5_000);
+    cursor = next;
+    for (const name of names) {
+      const kind = /^db1:\{[^}]*\}:(\w+)/.exec(name)?.[1] ?? /^db1:(\w+)/.exec(name)?.[1] ?? 'queues';
+      kinds[kind] = (kinds[kind] ?? 0) + 1;
+    }
+  } while (cursor !== '0');
+  return kinds;
+}
+
+const quarter = (values, number) =>
+  values.slice(Math.floor(((number - 1) * values.length) / 4), Math.floor((number * values.length) / 4));
+const growth = (values) => median(quarter(values, 4)) / median(quarter(values, 2));
+const mega = (bytes) => round(bytes / 1024 / 1024);
