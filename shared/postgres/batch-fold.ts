@@ -97,13 +97,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   for (const entry of entries) {
     switch (entry.kind) {
       case 'reserved':
-        newRedemptions.set(entry.reservation, {
-          ...entry,
-          ...unchanged(entry.reservation),
-          slot: entry.slot,
-          status: entry.state,
-          redeemedMs: entry.state === 'redeemed' ? entry.atMs : null,
-        });
+        newRedemptions.set(entry.reservation, rowOf(entry));
         if (entry.lineNo > 0) {
           Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'promoted', endedMs: entry.atMs });
         }
@@ -185,6 +179,53 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
     closedLines,
     answers,
     audit,
+  };
+}
+
+/** Written out, since there is one for every checkout: an object copied by `...` costs a tenth of all that is done for it here. */
+function rowOf(entry: EntryOf<'reserved'>): NewRedemption {
+  const {
+    reservation,
+    no,
+    atMs,
+    user,
+    order,
+    qty,
+    slot,
+    dueMs,
+    lineNo,
+    state,
+    code,
+    terms,
+    key,
+    answer,
+    device,
+    trace,
+  } = entry;
+  return {
+    reservation,
+    no,
+    atMs,
+    user,
+    order,
+    qty,
+    slot,
+    dueMs,
+    lineNo,
+    code,
+    terms,
+    key,
+    answer,
+    device,
+    trace,
+    status: state,
+    burned: null,
+    reacquired: null,
+    redeemedMs: state === 'redeemed' ? atMs : null,
+    releasedMs: null,
+    refundedMs: null,
+    reason: null,
+    payment: null,
   };
 }
 

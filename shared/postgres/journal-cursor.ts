@@ -10,9 +10,16 @@ export class JournalCursor {
     return lastId(await this.database.query<{ last_id: string }>('select last_id from journal_cursor'));
   }
 
-  /** Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. */
+  /**
+   * Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. Whoever writes batches finds
+   * rows by their keys: the planner would rather read all of a table that is not large yet, for every batch anew.
+   */
   async lock(client: Queryable): Promise<string> {
-    return lastId(await client.query<{ last_id: string }>('select last_id from journal_cursor for update'));
+    return lastId(
+      await client.query<{ last_id: string }>(
+        "select last_id, set_config('enable_seqscan', 'off', true) from journal_cursor for update",
+      ),
+    );
   }
 
   async move(client: Queryable, to: string): Promise<void> {

@@ -41,7 +41,12 @@ async function publishToStream(
     const events = await outbox.read({ after, upTo, types: null }, limits.publishBatch);
     const last = events.at(-1);
     if (!last) return after;
-    await stream.append(events.map((event) => ({ ...event, json: cloudEvent(event, source) })));
+    await stream.append(
+      events.map((event) => {
+        const { seq, id, type, subject } = event;
+        return { seq, id, type, subject, json: cloudEvent(event, source) };
+      }),
+    );
     metrics.eventsPublished.inc(events.length);
     after = last.seq;
   }
