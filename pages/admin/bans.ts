@@ -1,6 +1,6 @@
 import { call, page, Refused } from './calls.js';
 import { confirmed } from './dialog.js';
-import { button, card, el, say } from './elements.js';
+import { button, card, el, say, tableHead } from './elements.js';
 import { Form, field, textOf } from './fields.js';
 import type { View } from './view.js';
 import { time } from './words.js';
@@ -28,22 +28,11 @@ const UNTIL: Record<string, string> = {
 /** Who is kept out, and who may not be; add and lift. */
 export function bansView(): View {
   const body = el('tbody', { role: 'rowgroup' });
-  const heads = ['Who', 'Effect', 'Until', 'Why', 'By', ''];
   const table = el(
     'table',
     { class: 'list bans', role: 'table', hidden: true },
     el('caption', { class: 'unseen' }, 'Bans and allowances in force, newest first'),
-    el(
-      'thead',
-      { role: 'rowgroup' },
-      el(
-        'tr',
-        { role: 'row' },
-        ...heads.map((name) =>
-          el('th', { scope: 'col', role: 'columnheader' }, name || el('span', { class: 'unseen' }, 'Lift')),
-        ),
-      ),
-    ),
+    tableHead([['Who'], ['Effect'], ['Until'], ['Why'], ['By'], [el('span', { class: 'unseen' }, 'Lift')]]),
     body,
   );
   const empty = el('p', { class: 'empty', hidden: true }, 'Nobody is banned or allowed.');

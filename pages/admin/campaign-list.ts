@@ -1,20 +1,16 @@
+import { COUNTS, DRIFT, type Shown } from './campaign-numbers.js';
 import { Chart } from './chart.js';
-import { el, write } from './elements.js';
+import { type Attributes, el, tableHead, write } from './elements.js';
 import type { CampaignNow, Overview } from './overview.js';
 import { stockBar } from './stock-bar.js';
 import type { View } from './view.js';
 import { count, rate, stateOf } from './words.js';
 
 const PAGE = 25;
-const COLUMNS: [string, string, (campaign: CampaignNow) => string][] = [
-  ['Total', 'total', ({ total }) => count(total)],
-  ['Free', 'free', ({ free }) => count(free)],
-  ['Held', 'held', ({ held }) => count(held)],
-  ['Redeemed', 'redeemed', ({ redeemed }) => count(redeemed)],
-  ['Burned', 'burned', ({ burned }) => count(burned)],
-  ['Waiting', 'waiting', ({ waiting }) => count(waiting)],
+const COLUMNS: readonly Shown<CampaignNow>[] = [
+  ...COUNTS,
   ['Per second', 'rate', ({ confirmed_per_second }) => rate(confirmed_per_second)],
-  ['Drift', 'drift', ({ drift }) => count(drift)],
+  DRIFT,
 ];
 
 type Row = { root: HTMLTableRowElement; show(campaign: CampaignNow, now: string): void };
@@ -30,23 +26,16 @@ export function campaignListView(cursor: string | null): View {
     el('a', { href: '#/new' }, 'Create the first one'),
     '.',
   );
-  const heads = COLUMNS.map(([name]) => el('th', { scope: 'col', role: 'columnheader', class: 'number' }, name));
   const table = el(
     'table',
     { class: 'list', role: 'table', hidden: true },
     el('caption', { class: 'unseen' }, 'Campaigns with their stock, newest first'),
-    el(
-      'thead',
-      { role: 'rowgroup' },
-      el(
-        'tr',
-        { role: 'row' },
-        el('th', { scope: 'col', role: 'columnheader' }, 'Campaign'),
-        el('th', { scope: 'col', role: 'columnheader' }, 'State'),
-        el('th', { scope: 'col', role: 'columnheader' }, 'Stock'),
-        ...heads,
-      ),
-    ),
+    tableHead([
+      ['Campaign'],
+      ['State'],
+      ['Stock'],
+      ...COLUMNS.map(([name]): [string, Attributes] => [name, { class: 'number' }]),
+    ]),
     body,
   );
   const older = el('a', { class: 'button', hidden: true }, 'Older campaigns');

@@ -1,4 +1,5 @@
 import { campaignActions } from './campaign-actions.js';
+import { COUNTS, DRIFT } from './campaign-numbers.js';
 import { Chart } from './chart.js';
 import { codesCard } from './codes-card.js';
 import { card, el, write } from './elements.js';
@@ -11,17 +12,12 @@ import type { View } from './view.js';
 import { count, rate, seconds, stateOf } from './words.js';
 
 const LINE_SHOWN = 10;
-const NUMBERS: [string, string, (one: CampaignNow, now: Overview) => string][] = [
-  ['Total', 'total', ({ total }) => count(total)],
-  ['Free', 'free', ({ free }) => count(free)],
-  ['Held', 'held', ({ held }) => count(held)],
-  ['Redeemed', 'redeemed', ({ redeemed }) => count(redeemed)],
-  ['Burned', 'burned', ({ burned }) => count(burned)],
-  ['Waiting', 'waiting', ({ waiting }) => count(waiting)],
+const NUMBERS: readonly (readonly [string, string, (one: CampaignNow, now: Overview) => string])[] = [
+  ...COUNTS,
   ['Confirmed a second', 'rate', ({ confirmed_per_second }) => rate(confirmed_per_second)],
   ['Journal backlog', 'backlog', (_, { journal_backlog }) => count(journal_backlog)],
   ['Oldest unpersisted', 'oldest', (_, now) => seconds(now.oldest_unpersisted_seconds)],
-  ['Drift', 'drift', ({ drift }) => count(drift)],
+  DRIFT,
 ];
 
 /** One campaign: its numbers, what can be done, the line, its codes and records. */

@@ -1,4 +1,4 @@
-type Attributes = Record<string, string | number | boolean | undefined>;
+export type Attributes = Record<string, string | number | boolean | undefined>;
 type Child = Node | string | null;
 
 /** Makes an element. `true` sets an attribute without a value, `false` and `undefined` leave it out. */
@@ -33,6 +33,14 @@ export function button(
     }
   });
   return made;
+}
+
+/** The head of a table: each column's heading, with attributes of its own. */
+export function tableHead(columns: readonly (readonly [string | Node, Attributes?])[]): HTMLElement {
+  const heads = columns.map(([heading, attributes]) =>
+    el('th', { scope: 'col', role: 'columnheader', ...attributes }, heading),
+  );
+  return el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));
 }
 
 /** Changes a text only where it is another: a screen reader and the selection do not notice the rest. */

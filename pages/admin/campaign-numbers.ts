@@ -1,0 +1,16 @@
+import type { CampaignNow } from './overview.js';
+import { count } from './words.js';
+
+/** A number as a page shows it: its label, its class and its text. */
+export type Shown<Of> = readonly [string, string, (of: Of) => string];
+
+/** Of every campaign, wherever it is shown. */
+export const COUNTS: readonly Shown<CampaignNow>[] = [
+  ['Total', 'total', ({ total }) => count(total)],
+  ['Free', 'free', ({ free }) => count(free)],
+  ['Held', 'held', ({ held }) => count(held)],
+  ['Redeemed', 'redeemed', ({ redeemed }) => count(redeemed)],
+  ['Burned', 'burned', ({ burned }) => count(burned)],
+  ['Waiting', 'waiting', ({ waiting }) => count(waiting)],
+];
+export const DRIFT: Shown<CampaignNow> = ['Drift', 'drift', ({ drift }) => count(drift)];
