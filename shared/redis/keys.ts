@@ -75,5 +75,18 @@ export const keys = {
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
+/** Every key of one campaign, in the order in which scripts take them (scripts/sale-keys.ts). */
+export function campaignKeys(product: ProductId): string[] {
+  return [
+    keys.campaign(product),
+    keys.people(product),
+    keys.reservations(product),
+    keys.deadlines(product),
+    keys.line(product),
+    keys.presence(product),
+    keys.usedCodes(product),
+  ];
+}
+
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */
 export const BULLMQ_PREFIX = `{${PREFIX}:queues}`;

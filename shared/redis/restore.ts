@@ -1,7 +1,7 @@
 import type { ChainableCommander, Redis } from 'ioredis';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { campaignKeys, keys } from './keys.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
 
 export type PersonRecord = {
@@ -38,11 +38,8 @@ export class CampaignRestore {
 
   /** Takes the campaign out of service and removes what an older Redis may still hold of it. */
   async clear(): Promise<void> {
-    const { product } = this;
     await this.#run((pipeline) => {
-      pipeline.unlink(keys.campaign(product));
-      pipeline.unlink(keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product));
-      pipeline.unlink(keys.presence(product), keys.usedCodes(product));
+      pipeline.unlink(...campaignKeys(this.product));
     });
   }
 

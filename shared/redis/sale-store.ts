@@ -4,7 +4,7 @@ import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
 import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { campaignKeys, keys } from './keys.js';
 import type { PromiseMemory } from './promise-memory.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
@@ -458,19 +458,11 @@ export class SaleStore {
 const READY_PRODUCTS = 1_000;
 const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
 
-/** Keys of everything that a claim may change in a campaign. */
+/** `campaignKeys`, kept ready. */
 function saleKeys(product: ProductId): readonly string[] {
   let ready = readyKeys.get(product);
   if (!ready) {
-    ready = [
-      keys.campaign(product),
-      keys.people(product),
-      keys.reservations(product),
-      keys.deadlines(product),
-      keys.line(product),
-      keys.presence(product),
-      keys.usedCodes(product),
-    ];
+    ready = campaignKeys(product);
     readyKeys.set(product, ready);
   }
   return ready;

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { DeviceId, IdempotencyKey } from '../../shared/domain/ids.js';
-import { keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { Persist } from '../../worker/persist/persist.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
 import { inconsistencies } from '../harness/audit.js';
@@ -190,16 +190,8 @@ export class Real {
     const { deadlines } = await this.campaign.inRedis();
     for (const [id, dueMs] of deadlines)
       await sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [id, dueMs]);
-    const lost = [
-      keys.campaign,
-      keys.people,
-      keys.reservations,
-      keys.deadlines,
-      keys.line,
-      keys.presence,
-      keys.usedCodes,
-    ].map((key) => key(product));
-    await sale.redis.del(...lost, ...[...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey)));
+    const answers = [...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey));
+    await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
     await restoreCampaign(

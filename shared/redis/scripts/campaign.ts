@@ -1,6 +1,7 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
 import { defineScript, type OutcomeOf } from '../script-runner.js';
 import { count, oneOf, rebuilding, text } from './reply-fields.js';
+import { SALE_KEYS } from './sale-keys.js';
 
 const TERMS = [
   'starts_at',
@@ -71,19 +72,7 @@ export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: [
-    'campaign',
-    'people',
-    'reservations',
-    'deadlines',
-    'line',
-    'presence',
-    'codes',
-    'journal',
-    'news',
-    'idempotency',
-    'epoch',
-  ],
+  keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),

@@ -1,7 +1,6 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
 import { codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
-
-const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence', 'codes', 'journal'] as const;
+import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
   name: 'reserve',

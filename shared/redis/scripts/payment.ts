@@ -1,22 +1,10 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
 import { flag, oneOf, rebuilding, text } from './reply-fields.js';
-
-const KEYS = [
-  'campaign',
-  'people',
-  'reservations',
-  'deadlines',
-  'line',
-  'presence',
-  'codes',
-  'journal',
-  'news',
-  'epoch',
-] as const;
+import { MOVING_KEYS } from './sale-keys.js';
 
 export const confirmScript = defineScript({
   name: 'confirm',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'payment_ref', 'trace'],
   replies: {
     redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1) }),
@@ -29,7 +17,7 @@ export type ConfirmOutcome = OutcomeOf<typeof confirmScript>;
 
 export const releaseScript = defineScript({
   name: 'release',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'holder', 'reason', 'trace'],
   replies: {
     released: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
@@ -43,7 +31,7 @@ export type ReleaseOutcome = OutcomeOf<typeof releaseScript>;
 
 export const refundScript = defineScript({
   name: 'refund',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'trace'],
   replies: {
     refunded: (f) => ({ returned: flag(f, 0) }),
@@ -56,7 +44,7 @@ export type RefundOutcome = OutcomeOf<typeof refundScript>;
 
 export const voidScript = defineScript({
   name: 'void',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'unit', 'reason'],
   replies: {
     voided: () => ({}),
