@@ -1,6 +1,6 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, oneOf, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, count, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
 const TERMS = [
@@ -36,6 +36,8 @@ export const loadCampaignScript = defineScript({
     'burned',
     'waiting',
     'last_line_no',
+    'archived',
+    'promised',
   ],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }) },
 });
@@ -99,6 +101,6 @@ export const rejournalScript = defineScript({
   name: 'rejournal',
   keys: ['campaign', 'reservations', 'journal', 'epoch'],
   args: ['reservation_id', 'row'],
-  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), archived, not_found: () => ({}), rebuilding },
 });
-export type RejournalOutcome = OutcomeOf<typeof rejournalScript>;
+export type RejournalOutcome = Decided<typeof rejournalScript>;

@@ -1,5 +1,5 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
@@ -55,6 +55,7 @@ export const reserveScript = defineScript({
       presenceMs: count(f, 5),
     }),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
+    archived,
     key_reused: () => ({}),
     attestation_missing: () => ({}),
     attestation_expired: () => ({}),
@@ -79,7 +80,7 @@ export const reserveScript = defineScript({
     token_used: () => ({}),
   },
 });
-export type ReserveOutcome = OutcomeOf<typeof reserveScript>;
+export type ReserveOutcome = Decided<typeof reserveScript>;
 
 export const appraiseScript = defineScript({
   name: 'appraise',

@@ -1,6 +1,6 @@
 import { STANDINGS } from '../../domain/reservation.js';
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
 export const expireScript = defineScript({
@@ -27,9 +27,9 @@ export const leaveScript = defineScript({
   name: 'leave',
   keys: MOVING_KEYS,
   args: ['user', 'trace'],
-  replies: { left: () => ({}), not_waiting: () => ({}), not_found: () => ({}), rebuilding },
+  replies: { left: () => ({}), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
-export type LeaveOutcome = OutcomeOf<typeof leaveScript>;
+export type LeaveOutcome = Decided<typeof leaveScript>;
 
 export const tendLineScript = defineScript({
   name: 'tend_line',
@@ -74,11 +74,12 @@ export const standingScript = defineScript({
       paceMs: paceMs(f, 7),
       presenceMs: count(f, 8),
     }),
+    archived: (f) => ({ ...archived(f), presenceMs: count(f, 1) }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type StandingOutcome = OutcomeOf<typeof standingScript>;
+export type StandingOutcome = Decided<typeof standingScript>;
 
 export const positionsScript = defineScript({
   name: 'positions',
