@@ -26,8 +26,8 @@ export function recordOf(row: SnapshotReservation): ReservationRecord {
 /** Somebody with one more reservation: his record follows the latest one, his allowances are those of all that are active. */
 export function withReservation(person: SeatedPerson | undefined, row: SnapshotReservation): SeatedPerson {
   const slots = [...(person?.slots ?? []), ...(takesUnits(recordOf(row).state) ? [row.slot] : [])];
-  // One that was taken again is what he did last.
-  const sinceMs = row.reacquired ? Math.max(row.reservedMs, row.redeemedMs) : row.reservedMs;
+  // One that was taken again is what he did last, also of two things in one millisecond.
+  const sinceMs = row.reacquired ? Math.max(row.reservedMs, row.redeemedMs) + 0.5 : row.reservedMs;
   if (person && person.sinceMs > sinceMs) return { ...person, slots };
   return {
     state: 'held',

@@ -19,6 +19,8 @@ export const AT_ONCE: ArchiveLimits = {
   forgetBatch: 500,
 };
 
+type PeopleReader = Pick<ArchivedPeople, 'read' | 'usersOf'>;
+
 /** The worker's archive, called directly, and the sale as those meet it who come back. */
 export class TestArchive {
   readonly archive: CampaignArchive;
@@ -35,13 +37,13 @@ export class TestArchive {
   }
 
   /** A sale whose people are looked up by another reader. */
-  storeWith(
-    people: Pick<ArchivedPeople, 'read' | 'usersOf'>,
-    idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs,
-  ): SaleStore {
+  storeWith(people: PeopleReader, idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs): SaleStore {
+    return new SaleStore(this.sale.store.scripts, TEST_LIMITS, null, this.recallWith(people, idempotencyTtlMs));
+  }
+
+  recallWith(people: PeopleReader, idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs): ArchiveRecall {
     const limits = { recallGroup: 500, recallsWaiting: 10_000, recalledAnswerMs: 10_000, idempotencyTtlMs };
-    const recall = new ArchiveRecall(people, this.archive, () => Date.now(), limits);
-    return new SaleStore(this.sale.store.scripts, TEST_LIMITS, null, recall);
+    return new ArchiveRecall(people, this.archive, () => Date.now(), limits);
   }
 
   worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveParts> = {}): ArchiveClosed {

@@ -20,7 +20,7 @@ export type ArchiveParts = {
   redemptions: RedemptionsTable;
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
-  sale: SaleStore;
+  sale: Pick<SaleStore, 'directory'>;
   archive: CampaignArchive;
   answerKeys: Pick<AnswerKeys, 'page'>;
   log: Log;
