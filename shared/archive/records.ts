@@ -43,7 +43,7 @@ export function withReservation(person: SeatedPerson | undefined, row: SnapshotR
 }
 
 /** A line that ended with its campaign keeps its codes, since no script frees them. */
-export function keepsCode({ status }: SnapshotTicket, campaignClosed: boolean): boolean {
+function keepsCode({ status }: SnapshotTicket, campaignClosed: boolean): boolean {
   return status === 'waiting' || (status === 'closed' && campaignClosed);
 }
 

@@ -98,14 +98,19 @@ export class CampaignSnapshot {
     }
   }
 
-  /** Codes that are used in a closed campaign: by its reservations, and by those whose line ended with it. */
+  /** Codes that are used in a closed campaign: by its reservations, and by those whose line ended with it and who did nothing since. */
   async *usedCodes(batch: number): AsyncGenerator<number[]> {
     let after = 0;
     for (;;) {
       const { rows } = await this.database.query<{ code: number }>(
         `select code_no as code from redemptions
          where campaign_id = $1 and code_no > $3 and code_no is not null and (status in ('reserved', 'redeemed') or burned)
-         union select code_no from waiting_tickets where campaign_id = $1 and status = 'closed' and code_no > $3
+         union select code_no from waiting_tickets t
+         where campaign_id = $1 and status = 'closed' and code_no > $3
+           and not exists (select 1 from waiting_tickets l where l.campaign_id = $1 and l.user_id = t.user_id
+             and l.status <> 'waiting' and l.line_no > t.line_no)
+           and not exists (select 1 from redemptions r where r.campaign_id = $1 and r.user_id = t.user_id
+             and greatest(r.reserved_at, case when r.reacquired then r.redeemed_at end) >= t.joined_at)
          order by 1 limit $2`,
         [this.campaignId, batch, after],
       );

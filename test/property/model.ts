@@ -368,11 +368,12 @@ export class SaleModel {
     this.spent = false;
     for (const ticket of this.line)
       Object.assign(ticket, { presence: this.terms.presence ? 'seen' : 'none', away: false });
-    // Postgres does not say whose line had ended before the campaign did: their codes are taken for used.
-    if (this.status === 'closed')
-      for (const ticket of this.tickets) if (ticket.status === 'closed') ticket.codeIsFree = false;
     const doings = [...this.promised, ...this.tickets.filter(({ status }) => status !== 'promoted')];
     for (const doing of doings.sort((a, b) => a.made - b.made)) this.last.set(doing.user, doing);
+    // Postgres does not say whose line had ended before the campaign did: what they came with is taken for used.
+    for (const ticket of this.tickets)
+      if (ticket.status === 'closed')
+        ticket.codeIsFree = this.status !== 'closed' || this.last.get(ticket.user) !== ticket;
   }
 
   #next(): number {

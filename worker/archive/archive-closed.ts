@@ -42,11 +42,13 @@ export class ArchiveClosed {
   constructor(readonly parts: ArchiveParts) {}
 
   async run(): Promise<void> {
-    const { sale, limits } = this.parts;
+    const { sale, cursor, limits } = this.parts;
     const endsAt = performance.now() + limits.archiveRunMs;
+    // One read for all: should it be old by then, a campaign is found unsettled and waits for the next run.
+    const committed = await cursor.read();
     let remembered: Remembered[] = [];
     for (const product of (await sale.directory()).values()) {
-      const one = await this.#archive(product);
+      const one = await this.#archive(product, committed);
       if (one) remembered.push(one);
     }
     // Each in its turn, so that a large campaign keeps no other one waiting.
@@ -58,9 +60,9 @@ export class ArchiveClosed {
   }
 
   /** @returns what is left to be forgotten of it; null when it is not archived, or wholly */
-  async #archive(product: ProductId): Promise<Remembered | null> {
+  async #archive(product: ProductId, committed: string): Promise<Remembered | null> {
     const { archive, cursor, campaigns, log, limits } = this.parts;
-    let outcome = await archive.archive(product, await cursor.read(), null, limits);
+    let outcome = await archive.archive(product, committed, null, limits);
     if (outcome.kind === 'ready' && !this.#differs(product)) {
       const campaign = await campaigns.find(product);
       if (!campaign) return null;

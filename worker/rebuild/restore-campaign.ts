@@ -1,4 +1,4 @@
-import { keepsCode, recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
+import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
@@ -61,13 +61,15 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
       const person = withTicket(people.get(ticket.user), ticket, closed);
       if (person) people.set(ticket.user, person);
     }
-    await restore.codes(tickets.flatMap((ticket) => (ticket.code && keepsCode(ticket, closed) ? [ticket.code] : [])));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
   const entries = [...people];
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
-    await restore.people(entries.slice(start, start + BATCH_ROWS));
+    const some = entries.slice(start, start + BATCH_ROWS);
+    await restore.people(some);
+    // What somebody waits with, or waited with to the end.
+    await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
   await parts.sale.load(campaign, known);
