@@ -50,6 +50,8 @@ export class ArchiveClosed {
     for (const product of (await sale.directory()).values()) {
       const one = await this.#archive(product, committed);
       if (one) remembered.push(one);
+      // Those that are done cost next to nothing, so the next run comes further.
+      if (performance.now() > endsAt) break;
     }
     // Each in its turn, so that a large campaign keeps no other one waiting.
     while (remembered.length > 0) {
