@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { expect, jest, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
-import { startService, startWorkerProcess } from '../harness/service.js';
+import { EngineProxy } from '../harness/proxy.js';
+import { startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -173,4 +174,31 @@ test('a redemption by code after the end reads that it is over', async () => {
   const again = await redeem('ann', 'key-of-ann');
   expect([again.status, again.text]).toEqual([201, first.text]);
   expectProblem(await redeem('bob', 'key-of-bob'), 410, 'campaign_ended');
+});
+
+test('with Postgres away who comes back is told to try again, and is answered when it is there', async () => {
+  const { product, people, ids } = await sell();
+  expect((await payments.confirm(String(ids[1]))).status).toBe(200);
+  await close(product);
+  await archived(product);
+  const database = new URL(service.database.url);
+  const proxy = await EngineProxy.before(Number(database.port));
+  database.host = `127.0.0.1:${proxy.port}`;
+  const { url } = await startApiProcess({ ...service.env, DATABASE_URL: database.href });
+  const elsewhere = new Shopper(url, product, String(people[0]?.user));
+  await elsewhere.getToken();
+  proxy.swallow();
+  const calls = [
+    () => new PaymentService(url).confirm(String(ids[0])),
+    () => elsewhere.queueStatus(),
+    () => elsewhere.checkout(),
+  ];
+  for (const call of calls) expectProblem(await call(), 503, 'temporarily_unavailable');
+  proxy.forward();
+  const answers = await until('it is there again', async () => {
+    const confirmed = await new PaymentService(url).confirm(String(ids[0]));
+    return confirmed.status === 200 && [confirmed, await elsewhere.queueStatus(), await elsewhere.checkout()];
+  });
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 410]);
+  expect(answers[1]?.data.status).toBe('redeemed');
 });
