@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
+import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
@@ -30,6 +32,7 @@ import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
 import { AttestedKeys } from '../shared/redis/attested-keys.js';
 import { BanBoard } from '../shared/redis/ban-board.js';
+import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -291,6 +294,10 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       deviceWindowMs: LIMITS.deviceWindowMs,
     },
     memory,
+    new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {
+      ...LIMITS,
+      idempotencyTtlMs: config.idempotencyTtlMs,
+    }),
   );
   const admission = new Admission(LIMITS);
   const attempts = new AttemptRecorder(new RedemptionAttempts(database), {

@@ -9,6 +9,7 @@
 -- REPLY
 --   redeemed order_id reacquired       reacquired 0|1; the same reply every time
 --   ended state                        released, expired, refunded, burned or voided: no unit is his any more
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS redeemed, expired, reserved (the next in line)
@@ -33,6 +34,7 @@ local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', keys.reservations, reservation_id)
+if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'redeemed' then return { 'redeemed', reservation.order_id, '0' } end

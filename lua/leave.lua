@@ -7,6 +7,7 @@
 -- REPLY
 --   left          also when he had left before
 --   not_waiting   he holds a reservation or never was in the line
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS left, reserved (the next in line)
@@ -30,6 +31,7 @@ local user, trace = ARGV[1], ARGV[2]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local person = unpack_person(redis.call('HGET', keys.people, user))
+if person.state == 'new' and c.archived then return { 'archived', c.archived } end
 if person.state == 'left' then return { 'left' } end
 if person.state ~= 'queued' then return { 'not_waiting' } end
 -- A closed campaign has dropped its line already.

@@ -23,12 +23,14 @@
 --   codes                how many codes it has; they are numbered from 1
 --   total                units; -1 = unlimited
 --   held redeemed burned waiting last_line_no    0 for a new campaign; otherwise what Postgres knows
+--   archived             names the pass when only the hash is put here (lua/archive.lua); "" = its records are here
+--   promised             reservations of an archived campaign
 -- REPLY
 --   loaded
 --   known version        it is there already, with these terms
 -- JOURNALS nothing
 
-assert(#KEYS == 2 and #ARGV == 25, 'load_campaign takes 2 keys and 25 arguments')
+assert(#KEYS == 2 and #ARGV == 27, 'load_campaign takes 2 keys and 27 arguments')
 local campaign_key, directory_key = KEYS[1], KEYS[2]
 local no, product_id = ARGV[1], ARGV[2]
 local total, held, redeemed, burned = tonumber(ARGV[20]), tonumber(ARGV[21]), tonumber(ARGV[22]), tonumber(ARGV[23])
@@ -43,5 +45,8 @@ redis.call('HSET', campaign_key, 'no', no, 'version', ARGV[3], 'status', ARGV[4]
   'presence_ms', ARGV[17], 'type', ARGV[18], 'codes', ARGV[19], 'code_hint', 0, 'spent', 0,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
   'waiting', ARGV[24], 'last_line_no', ARGV[25])
+if ARGV[26] ~= '' then
+  redis.call('HSET', campaign_key, 'archived', ARGV[26], 'promised', ARGV[27], 'forgotten', 'done')
+end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

@@ -8,6 +8,7 @@
 -- REPLY
 --   refunded returned   returned 0|1; the same reply every time
 --   unpaid state        reserved, released, expired or voided: never redeemed
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS refunded, reserved (the next in line)
@@ -32,6 +33,7 @@ local reservation_id, trace = ARGV[1], ARGV[2]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', keys.reservations, reservation_id)
+if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'refunded' then return { 'refunded', '1' } end

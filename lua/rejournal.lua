@@ -7,6 +7,7 @@
 --   row           missing | reserved: what Postgres has of it
 -- REPLY
 --   rejournaled entries   0 when there is nothing that Postgres lacks
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS reserved, redeemed, released, expired, refunded
@@ -23,6 +24,7 @@ local reservation_id, row = ARGV[1], ARGV[2]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', reservations_key, reservation_id)
+if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 local state, now, entries = reservation.state, now_ms(), 0

@@ -11,6 +11,7 @@
 --   released state      state released|expired; the same reply every time
 --   settled state       redeemed, reacquired, refunded, burned or voided: nothing to release
 --   foreign             the reservation is not the holder's
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS released, expired, reserved (the next in line)
@@ -35,6 +36,7 @@ local reservation_id, holder, reason, trace = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', keys.reservations, reservation_id)
+if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if holder ~= '' and holder ~= reservation.user then return { 'foreign' } end

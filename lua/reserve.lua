@@ -29,6 +29,7 @@
 --                                     presence_ms: 0 = he need not be seen
 --   waiting no position queue_size quota_left pace presence_ms     already in the line: the place he has
 --   replayed no answer                the first answer to this key, as remembered
+--   archived pass                     the campaign is, and its answers are in Postgres
 --   key_reused                        the key belongs to another request
 --   attestation_missing | attestation_expired | attestation_future
 --   rate_limited retry_ms             the device's quota is used up
@@ -88,6 +89,9 @@ if remembered then
   if request == '' and string.sub(answer, 1, 2) == 'R|' then return { 'key_reused' } end
   return { 'replayed', tostring(c.no), answer }
 end
+
+-- Before the token's age: a replay may come with a stale one. Here is nothing else to be had.
+if c.archived then return { 'archived', c.archived } end
 
 local now = now_ms()
 if token == 'genuine' then

@@ -55,6 +55,7 @@ redis.call('HSET', campaign_key, 'status', after)
 -- A sale that was opened early has begun, so that a pause does not shut it until the time that was planned.
 if action == 'open' and now < c.starts_at then redis.call('HSET', campaign_key, 'starts_at', now) end
 if after == 'closed' then
+  redis.call('HSET', campaign_key, 'closed_at', now)
   redis.call('UNLINK', line_key, presence_key)
   c.waiting = 0
   save_counters(campaign_key, c)

@@ -8,6 +8,7 @@
 --       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
 --       position 0 = not in the line; reservation to code are "", "", 0, "" when he holds nothing
 --       pace: ms for each person in the line, "" = unknown; presence_ms 0 = nobody has to be seen
+--   archived pass presence_ms    not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing
@@ -29,6 +30,7 @@ if c.status == 'draft' then return { 'not_found' } end
 local now = now_ms()
 local person = unpack_person(redis.call('HGET', people_key, user))
 local waiting, presence_ms = tostring(c.waiting), tostring(c.presence_ms)
+if person.state == 'new' and c.archived then return { 'archived', c.archived, presence_ms } end
 if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '', '', presence_ms } end
 if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '', '', presence_ms } end
 if person.state == 'queued' then

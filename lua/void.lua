@@ -10,6 +10,7 @@
 -- REPLY
 --   voided              the same reply every time
 --   not_active state    released, expired, refunded or burned: it holds no unit that could be taken
+--   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS voided, reserved (the next in line)
@@ -34,6 +35,7 @@ local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', keys.reservations, reservation_id)
+if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
 if reservation.state == 'voided' then return { 'voided' } end

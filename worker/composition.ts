@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Worker } from 'bullmq';
 import { uuidv7 } from 'uuidv7';
+import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
@@ -9,6 +10,8 @@ import { EngineUnavailable } from '../shared/errors/faults.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
+import { AnswerKeys } from '../shared/postgres/answer-keys.js';
+import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
@@ -22,6 +25,7 @@ import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
+import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
@@ -37,6 +41,7 @@ import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
 import { VelocityBoard } from '../shared/redis/velocity-board.js';
+import { ArchiveClosed } from './archive/archive-closed.js';
 import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
@@ -95,9 +100,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
   };
-  const sale = new SaleStore(new ScriptRunner(commands, luaFolder, gate), saleLimits);
-  const filler = new SaleStore(new ScriptRunner(commands, luaFolder), saleLimits);
   const clock = new RedisClock(commands);
+  const scripts = new ScriptRunner(commands, luaFolder, gate);
+  const archive = new CampaignArchive(scripts);
+  const recall = new ArchiveRecall(new ArchivedPeople(database), archive, () => clock.nowMs(), {
+    ...LIMITS,
+    idempotencyTtlMs: config.idempotencyTtlMs,
+  });
+  const sale = new SaleStore(scripts, saleLimits, null, recall);
+  // Voids what stands in the journal, which nobody is archived before.
+  const filler = new SaleStore(new ScriptRunner(commands, luaFolder), saleLimits);
   const campaigns = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
   const cursor = new JournalCursor(database);
@@ -199,6 +211,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       log,
       limits: LIMITS,
     },
+    archive: new ArchiveClosed({
+      redemptions,
+      campaigns,
+      cursor,
+      sale,
+      archive,
+      answerKeys: new AnswerKeys(database),
+      log,
+      limits: LIMITS,
+    }),
     deliver: { ...eventParts, log, clock, allowPrivate: config.webhookAllowPrivate },
     remembered: new RememberedAnswers(database),
     metrics,
@@ -236,6 +258,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('prune', LIMITS.pruneEveryMs, {});
     await queues.retryNow();
     await queues.every('velocity', LIMITS.velocityEveryMs, {});
+    await queues.every('archive', LIMITS.archiveEveryMs, {});
   };
   await keepIntervals();
   const intervals = setInterval(() => {

@@ -8,6 +8,7 @@ import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js
 import type { Processor } from '../shared/queues/queues.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
+import type { ArchiveClosed } from './archive/archive-closed.js';
 import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts } from './forget-attempts/forget-attempts.js';
@@ -32,6 +33,7 @@ export type ProcessorParts = {
   issue: IssueParts;
   attempts: { table: RedemptionAttempts; keepDays: number };
   velocity: VelocityParts;
+  archive: ArchiveClosed;
   metrics: Metrics;
   log: Log;
   limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
@@ -55,6 +57,7 @@ export function createProcessors({
   issue,
   attempts,
   velocity,
+  archive,
   metrics,
   log,
   limits,
@@ -85,5 +88,6 @@ export function createProcessors({
     // Two, so that a small job does not wait for a long one.
     codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
     velocity: { concurrency: 1, run: () => watchVelocity(clock.nowMs(), velocity) },
+    archive: { concurrency: 1, run: () => archive.run() },
   } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
 }

@@ -72,6 +72,26 @@ export const LIMITS = {
   reconcileSettleMs: 5_000,
   /** How long an operator's request waits for the result; it goes on without him. */
   reconcileAnswerMs: 10_000,
+  /** How often campaigns that are over are looked for; a campaign that has nothing to do costs one short script. */
+  archiveEveryMs: 5_000,
+  /** Of a run that forgets answers: then the next one goes on, and a worker that stops waits for it. */
+  archiveRunMs: 2_000,
+  /** Those who watched the end ask once more, and are answered by Redis. */
+  archiveGraceMs: 30_000,
+  /** Who is recalled to an archived campaign stays at least so long: what he came for may take several calls. */
+  archiveRestMs: 60_000,
+  /** Entries that Postgres lacks, of all campaigns, which the archive looks through for one of its own: 1 ms of Redis. */
+  archiveEntries: 500,
+  /** A campaign whose rows differ is added up again after so long: a million rows take a second. */
+  archiveDiffersMs: 60_000,
+  /** Answers forgotten in one round trip: about 2 ms of Redis, between which others are served. */
+  forgetBatch: 500,
+  /** People that one statement looks up in an archived campaign: some milliseconds of Postgres. */
+  recallGroup: 500,
+  /** As many as may check out at once; whoever comes then would wait longer than he should. */
+  recallsWaiting: 10_000,
+  /** The answer to a key is put back for the repeated request that asks for it, not for others. */
+  recalledAnswerMs: 10_000,
   /** Events in one Redis transaction: about 1 ms of Redis. */
   publishBatch: 200,
   /** Looked at without news of a commit; retries of webhooks are found then. */

@@ -22,6 +22,8 @@ export type Jobs = {
   codes: { jobId?: string };
   /** Pause campaigns that meet far more attempts than usual. */
   velocity: Record<string, never>;
+  /** Take campaigns out of Redis that are over. */
+  archive: Record<string, never>;
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
@@ -36,4 +38,5 @@ export const QUEUE_NAMES = [
   'prune',
   'codes',
   'velocity',
+  'archive',
 ] as const satisfies readonly QueueName[];

@@ -34,6 +34,9 @@ export const REDEMPTION_COLUMNS = [
   'payment_ref',
 ] as const satisfies readonly (keyof RedemptionRow)[];
 
+/** Units by what became of them; reservations, those that were voided among them. */
+export type RedemptionSums = { held: number; redeemed: number; burned: number; reservations: number; voided: number };
+
 export type LedgerRow = { status: RedemptionStatus; burned: boolean };
 
 /** Table `redemptions`: written by journal batches, read by operators and by the ledger. */
@@ -81,6 +84,21 @@ export class RedemptionsTable {
     return new Map(
       rows.map(({ campaign_id, taken, recent }) => [campaign_id, { taken, recent: Number(recent) }] as const),
     );
+  }
+
+  /** What the rows of a campaign add up to: units, and reservations. */
+  async sums(campaignId: string): Promise<RedemptionSums> {
+    const { rows } = await this.database.query<RedemptionSums>(
+      `select coalesce(sum(qty) filter (where status = 'reserved'), 0)::float8 as held,
+         coalesce(sum(qty) filter (where status = 'redeemed'), 0)::float8 as redeemed,
+         coalesce(sum(qty) filter (where burned), 0)::float8 as burned, count(*)::float8 as reservations,
+         (count(*) filter (where status = 'voided'))::float8 as voided
+       from redemptions where campaign_id = $1`,
+      [campaignId],
+    );
+    const [sums] = rows;
+    if (!sums) throw new Error('an aggregate has no row');
+    return sums;
   }
 
   async byIds(ids: readonly string[]): Promise<ReadonlyMap<string, LedgerRow>> {

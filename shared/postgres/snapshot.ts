@@ -14,6 +14,8 @@ export type SnapshotReservation = {
   lineNo: number;
   dueMs: number;
   reservedMs: number;
+  /** When it was paid, the last time; 0 = never. */
+  redeemedMs: number;
   code: number | null;
   key: string | null;
   answer: string | null;
@@ -32,7 +34,19 @@ export type SnapshotTicket = {
   answer: string | null;
 };
 
+/** An answer that stands in no other row. */
+export type SnapshotAnswer = { key: string; answer: string; madeMs: number };
+
 const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint, 0)::float8`;
+
+export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned,
+  reacquired, coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs",
+  ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
+  idempotency_key as key, idempotency_answer as answer`;
+export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
+  order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key,
+  idempotency_answer as answer`;
+export const ANSWER_COLUMNS = `idempotency_key as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
 
 /** Reads everything about one campaign, in batches, for a Redis that has to be filled. */
 export class CampaignSnapshot {
@@ -45,9 +59,7 @@ export class CampaignSnapshot {
     let after: string | null = null;
     do {
       const { rows }: { rows: SnapshotReservation[] } = await this.database.query(
-        `select redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned, reacquired,
-           coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs", ${EPOCH_MS('reserved_at')} as "reservedMs",
-           code_no as code, idempotency_key as key, idempotency_answer as answer
+        `select ${RESERVATION_COLUMNS}
          from redemptions where campaign_id = $1 and ($3::uuid is null or redemption_id > $3)
          order by redemption_id limit $2`,
         [this.campaignId, batch, after],
@@ -58,11 +70,11 @@ export class CampaignSnapshot {
   }
 
   /** Remembered answers that stand in no other row. */
-  async *answers(batch: number): AsyncGenerator<{ key: string; answer: string; madeMs: number }[]> {
+  async *answers(batch: number): AsyncGenerator<SnapshotAnswer[]> {
     let after: string | null = '';
     do {
-      const { rows }: { rows: { key: string; answer: string; madeMs: number }[] } = await this.database.query(
-        `select idempotency_key as key, answer, ${EPOCH_MS('made_at')} as "madeMs" from remembered_answers
+      const { rows }: { rows: SnapshotAnswer[] } = await this.database.query(
+        `select ${ANSWER_COLUMNS} from remembered_answers
          where campaign_id = $1 and idempotency_key > $3 order by idempotency_key limit $2`,
         [this.campaignId, batch, after],
       );
@@ -75,8 +87,7 @@ export class CampaignSnapshot {
     let after = 0;
     for (;;) {
       const { rows }: { rows: SnapshotTicket[] } = await this.database.query(
-        `select line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation, order_id as "order",
-           ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key, idempotency_answer as answer
+        `select ${TICKET_COLUMNS}
          from waiting_tickets where campaign_id = $1 and line_no > $3 order by line_no limit $2`,
         [this.campaignId, batch, after],
       );
@@ -85,5 +96,36 @@ export class CampaignSnapshot {
       if (!last || rows.length < batch) return;
       after = last.lineNo;
     }
+  }
+
+  /** Codes that are used in a closed campaign: by its reservations, and by those whose line ended with it and who did nothing since. */
+  async *usedCodes(batch: number): AsyncGenerator<number[]> {
+    let after = 0;
+    for (;;) {
+      const { rows } = await this.database.query<{ code: number }>(
+        `select code_no as code from redemptions
+         where campaign_id = $1 and code_no > $3 and code_no is not null and (status in ('reserved', 'redeemed') or burned)
+         union select code_no from waiting_tickets t
+         where campaign_id = $1 and status = 'closed' and code_no > $3
+           and not exists (select 1 from waiting_tickets l where l.campaign_id = $1 and l.user_id = t.user_id
+             and l.status <> 'waiting' and l.line_no > t.line_no)
+           and not exists (select 1 from redemptions r where r.campaign_id = $1 and r.user_id = t.user_id
+             and greatest(r.reserved_at, case when r.reacquired then r.redeemed_at end) >= t.joined_at)
+         order by 1 limit $2`,
+        [this.campaignId, batch, after],
+      );
+      yield rows.map(({ code }) => code);
+      after = rows.at(-1)?.code ?? 0;
+      if (rows.length < batch) return;
+    }
+  }
+
+  /** Answers to operators, who are not recalled: to each restock. */
+  async restocks(): Promise<SnapshotAnswer[]> {
+    const { rows } = await this.database.query<SnapshotAnswer>(
+      `select ${ANSWER_COLUMNS} from remembered_answers where campaign_id = $1 and answer like 'restock|%'`,
+      [this.campaignId],
+    );
+    return rows;
   }
 }

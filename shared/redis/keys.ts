@@ -16,7 +16,8 @@ export const KEY_DOCS = {
   codes: 'channel · codes that are about to be issued, comma-separated, for the filters of the APIs.',
   termsNews: 'channel · product id of a campaign that has new terms.',
   persisted: 'channel · last journal id that Postgres has committed.',
-  campaign: 'hash · sale terms and counters of a campaign.',
+  campaign:
+    'hash · sale terms and counters of a campaign; of an archived one (`archived`: the name of the pass) all that stays, with its used codes.',
   usedCodes: 'string · bitmap: bit n - 1 says that code number n is used.',
   once: 'string · a one-time token that was used, until it expires.',
   people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation, code.',
@@ -26,7 +27,8 @@ export const KEY_DOCS = {
   presence:
     'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
-  idempotency: 'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS.',
+  idempotency:
+    'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
@@ -74,6 +76,19 @@ export const keys = {
   accounts: (where: string) => `${PREFIX}:w:${where}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
+
+/** Every key of one campaign, in the order in which scripts take them (scripts/sale-keys.ts). */
+export function campaignKeys(product: ProductId): string[] {
+  return [
+    keys.campaign(product),
+    keys.people(product),
+    keys.reservations(product),
+    keys.deadlines(product),
+    keys.line(product),
+    keys.presence(product),
+    keys.usedCodes(product),
+  ];
+}
 
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */
 export const BULLMQ_PREFIX = `{${PREFIX}:queues}`;

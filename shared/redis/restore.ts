@@ -1,21 +1,9 @@
 import type { ChainableCommander, Redis } from 'ioredis';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { campaignKeys, keys } from './keys.js';
+import { encodePerson, type PersonRecord } from './person-record.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
-
-export type PersonRecord = {
-  state: 'queued' | 'held' | 'left';
-  /** Whether he stands in the line; somebody whose line was closed is `queued` and does not. */
-  inLine: boolean;
-  slots: number[];
-  lineNo: number;
-  qty: number;
-  reservationId: string;
-  orderId: string;
-  /** Number of the code he came with or was handed; null = none. */
-  code: number | null;
-};
 
 /**
  * Writes a campaign's records into a Redis that does not serve it: its campaign hash is not there, and is put there last
@@ -38,11 +26,8 @@ export class CampaignRestore {
 
   /** Takes the campaign out of service and removes what an older Redis may still hold of it. */
   async clear(): Promise<void> {
-    const { product } = this;
     await this.#run((pipeline) => {
-      pipeline.unlink(keys.campaign(product));
-      pipeline.unlink(keys.people(product), keys.reservations(product), keys.deadlines(product), keys.line(product));
-      pipeline.unlink(keys.presence(product), keys.usedCodes(product));
+      pipeline.unlink(...campaignKeys(this.product));
     });
   }
 
@@ -66,8 +51,8 @@ export class CampaignRestore {
     const line: (string | number)[] = [];
     const presence: (string | number)[] = [];
     for (const [user, person] of people) {
-      const { state, inLine, slots, lineNo, qty, reservationId, orderId, code } = person;
-      packed.push(user, [state, slots.join(','), lineNo, qty, reservationId, orderId, code ?? ''].join('|'));
+      const { inLine, lineNo } = person;
+      packed.push(user, encodePerson(person));
       if (inLine) line.push(lineNo, user);
       if (inLine && this.seenMs !== null) presence.push(this.seenMs, user);
     }

@@ -4,10 +4,12 @@ import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
 import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { campaignKeys, keys } from './keys.js';
 import type { PromiseMemory } from './promise-memory.js';
+import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
-import type { ScriptRunner } from './script-runner.js';
+import type { OutcomeOf, ScriptRunner } from './script-runner.js';
+import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   type AddCodesOutcome,
   type AmendOutcome,
@@ -74,6 +76,9 @@ export const SALE_SCRIPTS = [
   addCodesScript,
   appraiseScript,
   lineScript,
+  archiveScript,
+  recallScript,
+  forgetAnswerScript,
 ] as const;
 
 export type ReserveInput = {
@@ -118,6 +123,9 @@ export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: n
 export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
 const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
 
+/** By which pass a campaign was archived, and how many reservations it ever made. */
+export type Archived = { pass: string; promised: number };
+
 /**
  * The sale in Redis: one method per script. Each is one atomic decision; nothing here reads first and writes second.
  * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
@@ -128,12 +136,21 @@ export class SaleStore {
     readonly limits: SaleLimits,
     /** What was told and is not in Postgres yet; null for those who tell nobody. */
     readonly memory: PromiseMemory | null = null,
+    /** Null for those who never meet somebody of an archived campaign, or take him for unknown. */
+    readonly recall: Recall | null = null,
   ) {}
 
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
+    const outcome = await this.#reserve(input);
+    if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
+    if (this.memory) rememberCheckout(this.memory, input, outcome);
+    return outcome;
+  }
+
+  #reserve(input: ReserveInput): Promise<OutcomeOf<typeof reserveScript>> {
     const { product, coupon } = input;
     const { limits } = this;
-    const outcome = await this.scripts.run(
+    return this.scripts.run(
       reserveScript,
       [
         ...saleKeys(product),
@@ -164,8 +181,17 @@ export class SaleStore {
         coupon?.once?.expiresAtMs ?? 0,
       ],
     );
-    if (this.memory) rememberCheckout(this.memory, input, outcome);
-    return outcome;
+  }
+
+  /** In an archived campaign: the first answer again, if this key had one; else it is over. */
+  #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
+    return decided<OutcomeOf<typeof reserveScript>>(
+      () => this.#reserve(input),
+      (recall) => recall.answer(input.product, input.user, input.key),
+      () => ({ kind: 'ended' }),
+      this.recall,
+      missed,
+    );
   }
 
   async confirm(
@@ -174,7 +200,9 @@ export class SaleStore {
     paymentRef: string,
     trace: string,
   ): Promise<ConfirmOutcome> {
-    const outcome = await this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]);
+    const outcome = await this.#of(product, reservation, () =>
+      this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]),
+    );
     if (outcome.kind === 'redeemed') this.memory?.remember('', () => ({ kind: 'redeemed', reservation }));
     return outcome;
   }
@@ -187,18 +215,17 @@ export class SaleStore {
     reason: string,
     trace: string,
   ): Promise<ReleaseOutcome> {
-    const outcome = await this.scripts.run(releaseScript, movingKeys(product), [
-      reservation,
-      holder ?? '',
-      reason,
-      trace,
-    ]);
+    const outcome = await this.#of(product, reservation, () =>
+      this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace]),
+    );
     if (outcome.kind === 'released') this.memory?.remember('', () => ({ kind: outcome.state, reservation }));
     return outcome;
   }
 
   async refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
-    const outcome = await this.scripts.run(refundScript, movingKeys(product), [reservation, trace]);
+    const outcome = await this.#of(product, reservation, () =>
+      this.scripts.run(refundScript, movingKeys(product), [reservation, trace]),
+    );
     if (outcome.kind === 'refunded') {
       this.memory?.remember('', () => ({ kind: 'refunded', reservation, burned: !outcome.returned }));
     }
@@ -211,7 +238,9 @@ export class SaleStore {
     unit: 'returns' | 'never_existed' | 'code_used',
     reason: string,
   ): Promise<VoidOutcome> {
-    return this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason]);
+    return this.#of(product, reservation, () =>
+      this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason]),
+    );
   }
 
   expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
@@ -223,7 +252,12 @@ export class SaleStore {
   }
 
   leave(product: ProductId, user: UserId, trace: string): Promise<LeaveOutcome> {
-    return this.scripts.run(leaveScript, movingKeys(product), [user, trace]);
+    return decided(
+      () => this.scripts.run(leaveScript, movingKeys(product), [user, trace]),
+      (recall, pass) => recall.person(product, user, pass),
+      () => ({ kind: 'not_waiting' }),
+      this.recall,
+    );
   }
 
   /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
@@ -241,10 +275,16 @@ export class SaleStore {
   }
 
   standing(product: ProductId, user: UserId): Promise<StandingOutcome> {
-    return this.scripts.run(
-      standingScript,
-      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
-      [user],
+    return decided(
+      () =>
+        this.scripts.run(
+          standingScript,
+          [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
+          [user],
+        ),
+      (recall, pass) => recall.person(product, user, pass),
+      notQueued,
+      this.recall,
     );
   }
 
@@ -283,7 +323,26 @@ export class SaleStore {
     return this.scripts.run(addCodesScript, [keys.campaign(product), keys.epoch], [codes]);
   }
 
-  load(campaign: Campaign, known: KnownCounters = NOTHING_YET): Promise<LoadCampaignOutcome> {
+  /** Decides on a reservation; one that nobody knows in an archived campaign either is not there. */
+  #of<Reply extends { kind: string }>(
+    product: ProductId,
+    reservation: string,
+    ask: () => Promise<Reply>,
+  ): Promise<Exclude<Reply, Missed>> {
+    return decided(
+      ask,
+      (recall, pass) => recall.reservation(product, reservation, pass),
+      () => ({ kind: 'not_found' }) as never,
+      this.recall,
+    );
+  }
+
+  /** @param archived when only the campaign itself is put here, and its records stay in Postgres */
+  load(
+    campaign: Campaign,
+    known: KnownCounters = NOTHING_YET,
+    archived: Archived | null = null,
+  ): Promise<LoadCampaignOutcome> {
     return this.scripts.run(
       loadCampaignScript,
       [keys.campaign(campaign.productId), keys.directory],
@@ -301,6 +360,8 @@ export class SaleStore {
         known.burned,
         known.waiting,
         known.lastLineNo,
+        archived?.pass ?? '',
+        archived?.promised ?? 0,
       ],
     );
   }
@@ -346,11 +407,21 @@ export class SaleStore {
 
   /** Appends to the journal what Postgres lacks of a reservation. @param row what it has of it */
   rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
-    return this.scripts.run(
-      rejournalScript,
-      [keys.campaign(product), keys.reservations(product), keys.journal, keys.epoch],
-      [reservation, row],
+    return this.#of(product, reservation, () =>
+      this.scripts.run(
+        rejournalScript,
+        [keys.campaign(product), keys.reservations(product), keys.journal, keys.epoch],
+        [reservation, row],
+      ),
     );
+  }
+
+  /** Null when the campaign's records are in Redis, or the campaign is not. */
+  async archived(product: ProductId): Promise<Archived | null> {
+    const [pass, promised] = await this.#read(() =>
+      this.scripts.redis.hmget(keys.campaign(product), 'archived', 'promised'),
+    );
+    return pass ? { pass, promised: Number(promised) } : null;
   }
 
   /** All counters in one read; null when the campaign is not in Redis. */
@@ -458,19 +529,11 @@ export class SaleStore {
 const READY_PRODUCTS = 1_000;
 const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
 
-/** Keys of everything that a claim may change in a campaign. */
+/** `campaignKeys`, kept ready. */
 function saleKeys(product: ProductId): readonly string[] {
   let ready = readyKeys.get(product);
   if (!ready) {
-    ready = [
-      keys.campaign(product),
-      keys.people(product),
-      keys.reservations(product),
-      keys.deadlines(product),
-      keys.line(product),
-      keys.presence(product),
-      keys.usedCodes(product),
-    ];
+    ready = campaignKeys(product);
     readyKeys.set(product, ready);
   }
   return ready;

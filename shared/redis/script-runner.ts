@@ -28,6 +28,9 @@ export type OutcomeOf<Contract extends AnyContract> = {
   [Kind in keyof Contract['replies'] & string]: { kind: Kind } & ReturnType<Contract['replies'][Kind]>;
 }[keyof Contract['replies'] & string];
 
+/** The same for a caller: who left with an archived campaign has been recalled by then (SaleStore). */
+export type Decided<Contract extends AnyContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
+
 export function defineScript<
   const Keys extends readonly string[],
   const Args extends readonly string[],

@@ -12,6 +12,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/redis': BASIS,
   'shared/postgres': BASIS,
   'shared/observability': BASIS,
+  // Who comes back to a campaign that is over: found in Postgres, put into Redis.
+  'shared/archive': [...BASIS, 'shared/redis', 'shared/postgres'],
   // The comparison of Redis, journal and Postgres.
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.

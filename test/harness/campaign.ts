@@ -192,6 +192,11 @@ export class TestCampaign {
     await this.sale.redis.hset(keys.campaign(this.product), fields);
   }
 
+  /** As it is when it was archived and nobody was recalled. */
+  async pretendArchived(): Promise<void> {
+    await this.set({ status: 'closed', archived: '1-1@1' });
+  }
+
   /** Moves a reservation's deadline, as if it had been made at another time. */
   async setDeadline(id: string, dueMs: number): Promise<void> {
     const record = await this.reservation(id);

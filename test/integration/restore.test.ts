@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey } from '../../shared/domain/ids.js';
 import { Salvage } from '../../shared/postgres/salvage.js';
-import { keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { PromiseMemory } from '../../shared/redis/promise-memory.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
@@ -18,16 +18,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
-  const lost = [
-    keys.campaign,
-    keys.people,
-    keys.reservations,
-    keys.deadlines,
-    keys.line,
-    keys.presence,
-    keys.usedCodes,
-  ].map((key) => key(product));
-  await sale.redis.del(...lost, ...answers.map((key) => keys.idempotency(key as IdempotencyKey)));
+  await sale.redis.del(...campaignKeys(product), ...answers.map((key) => keys.idempotency(key as IdempotencyKey)));
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };

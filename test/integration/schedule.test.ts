@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
 import { preheat as putIntoRedis } from '../../worker/rebuild/preheat.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
@@ -87,12 +87,7 @@ test('brings back with all that was sold a campaign that Redis has lost', async 
   const held = await campaign.take('bob', { qty: 2 });
   await campaign.join('cid');
   await sale.redis.hdel(keys.directory, String(campaign.terms.no));
-  await sale.redis.del(
-    keys.campaign(campaign.product),
-    keys.people(campaign.product),
-    keys.reservations(campaign.product),
-  );
-  await sale.redis.del(keys.deadlines(campaign.product), keys.line(campaign.product));
+  await sale.redis.del(...campaignKeys(campaign.product));
   await keep();
   expect(await campaign.stock()).toEqual({
     status: 'open',

@@ -301,6 +301,8 @@ const redisIsLost = fc.constant(
   step('Redis loses the campaign and is filled again', (model, real) => real.loseAndRestore(model)),
 );
 
+const archive = fc.constant(step('what is over leaves Redis', (model, real) => real.archive(model)));
+
 const hex = (no: CampaignNo) => no.toString(16).padStart(8, '0');
 
 /** What may happen, and how often. */
@@ -322,11 +324,12 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: restock },
   { weight: 3, arbitrary: act('pause', 'resume', 'resume', 'resume') },
   { weight: 1, arbitrary: act('open', 'start', 'finish', 'publish') },
-  { weight: 1, arbitrary: fc.oneof({ weight: 1, arbitrary: act('close') }, { weight: 6, arbitrary: theEndComes }) },
+  { weight: 1, arbitrary: fc.oneof({ weight: 3, arbitrary: act('close') }, { weight: 6, arbitrary: theEndComes }) },
   { weight: 2, arbitrary: amend },
   { weight: 2, arbitrary: codesAreAdded },
   { weight: 1, arbitrary: timePasses },
   { weight: 4, arbitrary: persist },
   { weight: 1, arbitrary: redisForgetsScripts },
   { weight: 1, arbitrary: redisIsLost },
+  { weight: 3, arbitrary: archive },
 );

@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { SaleStore } from '../../shared/redis/sale-store.js';
+import { TestArchive } from '../harness/archive.js';
 import { startPersistence } from '../harness/persistence.js';
-import { startSale } from '../harness/sale.js';
+import { startSale, TEST_LIMITS } from '../harness/sale.js';
 import { anyStep } from './commands.js';
 import { SaleModel } from './model.js';
 import type { CampaignType, Status, Terms } from './model-types.js';
@@ -9,6 +11,7 @@ import { campaignTerms, Real } from './real.js';
 
 const sale = await startSale();
 const store = await startPersistence(sale);
+const archive = new TestArchive(sale, store);
 
 const RUNS = 150;
 const TIME_LIMIT_MS = 40_000;
@@ -45,7 +48,8 @@ async function open({ total, status, type, codes, terms }: Opening): Promise<{ m
   const room = { waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null } };
   const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status, type });
   const known = type === 'shared' ? 0 : await store.issueCodes(stored, codes);
-  const campaign = stored.through(sale.storeWith({ deviceQuota: DEVICE_QUOTA, deviceWindowMs: 86_400_000 }));
+  const limits = { ...TEST_LIMITS, deviceQuota: DEVICE_QUOTA, deviceWindowMs: 86_400_000 };
+  const campaign = stored.through(new SaleStore(sale.store.scripts, limits, null, archive.recallWith(archive.people)));
   return {
     model: new SaleModel(total, status, { ...terms }, DEVICE_QUOTA, type, known),
     real: new Real(store, campaign),

@@ -20,7 +20,7 @@ const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-
 export class SaleModel {
   promised: Promised[] = [];
   tickets: Ticket[] = [];
-  answers = new Map<string, { request: string; answer: object }>();
+  answers = new Map<string, { request: string; answer: object; user: string | null }>();
   /** What a user did or got last: his ticket, or his reservation. */
   last = new Map<string, Ticket | Promised>();
   admitted = new Map<string, number>();
@@ -33,6 +33,8 @@ export class SaleModel {
   spent = false;
   /** Somebody was served before another who had come earlier: he was away, or wanted more than there was. */
   passedOver = false;
+  /** It has left Redis, and who asks is recalled. */
+  archived = false;
   /** Postgres follows the total through restocks only. */
   totalInPostgres: number;
 
@@ -110,6 +112,9 @@ export class SaleModel {
   checkout({ user, qty, key, device, order, id, claim }: Checkout): { kind: string } & Record<string, unknown> {
     const request = JSON.stringify(['checkout', user, qty, claim && [claim.code, order]]);
     const answered = this.answers.get(key);
+    // Of what is over, a key is known to whom it belongs, and to nobody else.
+    const forgotten = this.archived && answered?.user !== user && answered?.user !== null;
+    if (forgotten) return { kind: 'ended' };
     if (answered)
       return answered.request === request ? { kind: 'replayed', answer: answered.answer } : { kind: 'key_reused' };
     if (device) {
@@ -182,7 +187,7 @@ export class SaleModel {
       slot !== null &&
       codeIsFree
     ) {
-      Object.assign(one, { state: 'redeemed', reacquired: true, slot });
+      Object.assign(one, { state: 'redeemed', reacquired: true, slot, made: this.#next() });
       this.last.set(one.user, one);
     } else {
       return { kind: 'ended', state: one.state };
@@ -309,7 +314,8 @@ export class SaleModel {
 
   restock(delta: number, limit: number, key: string | null): object {
     const request = JSON.stringify(['restock', delta]);
-    const answered = key === null ? undefined : this.answers.get(key);
+    const known = key === null ? undefined : this.answers.get(key);
+    const answered = this.archived && known?.user !== null ? undefined : known;
     if (answered) return answered.request === request ? answered.answer : { kind: 'key_reused' };
     if (this.status === 'closed') return { kind: 'closed' };
     if (this.free + delta < 0) return { kind: 'insufficient', free: this.free };
@@ -317,7 +323,7 @@ export class SaleModel {
     this.totalInPostgres += delta;
     this.#handOver(limit);
     const answer = { kind: 'restocked', total: this.total };
-    if (key !== null) this.answers.set(key, { request, answer });
+    if (key !== null) this.answers.set(key, { request, answer, user: null });
     return answer;
   }
 
@@ -364,6 +370,10 @@ export class SaleModel {
       Object.assign(ticket, { presence: this.terms.presence ? 'seen' : 'none', away: false });
     const doings = [...this.promised, ...this.tickets.filter(({ status }) => status !== 'promoted')];
     for (const doing of doings.sort((a, b) => a.made - b.made)) this.last.set(doing.user, doing);
+    // Postgres does not say whose line had ended before the campaign did: what they came with is taken for used.
+    for (const ticket of this.tickets)
+      if (ticket.status === 'closed')
+        ticket.codeIsFree = this.status !== 'closed' || this.last.get(ticket.user) !== ticket;
   }
 
   #next(): number {
@@ -409,7 +419,7 @@ export class SaleModel {
     return one;
   }
   #remember(key: string, request: string, kind: string, answer: object): { kind: string } & Record<string, unknown> {
-    this.answers.set(key, { request, answer: { kind, ...answer } });
+    this.answers.set(key, { request, answer: { kind, ...answer }, user: (JSON.parse(request) as string[])[1] ?? '' });
     return { kind, ...answer };
   }
   /** Ends a promise; its units serve those at the head of the line, as many people as there are units at most. */

@@ -2,9 +2,10 @@ import { expect } from '@jest/globals';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { DeviceId, IdempotencyKey } from '../../shared/domain/ids.js';
-import { keys } from '../../shared/redis/keys.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { Persist } from '../../worker/persist/persist.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
+import { TestArchive } from '../harness/archive.js';
 import { inconsistencies } from '../harness/audit.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import type { Persistence } from '../harness/persistence.js';
@@ -60,6 +61,7 @@ export class Real {
     ]);
     expect(inconsistencies(this.campaign.product, state)).toEqual([]);
     const { fields, reservations, line, usedCodes } = state;
+    expect(fields.archived !== undefined).toBe(model.archived);
     expect({
       status: fields.status,
       total: Number(fields.total),
@@ -92,6 +94,7 @@ export class Real {
     }));
     expect(records.sort(byId)).toEqual(
       model.promised
+        .filter(({ id }) => !model.archived || reservations.has(id))
         .map(({ id, state, user, qty, slot, lineNo, order, code, reacquired }) => ({
           id,
           state: state === 'redeemed' && reacquired ? 'reacquired' : state,
@@ -111,6 +114,24 @@ export class Real {
     });
     for (const [i, user] of USERS.entries()) expect([user, standings[i]]).toMatchObject([user, model.standing(user)]);
     for (const user of USERS) expect(model.slotsOf(user).length).toBeLessThanOrEqual(model.terms.perUserLimit);
+    // Whatever comes next finds nobody there.
+    if (model.archived) await this.archive(model);
+  }
+
+  /** What is over, and is in Postgres, leaves Redis; and the answers that were recalled for a moment. */
+  async archive(model: SaleModel): Promise<void> {
+    const { product, terms } = this.campaign;
+    await this.persist(model);
+    const directory = async () => new Map([[terms.no as number, product]]);
+    await new TestArchive(this.store.sale, this.store).worker({}, { sale: { directory } }).run();
+    model.archived = model.status === 'closed' && model.units('reserved') === 0;
+    const { fields, people, reservations } = await this.campaign.inRedis();
+    expect(fields.archived !== undefined).toBe(model.archived);
+    if (!model.archived) return;
+    expect([people.size, reservations.size]).toEqual([0, 0]);
+    const recalled = [...model.answers].filter(([, { user }]) => user !== null).map(([key]) => key);
+    if (recalled.length > 0)
+      await this.store.sale.redis.del(...recalled.map((key) => keys.idempotency(key as IdempotencyKey)));
   }
 
   /** The end of a run: all of it in Postgres, nothing left in the journal, and a history in which no promise was broken. */
@@ -190,16 +211,8 @@ export class Real {
     const { deadlines } = await this.campaign.inRedis();
     for (const [id, dueMs] of deadlines)
       await sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [id, dueMs]);
-    const lost = [
-      keys.campaign,
-      keys.people,
-      keys.reservations,
-      keys.deadlines,
-      keys.line,
-      keys.presence,
-      keys.usedCodes,
-    ].map((key) => key(product));
-    await sale.redis.del(...lost, ...[...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey)));
+    const answers = [...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey));
+    await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
     await restoreCampaign(
@@ -208,6 +221,7 @@ export class Real {
       await sale.nowMs(),
     );
     model.forgetWhatIsNotJournaled();
+    model.archived = model.status === 'closed' && model.units('reserved') === 0;
   }
 
   /** The clock goes past a reservation's deadline. */

@@ -1,9 +1,11 @@
+import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot, type SnapshotReservation, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
-import { type RecordState, type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
-import { CampaignRestore, type PersonRecord } from '../../shared/redis/restore.js';
+import { type RedemptionSums, RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
+import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
+import { CampaignRestore } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
 
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
@@ -12,7 +14,7 @@ const BATCH_ROWS = 2_000;
 export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
 
 /**
- * Fills Redis with one campaign from Postgres: reservations with their deadlines, what each user holds, the line in its
+ * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
  * order, the remembered answers, and last the counters, with which the campaign is in service again.
  * @param nowMs by Redis
  */
@@ -24,19 +26,20 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
     campaign.productId,
     campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
   );
-  const people = new Map<string, PersonRecord & { sinceMs: number }>();
+  const people = new Map<string, SeatedPerson>();
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
 
-  const remember = (rows: readonly { key: string | null; answer: string | null; madeMs: number }[]) =>
-    restore.answers(
-      rows.flatMap(({ key, answer, madeMs }) => {
-        const ttlMs = Math.round(madeMs + parts.idempotencyTtlMs - nowMs);
-        return key && answer && ttlMs > 0 ? [{ key, answer, ttlMs }] : [];
-      }),
-    );
+  const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
 
   await restore.clear();
+  const totals = campaign.status === 'closed' ? await new RedemptionsTable(parts.database).sums(campaign.id) : null;
+  if (totals?.held === 0) {
+    if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
+    await remember(await snapshot.restocks());
+    await loadArchived(parts.sale, campaign, totals, nowMs);
+    return;
+  }
   for await (const rows of snapshot.reservations(BATCH_ROWS)) {
     reservations += rows.length;
     const records = new Map<string, ReservationRecord>();
@@ -44,44 +47,31 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
       const record = recordOf(row);
       records.set(row.id, record);
       count(known, record);
-      seat(people, row, record);
+      people.set(row.user, withReservation(people.get(row.user), row));
     }
     await restore.reservations(records);
     await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }
-  // A line that ended with its campaign keeps its codes, since no script frees them.
-  const keepsCode = ({ status }: SnapshotTicket) =>
-    status === 'waiting' || (status === 'closed' && campaign.status === 'closed');
+  const closed = campaign.status === 'closed';
   for await (const tickets of snapshot.tickets(BATCH_ROWS)) {
     for (const ticket of tickets) {
       known.lastLineNo = Math.max(known.lastLineNo, ticket.lineNo);
-      const person = people.get(ticket.user);
-      const waits = ticket.status === 'waiting';
-      if (waits) known.waiting += 1;
-      // Promoted: the reservation speaks for him. Left or closed: unless something came later.
-      if (ticket.status === 'promoted' || (!waits && person && person.sinceMs >= ticket.joinedMs)) continue;
-      people.set(ticket.user, {
-        state: waits || ticket.status === 'closed' ? 'queued' : 'left',
-        inLine: waits,
-        slots: person?.slots ?? [],
-        lineNo: ticket.lineNo,
-        qty: ticket.qty,
-        reservationId: ticket.reservation,
-        orderId: ticket.order ?? '',
-        code: keepsCode(ticket) ? ticket.code : null,
-        sinceMs: ticket.joinedMs,
-      });
+      if (ticket.status === 'waiting') known.waiting += 1;
+      const person = withTicket(people.get(ticket.user), ticket, closed);
+      if (person) people.set(ticket.user, person);
     }
-    await restore.codes(tickets.flatMap((ticket) => (ticket.code && keepsCode(ticket) ? [ticket.code] : [])));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
   const entries = [...people];
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
-    await restore.people(entries.slice(start, start + BATCH_ROWS));
+    const some = entries.slice(start, start + BATCH_ROWS);
+    await restore.people(some);
+    // What somebody waits with, or waited with to the end.
+    await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
-  if (campaign.status === 'closed') known.waiting = 0;
+  if (closed) known.waiting = 0;
   await parts.sale.load(campaign, known);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
@@ -92,22 +82,29 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
   }
 }
 
-function recordOf(row: SnapshotReservation): ReservationRecord {
-  const state: RecordState = row.burned
-    ? 'burned'
-    : row.status === 'redeemed' && row.reacquired
-      ? 'reacquired'
-      : row.status;
-  return {
-    state,
-    user: row.user,
-    qty: row.qty,
-    slot: row.slot,
-    dueMs: row.dueMs,
-    lineNo: row.lineNo,
-    orderId: row.order,
-    code: row.code,
-  };
+type Answered = { key: string | null; answer: string | null; madeMs: number };
+
+function stillRemembered(
+  rows: readonly Answered[],
+  idempotencyTtlMs: number,
+  nowMs: number,
+): { key: string; answer: string; ttlMs: number }[] {
+  return rows.flatMap(({ key, answer, madeMs }) => {
+    const ttlMs = Math.round(madeMs + idempotencyTtlMs - nowMs);
+    return key && answer && ttlMs > 0 ? [{ key, answer, ttlMs }] : [];
+  });
+}
+
+/** What is over needs its counters only; whoever comes back to it is recalled. */
+async function loadArchived(
+  sale: SaleStore,
+  campaign: StoredCampaign,
+  { redeemed, burned, reservations }: RedemptionSums,
+  nowMs: number,
+): Promise<void> {
+  // Nobody joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
+  const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
+  await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived);
 }
 
 function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord): void {
@@ -115,30 +112,4 @@ function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord):
   if (state === 'reserved') known.held += qty;
   else if (state === 'redeemed' || state === 'reacquired') known.redeemed += qty;
   else if (state === 'burned') known.burned += qty;
-}
-
-/** A user's record follows his latest reservation; his allowances are those of all that are active. */
-function seat(
-  people: Map<string, PersonRecord & { sinceMs: number }>,
-  row: SnapshotReservation,
-  { state }: ReservationRecord,
-): void {
-  const person = people.get(row.user);
-  const active = state === 'reserved' || state === 'redeemed' || state === 'reacquired' || state === 'burned';
-  const slots = [...(person?.slots ?? []), ...(active ? [row.slot] : [])];
-  if (person && person.sinceMs > row.reservedMs) {
-    person.slots = slots;
-    return;
-  }
-  people.set(row.user, {
-    state: 'held',
-    inLine: false,
-    slots,
-    lineNo: row.lineNo,
-    qty: row.qty,
-    reservationId: row.id,
-    orderId: '',
-    code: row.code,
-    sinceMs: row.reservedMs,
-  });
 }

@@ -10,7 +10,7 @@ import { uuidv7 } from 'uuidv7';
 
 const root = String(process.env.BENCH_ROOT);
 const { scriptSource } = await import(join(root, 'dist/shared/redis/script-runner.js'));
-const { keys } = await import(join(root, 'dist/shared/redis/keys.js'));
+const { campaignKeys, keys } = await import(join(root, 'dist/shared/redis/keys.js'));
 const [attestationKey, ticketKey] = ['ATTESTATION_KEYS', 'TICKET_KEYS'].map((name) =>
   Buffer.from(String(process.env[name]).split(':')[1] ?? '', 'base64'),
 );
@@ -47,13 +47,7 @@ async function answer(req, res, text) {
   const reply = await redis.evalsha(
     sha,
     12,
-    keys.campaign(product),
-    keys.people(product),
-    keys.reservations(product),
-    keys.deadlines(product),
-    keys.line(product),
-    keys.presence(product),
-    keys.usedCodes(product),
+    ...campaignKeys(product),
     keys.journal,
     keys.idempotency(key),
     keys.device(device),

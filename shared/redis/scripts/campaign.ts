@@ -1,6 +1,7 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { count, oneOf, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, count, oneOf, rebuilding, text } from './reply-fields.js';
+import { SALE_KEYS } from './sale-keys.js';
 
 const TERMS = [
   'starts_at',
@@ -35,6 +36,8 @@ export const loadCampaignScript = defineScript({
     'burned',
     'waiting',
     'last_line_no',
+    'archived',
+    'promised',
   ],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }) },
 });
@@ -71,19 +74,7 @@ export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: [
-    'campaign',
-    'people',
-    'reservations',
-    'deadlines',
-    'line',
-    'presence',
-    'codes',
-    'journal',
-    'news',
-    'idempotency',
-    'epoch',
-  ],
+  keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
@@ -110,6 +101,6 @@ export const rejournalScript = defineScript({
   name: 'rejournal',
   keys: ['campaign', 'reservations', 'journal', 'epoch'],
   args: ['reservation_id', 'row'],
-  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), archived, not_found: () => ({}), rebuilding },
 });
-export type RejournalOutcome = OutcomeOf<typeof rejournalScript>;
+export type RejournalOutcome = Decided<typeof rejournalScript>;

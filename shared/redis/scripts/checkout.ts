@@ -1,7 +1,6 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
-
-const SALE_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence', 'codes', 'journal'] as const;
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
+import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
   name: 'reserve',
@@ -56,6 +55,7 @@ export const reserveScript = defineScript({
       presenceMs: count(f, 5),
     }),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
+    archived,
     key_reused: () => ({}),
     attestation_missing: () => ({}),
     attestation_expired: () => ({}),
@@ -80,7 +80,7 @@ export const reserveScript = defineScript({
     token_used: () => ({}),
   },
 });
-export type ReserveOutcome = OutcomeOf<typeof reserveScript>;
+export type ReserveOutcome = Decided<typeof reserveScript>;
 
 export const appraiseScript = defineScript({
   name: 'appraise',

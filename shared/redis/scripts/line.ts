@@ -1,23 +1,11 @@
 import { STANDINGS } from '../../domain/reservation.js';
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
-
-const KEYS = [
-  'campaign',
-  'people',
-  'reservations',
-  'deadlines',
-  'line',
-  'presence',
-  'codes',
-  'journal',
-  'news',
-  'epoch',
-] as const;
+import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
+import { archived, codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
+import { MOVING_KEYS } from './sale-keys.js';
 
 export const expireScript = defineScript({
   name: 'expire',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['limit'],
   replies: {
     swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2) }),
@@ -29,7 +17,7 @@ export type ExpireOutcome = OutcomeOf<typeof expireScript>;
 
 export const promoteScript = defineScript({
   name: 'promote',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['limit'],
   replies: { promoted: (f) => ({ count: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
@@ -37,15 +25,15 @@ export type PromoteOutcome = OutcomeOf<typeof promoteScript>;
 
 export const leaveScript = defineScript({
   name: 'leave',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['user', 'trace'],
-  replies: { left: () => ({}), not_waiting: () => ({}), not_found: () => ({}), rebuilding },
+  replies: { left: () => ({}), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
-export type LeaveOutcome = OutcomeOf<typeof leaveScript>;
+export type LeaveOutcome = Decided<typeof leaveScript>;
 
 export const tendLineScript = defineScript({
   name: 'tend_line',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['limit', 'group_wait_ms', 'settle_ms'],
   replies: {
     tended: (f) => ({
@@ -86,11 +74,12 @@ export const standingScript = defineScript({
       paceMs: paceMs(f, 7),
       presenceMs: count(f, 8),
     }),
+    archived: (f) => ({ ...archived(f), presenceMs: count(f, 1) }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type StandingOutcome = OutcomeOf<typeof standingScript>;
+export type StandingOutcome = Decided<typeof standingScript>;
 
 export const positionsScript = defineScript({
   name: 'positions',

@@ -1,68 +1,60 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
-import { flag, oneOf, rebuilding, text } from './reply-fields.js';
-
-const KEYS = [
-  'campaign',
-  'people',
-  'reservations',
-  'deadlines',
-  'line',
-  'presence',
-  'codes',
-  'journal',
-  'news',
-  'epoch',
-] as const;
+import { type Decided, defineScript } from '../script-runner.js';
+import { archived, flag, oneOf, rebuilding, text } from './reply-fields.js';
+import { MOVING_KEYS } from './sale-keys.js';
 
 export const confirmScript = defineScript({
   name: 'confirm',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'payment_ref', 'trace'],
   replies: {
     redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1) }),
     ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']) }),
+    archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type ConfirmOutcome = OutcomeOf<typeof confirmScript>;
+export type ConfirmOutcome = Decided<typeof confirmScript>;
 
 export const releaseScript = defineScript({
   name: 'release',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'holder', 'reason', 'trace'],
   replies: {
     released: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
     settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
     foreign: () => ({}),
+    archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type ReleaseOutcome = OutcomeOf<typeof releaseScript>;
+export type ReleaseOutcome = Decided<typeof releaseScript>;
 
 export const refundScript = defineScript({
   name: 'refund',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'trace'],
   replies: {
     refunded: (f) => ({ returned: flag(f, 0) }),
     unpaid: (f) => ({ state: oneOf(f, 0, ['reserved', 'released', 'expired', 'voided']) }),
+    archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type RefundOutcome = OutcomeOf<typeof refundScript>;
+export type RefundOutcome = Decided<typeof refundScript>;
 
 export const voidScript = defineScript({
   name: 'void',
-  keys: KEYS,
+  keys: MOVING_KEYS,
   args: ['reservation_id', 'unit', 'reason'],
   replies: {
     voided: () => ({}),
     not_active: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned']) }),
+    archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type VoidOutcome = OutcomeOf<typeof voidScript>;
+export type VoidOutcome = Decided<typeof voidScript>;

@@ -44,6 +44,11 @@ export function oneOf<const Value extends string>(
   return value as Value;
 }
 
+/** Decoder of the reply `archived`: the pass by which the campaign's records left Redis. */
+export function archived(fields: readonly string[]): { pass: string } {
+  return { pass: text(fields, 0) };
+}
+
 /** Decoder of the reply `rebuilding`, which every script may give: Redis is fresh and cannot answer for anything yet. */
 export function rebuilding(): never {
   throw new EngineUnavailable('redis', 'it is being rebuilt');

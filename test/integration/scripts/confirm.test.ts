@@ -152,6 +152,12 @@ test('takes a unit again for somebody whose line was closed, since one is free a
   expect(await campaign.confirm(late)).toMatchObject({ kind: 'redeemed', reacquired: true });
 });
 
+test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.pretendArchived();
+  expect(await campaign.confirm('01890a5d-ac96-774b-bcce-b302099a8057')).toEqual({ kind: 'not_found' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('confirm')).toEqual([]);
 });

@@ -73,6 +73,12 @@ test('does not know a product without a campaign', async () => {
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().leave('ann')).rejects.toThrow(EngineUnavailable));
 });
 
+test('of an archived campaign, somebody whom nobody recalls is not waiting', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.pretendArchived();
+  expect(await campaign.leave('ann')).toEqual({ kind: 'not_waiting' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('leave')).toEqual([]);
 });

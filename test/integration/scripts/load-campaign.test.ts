@@ -91,6 +91,20 @@ test('refuses counters that cannot be', async () => {
   expect(await campaign.stock()).toBeNull();
 });
 
+test('puts an archived campaign there with its counters and nothing to forget', async () => {
+  const campaign = sale.unknownCampaign({ status: 'closed', totalLimit: 5 });
+  const known = { held: 0, redeemed: 2, burned: 1, waiting: 0, lastLineNo: 0 };
+  await campaign.store.load(campaign.terms, known, { pass: 'restored@1', promised: 4 });
+  expect((await campaign.inRedis()).fields).toMatchObject({
+    archived: 'restored@1',
+    promised: '4',
+    forgotten: 'done',
+    redeemed: '2',
+    free: '2',
+  });
+  expect(await campaign.store.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('load_campaign')).toEqual([]);
 });

@@ -101,6 +101,12 @@ test('does not know what was never reserved, nor a product without a campaign', 
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().refund(NOBODYS)).rejects.toThrow(EngineUnavailable));
 });
 
+test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.pretendArchived();
+  expect(await campaign.refund(NOBODYS)).toEqual({ kind: 'not_found' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('refund')).toEqual([]);
 });

@@ -122,6 +122,12 @@ test('does not know what was never reserved, nor a product without a campaign', 
   );
 });
 
+test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+  const campaign = await store.openCampaign();
+  await campaign.pretendArchived();
+  expect(await rejournal(campaign, NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('rejournal')).toEqual([]);
 });

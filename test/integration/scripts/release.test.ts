@@ -160,6 +160,12 @@ test('does not know what was never reserved, nor a product without a campaign', 
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().release(NOBODYS)).rejects.toThrow(EngineUnavailable));
 });
 
+test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.pretendArchived();
+  expect(await campaign.release(NOBODYS)).toEqual({ kind: 'not_found' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('release')).toEqual([]);
 });

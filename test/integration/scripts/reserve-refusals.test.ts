@@ -200,6 +200,13 @@ test('refuses a redemption without a fresh one-time token only where the campaig
   await elsewhere.use('bob', 0, { once });
 });
 
+test('of an archived campaign, a key that nobody recalls reads that it is over, whatever its token', async () => {
+  const campaign = await sale.openCampaign();
+  await campaign.pretendArchived();
+  await expectRefusal(campaign, 'ann', {}, { kind: 'ended' });
+  await expectRefusal(campaign, 'ann', { tokenExpiresAt: 1 }, { kind: 'ended' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('reserve')).toEqual([]);
 });

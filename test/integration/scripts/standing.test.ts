@@ -112,6 +112,14 @@ test('does not know a product without a campaign, nor a draft', async () => {
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().standing('ann')).rejects.toThrow(EngineUnavailable));
 });
 
+test('of an archived campaign, somebody whom nobody recalls is told what a stranger is told', async () => {
+  const terms = { waitingRoom: { enabled: true, maxSize: 9, presenceSeconds: 60 } };
+  const [campaign, closed] = [await sale.openCampaign(terms), await sale.openCampaign(terms)];
+  await campaign.pretendArchived();
+  await closed.setStatus('close');
+  expect(await campaign.standing('ann')).toEqual(await closed.standing('ann'));
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('standing')).toEqual([]);
 });

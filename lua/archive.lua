@@ -1,0 +1,65 @@
+-- What is over leaves Redis: a closed campaign whose promises have all ended, and stand in Postgres, keeps its hash (terms and
+-- counters) and the bitmap of its used codes. Whoever comes back later is recalled (`recall`).
+--
+-- KEYS campaign, people, reservations, deadlines, line, presence, journal, epoch
+-- ARGV
+--   committed     id of the last journal entry that Postgres has
+--   limit         later entries that may be looked at; bounds how long Redis serves nobody else
+--   grace_ms      since the campaign was closed
+--   rest_ms       how long the first who was recalled stays at least
+--   redeemed burned rows    units and reservations that Postgres has of it; rows "" = not asked yet
+-- REPLY
+--   archived forgotten    now; forgotten: how far its answers are forgotten, as the caller has said it, "" = not at all
+--   unchanged forgotten   it is archived already, and nobody was recalled since
+--   ready                 it may be archived, once what Postgres has is known to be the same
+--   differs               Postgres has other units or reservations: nothing is removed
+--   not_closed | held | early
+--   unsettled             Postgres lacks an entry of it
+--   busy                  Postgres lacks more entries than may be looked at
+--   not_found
+--   rebuilding          Redis is fresh and not filled yet
+-- JOURNALS nothing: no promise changes
+
+--#include clock
+--#include campaign
+
+assert(#KEYS == 8 and #ARGV == 7, 'archive takes 8 keys and 7 arguments')
+local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local line_key, presence_key, journal_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local committed, limit, grace_ms, rest_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local redeemed, burned, rows = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
+
+local c = read_campaign(campaign_key)
+if not c then return no_campaign(epoch_key) end
+if c.status ~= 'closed' then return { 'not_closed' } end
+local known = redis.call('HMGET', campaign_key, 'closed_at', 'recalled_at', 'forgotten')
+local closed_at, recalled_at, forgotten = tonumber(known[1] or 0), tonumber(known[2] or 0), known[3] or ''
+if c.archived and recalled_at == 0 then return { 'unchanged', forgotten } end
+if c.held > 0 or redis.call('ZCARD', deadlines_key) > 0 then return { 'held' } end
+local now = now_ms()
+-- A clock that went back must not hold it up for longer than the pause itself.
+local function lately(at, pause_ms) return at > 0 and math.abs(now - at) < pause_ms end
+if lately(closed_at, grace_ms) or lately(recalled_at, rest_ms) then return { 'early' } end
+
+-- What Postgres has not committed stands in the journal, since entries leave it only then.
+local entries = redis.call('XRANGE', journal_key, '(' .. committed, '+', 'COUNT', limit + 1)
+if #entries > limit then return { 'busy' } end
+local last = committed
+for _, entry in ipairs(entries) do
+  last = entry[1]
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'no' and tonumber(entry[2][i + 1]) == c.no then return { 'unsettled' } end
+  end
+end
+if not c.archived then
+  if rows == '' then return { 'ready' } end
+  local promised = redis.call('HLEN', reservations_key)
+  if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= tonumber(rows) then return { 'differs' } end
+  redis.call('HSET', campaign_key, 'promised', promised)
+end
+
+-- Names this pass, and no other: by the last entry that was looked at, and by the time.
+redis.call('HSET', campaign_key, 'archived', last .. '@' .. now)
+redis.call('HDEL', campaign_key, 'recalled_at')
+redis.call('UNLINK', people_key, reservations_key, deadlines_key, line_key, presence_key)
+return { 'archived', forgotten }

@@ -1,0 +1,71 @@
+import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { ArchivedPeople, ArchivedPerson, PersonOf } from '../postgres/archived-people.js';
+import type { CampaignArchive } from '../redis/campaign-archive.js';
+import type { Recall } from '../redis/recall.js';
+import type { ReservationRecord } from '../redis/reservation-record.js';
+import { GroupedReads } from './grouped-reads.js';
+import { recordOf, type SeatedPerson, withReservation, withTicket } from './records.js';
+
+export type RecallLimits = {
+  recallGroup: number;
+  recallsWaiting: number;
+  recalledAnswerMs: number;
+  idempotencyTtlMs: number;
+};
+
+/** Recalls people of archived campaigns: reads them in Postgres, and puts them into Redis. */
+export class ArchiveRecall implements Recall {
+  readonly #people: GroupedReads<PersonOf, ArchivedPerson>;
+  readonly #users: GroupedReads<string, string | null>;
+
+  constructor(
+    people: Pick<ArchivedPeople, 'read' | 'usersOf'>,
+    readonly archive: CampaignArchive,
+    /** By Redis. */
+    readonly nowMs: () => number,
+    readonly limits: RecallLimits,
+  ) {
+    const grouped = { group: limits.recallGroup, waiting: limits.recallsWaiting };
+    this.#people = new GroupedReads((asked) => people.read(asked), grouped);
+    this.#users = new GroupedReads((asked) => people.usersOf(asked), grouped);
+  }
+
+  async answer(product: ProductId, user: UserId, key: IdempotencyKey): Promise<boolean> {
+    const { reservations, tickets, answers } = await this.#people.ask({ product, user });
+    const all = [
+      ...reservations.map((row) => ({ ...row, madeMs: row.reservedMs })),
+      ...tickets.map((row) => ({ ...row, madeMs: row.joinedMs })),
+      ...answers,
+    ];
+    const { idempotencyTtlMs, recalledAnswerMs } = this.limits;
+    for (const { key: one, answer, madeMs } of all) {
+      if (one !== key || !answer) continue;
+      const leftMs = Math.round(madeMs + idempotencyTtlMs - this.nowMs());
+      if (leftMs <= 0) return false;
+      await this.archive.rememberAnswer(key, answer, Math.min(leftMs, recalledAnswerMs));
+      return true;
+    }
+    return false;
+  }
+
+  async person(product: ProductId, user: UserId, pass: string): Promise<boolean> {
+    const { reservations, tickets } = await this.#people.ask({ product, user });
+    let person: SeatedPerson | undefined;
+    const records = new Map<string, ReservationRecord>();
+    for (const row of reservations) {
+      records.set(row.id, recordOf(row));
+      person = withReservation(person, row);
+    }
+    // Only closed campaigns are archived.
+    for (const ticket of tickets) person = withTicket(person, ticket, true);
+    if (!person) return false;
+    // Recalled, or too late: whoever asks again is told which.
+    await this.archive.recall(product, pass, user, person, records);
+    return true;
+  }
+
+  async reservation(product: ProductId, reservation: string, pass: string): Promise<boolean> {
+    const user = await this.#users.ask(reservation);
+    return user !== null && this.person(product, user as UserId, pass);
+  }
+}

@@ -1,0 +1,70 @@
+import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
+import type { PersonRecord } from '../redis/person-record.js';
+import { type RecordState, type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
+
+/** `sinceMs`: when he came to what his record speaks of. */
+export type SeatedPerson = PersonRecord & { sinceMs: number };
+
+export function recordOf(row: SnapshotReservation): ReservationRecord {
+  const state: RecordState = row.burned
+    ? 'burned'
+    : row.status === 'redeemed' && row.reacquired
+      ? 'reacquired'
+      : row.status;
+  return {
+    state,
+    user: row.user,
+    qty: row.qty,
+    slot: row.slot,
+    dueMs: row.dueMs,
+    lineNo: row.lineNo,
+    orderId: row.order,
+    code: row.code,
+  };
+}
+
+/** Somebody with one more reservation: his record follows the latest one, his allowances are those of all that are active. */
+export function withReservation(person: SeatedPerson | undefined, row: SnapshotReservation): SeatedPerson {
+  const slots = [...(person?.slots ?? []), ...(takesUnits(recordOf(row).state) ? [row.slot] : [])];
+  // One that was taken again is what he did last, also of two things in one millisecond.
+  const sinceMs = row.reacquired ? Math.max(row.reservedMs, row.redeemedMs) + 0.5 : row.reservedMs;
+  if (person && person.sinceMs > sinceMs) return { ...person, slots };
+  return {
+    state: 'held',
+    inLine: false,
+    slots,
+    lineNo: row.lineNo,
+    qty: row.qty,
+    reservationId: row.id,
+    orderId: '',
+    code: row.code,
+    sinceMs,
+  };
+}
+
+/** A line that ended with its campaign keeps its codes, since no script frees them. */
+function keepsCode({ status }: SnapshotTicket, campaignClosed: boolean): boolean {
+  return status === 'waiting' || (status === 'closed' && campaignClosed);
+}
+
+/** Somebody with one more ticket, after all his reservations. @returns undefined when there is nothing to say of him */
+export function withTicket(
+  person: SeatedPerson | undefined,
+  ticket: SnapshotTicket,
+  campaignClosed: boolean,
+): SeatedPerson | undefined {
+  const waits = ticket.status === 'waiting';
+  // Promoted: the reservation speaks for him. Left or closed: unless something came later.
+  if (ticket.status === 'promoted' || (!waits && person && person.sinceMs >= ticket.joinedMs)) return person;
+  return {
+    state: waits || ticket.status === 'closed' ? 'queued' : 'left',
+    inLine: waits,
+    slots: person?.slots ?? [],
+    lineNo: ticket.lineNo,
+    qty: ticket.qty,
+    reservationId: ticket.reservation,
+    orderId: ticket.order ?? '',
+    code: keepsCode(ticket, campaignClosed) ? ticket.code : null,
+    sinceMs: ticket.joinedMs,
+  };
+}

@@ -1,0 +1,34 @@
+import type { Database } from './pool.js';
+
+/** Where a walk over a campaign's idempotency keys begins, and where it is over. */
+export const FIRST_KEY = '';
+export const ALL_KEYS = 'done';
+
+const TABLES = ['redemptions', 'waiting_tickets', 'remembered_answers'] as const;
+type Table = (typeof TABLES)[number];
+/** Each by the index that its campaign's rows are read in the order of, from the first one on. */
+const WALKS: Record<Table, { id: string; type: string; first: string }> = {
+  redemptions: { id: 'redemption_id', type: 'uuid', first: '00000000-0000-0000-0000-000000000000' },
+  waiting_tickets: { id: 'line_no', type: 'bigint', first: '0' },
+  remembered_answers: { id: 'idempotency_key', type: 'text', first: '' },
+};
+
+/** Walks the idempotency keys of a campaign: of its reservations, of its tickets, and those that stand by themselves. */
+export class AnswerKeys {
+  constructor(readonly database: Database) {}
+
+  /** @param after FIRST_KEY, or what the page before has returned as `upTo`: a table and its last row */
+  async page(campaignId: string, after: string, limit: number): Promise<{ keys: string[]; upTo: string }> {
+    const [name, ...rest] = after.split(' ');
+    const table = TABLES.find((one) => one === name) ?? 'redemptions';
+    const { id, type, first } = WALKS[table];
+    const { rows } = await this.database.query<{ id: string; key: string | null }>(
+      `select ${id}::text as id, idempotency_key as key from ${table}
+       where campaign_id = $1 and ${id} > $2::${type} order by ${table}.${id} limit $3`,
+      [campaignId, after === FIRST_KEY ? first : rest.join(' ') || first, limit],
+    );
+    const next = TABLES[TABLES.indexOf(table) + 1];
+    const upTo = rows.length === limit ? `${table} ${rows.at(-1)?.id}` : (next ?? ALL_KEYS);
+    return { keys: rows.flatMap(({ key }) => (key === null ? [] : [key])), upTo };
+  }
+}

@@ -1,0 +1,96 @@
+import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import { keys } from './keys.js';
+import { encodePerson, type PersonRecord } from './person-record.js';
+import { encodeReservation, type ReservationRecord } from './reservation-record.js';
+import type { ScriptRunner } from './script-runner.js';
+import {
+  type ArchiveOutcome,
+  archiveScript,
+  type ForgetAnswerOutcome,
+  forgetAnswerScript,
+  MAX_RECALLED,
+  type RecallOutcome,
+  recallScript,
+} from './scripts/archive.js';
+
+/** What Postgres has of a campaign: units, and the number of its reservations. */
+export type CountedRows = { redeemed: number; burned: number; reservations: number };
+
+/**
+ * What becomes of a campaign in Redis when it is over, and how somebody is brought back who returns to it
+ * (docs/decisions/0020-archive.md).
+ */
+export class CampaignArchive {
+  constructor(readonly scripts: ScriptRunner) {}
+
+  /**
+   * @param committed id of the last journal entry that Postgres has
+   * @param counted null = not asked yet; then nothing is removed, and the answer says whether it is worth asking
+   */
+  archive(
+    product: ProductId,
+    committed: string,
+    counted: CountedRows | null,
+    limits: { archiveEntries: number; archiveGraceMs: number; archiveRestMs: number },
+  ): Promise<ArchiveOutcome> {
+    return this.scripts.run(
+      archiveScript,
+      [
+        keys.campaign(product),
+        keys.people(product),
+        keys.reservations(product),
+        keys.deadlines(product),
+        keys.line(product),
+        keys.presence(product),
+        keys.journal,
+        keys.epoch,
+      ],
+      [
+        committed,
+        limits.archiveEntries,
+        limits.archiveGraceMs,
+        limits.archiveRestMs,
+        counted?.redeemed ?? '',
+        counted?.burned ?? '',
+        counted?.reservations ?? '',
+      ],
+    );
+  }
+
+  /** Brings somebody's records back. @param pass of which the caller was told before he read them in Postgres */
+  recall(
+    product: ProductId,
+    pass: string,
+    user: UserId,
+    person: PersonRecord,
+    reservations: ReadonlyMap<string, ReservationRecord>,
+  ): Promise<RecallOutcome> {
+    const packed = [...reservations].slice(-MAX_RECALLED).flatMap(([id, record]) => [id, encodeReservation(record)]);
+    return this.scripts.run(
+      recallScript,
+      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.epoch],
+      [pass, user, encodePerson(person), ...packed],
+    );
+  }
+
+  /** Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old. */
+  async rememberAnswer(key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
+    const { redis, gate } = this.scripts;
+    const set = () => redis.set(keys.idempotency(key), answer, 'PX', ttlMs, 'NX');
+    try {
+      await (gate ? gate.guard(set) : set());
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  /** @param key null = none, only `upTo` is kept */
+  forgetAnswer(product: ProductId, key: string | null, upTo: string): Promise<ForgetAnswerOutcome> {
+    return this.scripts.run(
+      forgetAnswerScript,
+      [keys.campaign(product), keys.idempotency((key ?? '') as IdempotencyKey), keys.epoch],
+      [upTo],
+    );
+  }
+}

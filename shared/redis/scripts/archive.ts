@@ -1,0 +1,47 @@
+import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { flag, rebuilding, text } from './reply-fields.js';
+
+export const archiveScript = defineScript({
+  name: 'archive',
+  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence', 'journal', 'epoch'],
+  args: ['committed', 'limit', 'grace_ms', 'rest_ms', 'redeemed', 'burned', 'rows'],
+  replies: {
+    archived: (f) => ({ forgotten: text(f, 0) }),
+    unchanged: (f) => ({ forgotten: text(f, 0) }),
+    ready: () => ({}),
+    differs: () => ({}),
+    not_closed: () => ({}),
+    held: () => ({}),
+    early: () => ({}),
+    unsettled: () => ({}),
+    busy: () => ({}),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type ArchiveOutcome = OutcomeOf<typeof archiveScript>;
+
+/** Reservations of one user that one call brings back: about 10 ms of Redis. */
+export const MAX_RECALLED = 10_000;
+
+export const recallScript = defineScript({
+  name: 'recall',
+  keys: ['campaign', 'people', 'reservations', 'epoch'],
+  args: ['archived', 'user', 'person', 'reservation', 'record'],
+  variadic: true,
+  replies: { recalled: () => ({}), late: () => ({}), not_found: () => ({}), rebuilding },
+});
+export type RecallOutcome = OutcomeOf<typeof recallScript>;
+
+export const forgetAnswerScript = defineScript({
+  name: 'forget_answer',
+  keys: ['campaign', 'idempotency', 'epoch'],
+  args: ['up_to'],
+  replies: {
+    forgotten: (f) => ({ removed: flag(f, 0) }),
+    not_archived: () => ({}),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type ForgetAnswerOutcome = OutcomeOf<typeof forgetAnswerScript>;

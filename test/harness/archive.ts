@@ -1,0 +1,72 @@
+import { ArchiveRecall } from '../../shared/archive/archive-recall.js';
+import { AnswerKeys } from '../../shared/postgres/answer-keys.js';
+import { ArchivedPeople } from '../../shared/postgres/archived-people.js';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { CampaignArchive } from '../../shared/redis/campaign-archive.js';
+import { SaleStore } from '../../shared/redis/sale-store.js';
+import { ArchiveClosed, type ArchiveLimits, type ArchiveParts } from '../../worker/archive/archive-closed.js';
+import type { TestCampaign } from './campaign.js';
+import type { Persistence } from './persistence.js';
+import { type Sale, TEST_LIMITS } from './sale.js';
+
+/** No time has to pass: nobody is waited for. */
+export const AT_ONCE: ArchiveLimits = {
+  archiveEntries: 500,
+  archiveGraceMs: 0,
+  archiveRestMs: 0,
+  archiveDiffersMs: 0,
+  archiveRunMs: 20_000,
+  forgetBatch: 500,
+};
+
+type PeopleReader = Pick<ArchivedPeople, 'read' | 'usersOf'>;
+
+/** The worker's archive, called directly, and the sale as those meet it who come back. */
+export class TestArchive {
+  readonly archive: CampaignArchive;
+  readonly people: ArchivedPeople;
+  readonly store: SaleStore;
+
+  constructor(
+    readonly sale: Sale,
+    readonly persistence: Persistence,
+  ) {
+    this.archive = new CampaignArchive(sale.store.scripts);
+    this.people = new ArchivedPeople(persistence.database);
+    this.store = this.storeWith(this.people);
+  }
+
+  /** A sale whose people are looked up by another reader. */
+  storeWith(people: PeopleReader, idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs): SaleStore {
+    return new SaleStore(this.sale.store.scripts, TEST_LIMITS, null, this.recallWith(people, idempotencyTtlMs));
+  }
+
+  recallWith(people: PeopleReader, idempotencyTtlMs = TEST_LIMITS.idempotencyTtlMs): ArchiveRecall {
+    const limits = { recallGroup: 500, recallsWaiting: 10_000, recalledAnswerMs: 10_000, idempotencyTtlMs };
+    return new ArchiveRecall(people, this.archive, () => Date.now(), limits);
+  }
+
+  worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveParts> = {}): ArchiveClosed {
+    const { database, campaigns, cursor, log } = this.persistence;
+    return new ArchiveClosed({
+      redemptions: new RedemptionsTable(database),
+      campaigns,
+      cursor,
+      sale: this.sale.store,
+      archive: this.archive,
+      answerKeys: new AnswerKeys(database),
+      log,
+      ...parts,
+      limits: { ...AT_ONCE, ...limits },
+    });
+  }
+
+  /** Closes a campaign, writes what it has journaled, and archives it. @returns it as those meet it who come back */
+  async closeAndArchive(campaign: TestCampaign): Promise<TestCampaign> {
+    await campaign.setStatus('close');
+    await this.persistence.persist();
+    await this.worker().run();
+    if (!(await campaign.store.archived(campaign.product))) throw new Error('the campaign was not archived');
+    return campaign.through(this.store);
+  }
+}

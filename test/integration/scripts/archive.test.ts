@@ -1,0 +1,202 @@
+import { expect, test } from '@jest/globals';
+import type { UserId } from '../../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { CampaignArchive, type CountedRows } from '../../../shared/redis/campaign-archive.js';
+import { keys } from '../../../shared/redis/keys.js';
+import { newKey, type TestCampaign } from '../../harness/campaign.js';
+import { startSale } from '../../harness/sale.js';
+
+const sale = await startSale();
+const archive = new CampaignArchive(sale.store.scripts);
+const NO_PAUSE = { archiveEntries: 500, archiveGraceMs: 0, archiveRestMs: 0 };
+
+type Options = { committed?: string; counted?: CountedRows | null; limits?: Partial<typeof NO_PAUSE> };
+/** As if Postgres had everything that stands in the journal now, unless said otherwise. */
+async function tryArchive(campaign: TestCampaign, { committed, counted = null, limits = {} }: Options = {}) {
+  const upTo = committed ?? (await sale.journal.lastId());
+  return archive.archive(campaign.product, upTo, counted, { ...NO_PAUSE, ...limits });
+}
+
+const ONE_PAID: CountedRows = { redeemed: 1, burned: 0, reservations: 1 };
+
+/** Closed, with one unit paid by ann. */
+async function closedCampaign(): Promise<TestCampaign> {
+  const campaign = await sale.openCampaign();
+  await campaign.confirm(await campaign.take('ann', { key: `${campaign.product}-ann` }));
+  await campaign.setStatus('close');
+  return campaign;
+}
+
+const keysOf = async (campaign: TestCampaign) => (await sale.redis.keys(`*${campaign.product}*`)).sort();
+
+test('leaves the hash of the campaign only, with its counters, and names the pass', async () => {
+  const campaign = await closedCampaign();
+  const { fields } = await campaign.inRedis();
+  const last = await sale.journal.lastId();
+  expect(await tryArchive(campaign)).toEqual({ kind: 'ready' });
+  expect(await keysOf(campaign)).toHaveLength(4);
+  expect(await tryArchive(campaign, { counted: ONE_PAID })).toEqual({ kind: 'archived', forgotten: '' });
+  expect(await keysOf(campaign)).toEqual([`db1:i:${campaign.product}-ann`, keys.campaign(campaign.product)].sort());
+  const { archived, ...rest } = (await campaign.inRedis()).fields;
+  expect(rest).toEqual({ ...fields, promised: '1' });
+  expect(archived).toMatch(new RegExp(`^${last}@\\d+$`));
+  expect(await tryArchive(campaign)).toEqual({ kind: 'unchanged', forgotten: '' });
+  expect(await sale.journal.lastId()).toBe(last);
+});
+
+test('keeps the bits of used codes, since they are needed by late payments and cost nothing', async () => {
+  const campaign = await sale.openCampaign({ type: 'pool', codes: 9 });
+  await campaign.confirm(await campaign.use('ann', 7));
+  await campaign.setStatus('close');
+  expect(await tryArchive(campaign, { counted: ONE_PAID })).toMatchObject({ kind: 'archived' });
+  expect(await campaign.usedCodes()).toEqual([7]);
+  expect(await keysOf(campaign)).toEqual([keys.campaign(campaign.product), keys.usedCodes(campaign.product)].sort());
+});
+
+test('refuses one that is open, paused, or has a unit held', async () => {
+  const open = await sale.openCampaign();
+  expect(await tryArchive(open)).toEqual({ kind: 'not_closed' });
+  await open.setStatus('pause');
+  expect(await tryArchive(open)).toEqual({ kind: 'not_closed' });
+  await open.setStatus('resume');
+  const held = await open.take('ann');
+  await open.setStatus('close');
+  const before = await open.inRedis();
+  expect(await tryArchive(open, { counted: { redeemed: 0, burned: 0, reservations: 1 } })).toEqual({ kind: 'held' });
+  expect(await open.inRedis()).toEqual(before);
+  await open.confirm(held);
+  expect(await tryArchive(open, { counted: ONE_PAID })).toMatchObject({ kind: 'archived' });
+});
+
+test('refuses while Postgres lacks an entry of it, but not for those of others', async () => {
+  const campaign = await sale.openCampaign();
+  const paid = await campaign.take('ann');
+  await campaign.setStatus('close');
+  const committed = await sale.journal.lastId();
+  await campaign.confirm(paid);
+  expect(await tryArchive(campaign, { committed, counted: ONE_PAID })).toEqual({ kind: 'unsettled' });
+  const settled = await sale.journal.lastId();
+  const other = await sale.openCampaign();
+  for (const user of ['bob', 'cid', 'dan']) await other.take(user);
+  expect(await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { archiveEntries: 2 } })).toEqual({
+    kind: 'busy',
+  });
+  expect((await campaign.inRedis()).people.size).toBe(1);
+  expect(
+    await tryArchive(campaign, { committed: settled, counted: ONE_PAID, limits: { archiveEntries: 3 } }),
+  ).toMatchObject({ kind: 'archived' });
+});
+
+test('refuses while Postgres has another number of units or reservations', async () => {
+  const campaign = await closedCampaign();
+  const others = [
+    { ...ONE_PAID, redeemed: 0 },
+    { ...ONE_PAID, burned: 1 },
+    { ...ONE_PAID, reservations: 0 },
+    { ...ONE_PAID, reservations: 2 },
+  ];
+  for (const counted of others)
+    expect([counted, await tryArchive(campaign, { counted })]).toEqual([counted, { kind: 'differs' }]);
+  expect((await campaign.inRedis()).reservations.size).toBe(1);
+});
+
+test('leaves it alone for a while after it was closed, and after somebody was recalled', async () => {
+  const campaign = await closedCampaign();
+  const grace = { archiveGraceMs: 30_000 };
+  expect(await tryArchive(campaign, { counted: ONE_PAID, limits: grace })).toEqual({ kind: 'early' });
+  await campaign.set({ closed_at: (await sale.nowMs()) - 30_000 });
+  expect(await tryArchive(campaign, { counted: ONE_PAID, limits: grace })).toMatchObject({ kind: 'archived' });
+  await recallAnn(campaign, await passOf(campaign));
+  const rest = { archiveRestMs: 60_000 };
+  expect(await tryArchive(campaign, { limits: rest })).toEqual({ kind: 'early' });
+  await campaign.set({ recalled_at: (await sale.nowMs()) - 60_000 });
+  expect(await tryArchive(campaign, { limits: rest })).toMatchObject({ kind: 'archived' });
+  expect((await campaign.inRedis()).people.size).toBe(0);
+  expect(await tryArchive(campaign, { limits: rest })).toMatchObject({ kind: 'unchanged' });
+});
+
+const ANNS = {
+  state: 'held' as const,
+  inLine: false,
+  slots: [1],
+  lineNo: 0,
+  qty: 1,
+  reservationId: '01890a5d-ac96-774b-bcce-b302099a8057',
+  orderId: '',
+  code: null,
+};
+const RECORD = {
+  state: 'redeemed' as const,
+  user: 'ann',
+  qty: 1,
+  slot: 1,
+  dueMs: 1,
+  lineNo: 0,
+  orderId: 'o',
+  code: null,
+};
+const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD) =>
+  archive.recall(campaign.product, pass, 'ann' as UserId, ANNS, new Map([[ANNS.reservationId, record]]));
+const passOf = async (campaign: TestCampaign) => String((await campaign.inRedis()).fields.archived);
+
+test('brings somebody back once, and leaves alone what is there', async () => {
+  const campaign = await closedCampaign();
+  await tryArchive(campaign, { counted: ONE_PAID });
+  const pass = await passOf(campaign);
+  expect(await recallAnn(campaign, pass)).toEqual({ kind: 'recalled' });
+  expect(await campaign.refund(ANNS.reservationId)).toMatchObject({ kind: 'refunded' });
+  expect(await recallAnn(campaign, pass)).toEqual({ kind: 'recalled' });
+  expect(await campaign.reservation(ANNS.reservationId)).toMatchObject({ state: 'refunded' });
+  expect((await campaign.person('ann'))?.slots).toEqual([]);
+});
+
+test('a recall that was read before another pass writes nothing', async () => {
+  const campaign = await closedCampaign();
+  await tryArchive(campaign, { counted: ONE_PAID });
+  const early = await passOf(campaign);
+  await recallAnn(campaign, early);
+  await campaign.refund(ANNS.reservationId);
+  await tryArchive(campaign);
+  expect(await passOf(campaign)).not.toBe(early);
+  expect(await recallAnn(campaign, early)).toEqual({ kind: 'late' });
+  expect((await campaign.inRedis()).reservations.size).toBe(0);
+  expect(await recallAnn(await sale.openCampaign(), early)).toEqual({ kind: 'late' });
+});
+
+test('an answer is forgotten when it is of this campaign, and how far that is done is kept', async () => {
+  const campaign = await closedCampaign();
+  const key = `${campaign.product}-ann`;
+  expect(await archive.forgetAnswer(campaign.product, key, '')).toEqual({ kind: 'not_archived' });
+  await tryArchive(campaign, { counted: ONE_PAID });
+  const other = await sale.openCampaign();
+  const [others, nobodys] = [newKey(), newKey()];
+  await other.take('bob', { key: others });
+  expect(await archive.forgetAnswer(campaign.product, others, '')).toEqual({ kind: 'forgotten', removed: false });
+  expect(await archive.forgetAnswer(campaign.product, nobodys, '')).toEqual({ kind: 'forgotten', removed: false });
+  expect(await archive.forgetAnswer(campaign.product, key, '')).toEqual({ kind: 'forgotten', removed: true });
+  expect(await tryArchive(campaign)).toEqual({ kind: 'unchanged', forgotten: '' });
+  expect(await archive.forgetAnswer(campaign.product, null, 'redemptions 7')).toEqual({
+    kind: 'forgotten',
+    removed: false,
+  });
+  expect(await tryArchive(campaign)).toEqual({ kind: 'unchanged', forgotten: 'redemptions 7' });
+  expect(await other.checkout('bob', { key: others })).toMatchObject({ kind: 'replayed' });
+});
+
+test('does not know a product without a campaign', async () => {
+  const unknown = sale.unknownCampaign();
+  const calls = [
+    () => tryArchive(unknown),
+    () => recallAnn(unknown, '1-1@1'),
+    () => archive.forgetAnswer(unknown.product, null, 'done'),
+  ];
+  for (const call of calls) expect(await call()).toEqual({ kind: 'not_found' });
+  await sale.withoutEpoch(async () => {
+    for (const call of calls) await expect(call()).rejects.toThrow(EngineUnavailable);
+  });
+  expect((await unknown.inRedis()).fields).toEqual({});
+});
+
+test('every reply of the scripts has come in this file', () => {
+  expect(['archive', 'recall', 'forget_answer'].map((script) => sale.unmetReplies(script))).toEqual([[], [], []]);
+});

@@ -1,0 +1,108 @@
+import type { ProductId } from '../../shared/domain/ids.js';
+import type { Log } from '../../shared/observability/log.js';
+import { ALL_KEYS, type AnswerKeys } from '../../shared/postgres/answer-keys.js';
+import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import type { CampaignArchive } from '../../shared/redis/campaign-archive.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+
+export type ArchiveLimits = {
+  archiveEntries: number;
+  archiveGraceMs: number;
+  archiveRestMs: number;
+  archiveDiffersMs: number;
+  archiveRunMs: number;
+  forgetBatch: number;
+};
+
+export type ArchiveParts = {
+  redemptions: RedemptionsTable;
+  campaigns: Pick<CampaignsTable, 'find'>;
+  cursor: JournalCursor;
+  sale: Pick<SaleStore, 'directory'>;
+  archive: CampaignArchive;
+  answerKeys: Pick<AnswerKeys, 'page'>;
+  log: Log;
+  limits: ArchiveLimits;
+};
+
+/** Answers of a campaign that are still in Redis, and how many this run has forgotten. */
+type Remembered = { campaign: StoredCampaign; upTo: string; forgotten: number };
+
+/**
+ * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then its
+ * remembered answers, batch by batch. In this order, so that whoever repeats a request in between is either answered from
+ * his record or recalled. A worker that dies goes on where the campaign says that it was.
+ */
+export class ArchiveClosed {
+  /** Campaigns that differ, by when they are looked at again: adding all their rows up is dear. */
+  readonly #differ = new Map<ProductId, number>();
+
+  constructor(readonly parts: ArchiveParts) {}
+
+  async run(): Promise<void> {
+    const { sale, cursor, limits } = this.parts;
+    const endsAt = performance.now() + limits.archiveRunMs;
+    // One read for all: should it be old by then, a campaign is found unsettled and waits for the next run.
+    const committed = await cursor.read();
+    let remembered: Remembered[] = [];
+    for (const product of (await sale.directory()).values()) {
+      const one = await this.#archive(product, committed);
+      if (one) remembered.push(one);
+      // Those that are done cost next to nothing, so the next run comes further.
+      if (performance.now() > endsAt) break;
+    }
+    // Each in its turn, so that a large campaign keeps no other one waiting.
+    while (remembered.length > 0) {
+      const left: Remembered[] = [];
+      for (const one of remembered) if (await this.#forgetSome(one)) left.push(one);
+      remembered = performance.now() < endsAt ? left : [];
+    }
+  }
+
+  /** @returns what is left to be forgotten of it; null when it is not archived, or wholly */
+  async #archive(product: ProductId, committed: string): Promise<Remembered | null> {
+    const { archive, cursor, campaigns, log, limits } = this.parts;
+    let outcome = await archive.archive(product, committed, null, limits);
+    if (outcome.kind === 'ready' && !this.#differs(product)) {
+      const campaign = await campaigns.find(product);
+      if (!campaign) return null;
+      const counted = await this.parts.redemptions.sums(campaign.id);
+      outcome = await archive.archive(product, await cursor.read(), counted, limits);
+      if (outcome.kind === 'differs') {
+        this.#differ.set(product, performance.now() + limits.archiveDiffersMs);
+        log.warn(
+          { campaign: product, ...counted },
+          'a closed campaign stays in Redis: Postgres has other rows; reconcile it',
+        );
+      }
+      if (outcome.kind === 'archived') log.info({ campaign: product, reservations: counted.reservations }, 'archived');
+    }
+    if (outcome.kind !== 'archived' && outcome.kind !== 'unchanged') return null;
+    this.#differ.delete(product);
+    if (outcome.forgotten === ALL_KEYS) return null;
+    const campaign = await campaigns.find(product);
+    return campaign && { campaign, upTo: outcome.forgotten, forgotten: 0 };
+  }
+
+  #differs(product: ProductId): boolean {
+    return performance.now() < (this.#differ.get(product) ?? 0);
+  }
+
+  /** @returns whether there is more of it */
+  async #forgetSome(one: Remembered): Promise<boolean> {
+    const { archive, answerKeys, log, limits } = this.parts;
+    const { productId, id } = one.campaign;
+    const { keys, upTo } = await answerKeys.page(id, one.upTo, limits.forgetBatch);
+    const outcomes = await Promise.all(keys.map((key) => archive.forgetAnswer(productId, key, '')));
+    one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
+    // After all of them, so that one that failed is met again.
+    const kept = await archive.forgetAnswer(productId, null, upTo);
+    if (kept.kind !== 'forgotten') return false;
+    one.upTo = upTo;
+    if (upTo !== ALL_KEYS) return true;
+    log.info({ campaign: productId, in_this_run: one.forgotten }, 'the answers of an archived campaign left Redis');
+    return false;
+  }
+}
