@@ -101,17 +101,19 @@ if token == 'genuine' then
 end
 local quota_left = device_quota
 if device ~= '' then
-  -- The list holds the times of the last `device_quota` admitted calls, newest first; those in the window count.
-  local times = redis.call('LRANGE', device_key, 0, device_quota - 1)
-  local used = #times
-  -- The clock may have gone back: what is later than now is not of this window.
-  while used > 0 and (now - tonumber(times[used]) >= device_window_ms or tonumber(times[used]) > now) do
-    used = used - 1
+  -- The times of the admitted calls that lie in the window, newest first. One text with an expiry is two commands; a list is three.
+  local times, used, frees_at = now, 0, nil
+  for time in string.gmatch(redis.call('GET', device_key) or '', '%d+') do
+    local at = tonumber(time)
+    -- The clock may have gone back: what is later than now is not of this window.
+    if at <= now and now - at < device_window_ms then
+      times, used = times .. ',' .. time, used + 1
+      if used == device_quota then frees_at = at + device_window_ms end
+    end
   end
-  if used >= device_quota then return { 'rate_limited', tostring(tonumber(times[used]) + device_window_ms - now) } end
+  if frees_at then return { 'rate_limited', tostring(frees_at - now) } end
   quota_left = device_quota - used - 1
-  if redis.call('LPUSH', device_key, now) > device_quota then redis.call('LTRIM', device_key, 0, device_quota - 1) end
-  redis.call('PEXPIRE', device_key, device_window_ms)
+  redis.call('SET', device_key, times, 'PX', device_window_ms)
 end
 
 local phase = phase_of(c, now)
@@ -181,7 +183,8 @@ if served then
   redis.call('HSET', people_key, user, pack_person(person))
   if not c.unlimited then c.free = c.free - qty end
   if pays then c.held = c.held + qty else c.redeemed = c.redeemed + qty end
-  save_counters(campaign_key, c)
+  assert_counters(c)
+  redis.call('HSET', campaign_key, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed)
   redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
   local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, c.version, now, key,
     same_request .. answer, device, trace)
@@ -199,7 +202,8 @@ local answer = queued_answer(position, c, ticket_key, pace)
 person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
 person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
 redis.call('HSET', people_key, user, pack_person(person))
-save_counters(campaign_key, c)
+assert_counters(c)
+redis.call('HSET', campaign_key, 'waiting', c.waiting, 'last_line_no', c.last_line_no)
 redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
 local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
   'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer',

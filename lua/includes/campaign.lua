@@ -22,12 +22,16 @@ local function no_campaign(epoch_key)
   return { redis.call('EXISTS', epoch_key) == 1 and 'not_found' or 'rebuilding' }
 end
 
--- Every counter, always together: conservation is checked here, so no script can save a state that breaks it.
+-- Before counters are saved: no script can save a state that breaks conservation.
+local function assert_counters(c)
+  if c.unlimited then return end
+  assert(c.free >= 0 and c.held >= 0 and c.redeemed >= 0 and c.burned >= 0 and c.waiting >= 0, 'a counter is negative')
+  assert(c.free + c.held + c.redeemed + c.burned == c.total, 'conservation is broken')
+end
+
+-- Every counter together. Only `reserve` saves those alone that it has changed, since a checkout runs it.
 local function save_counters(key, c)
-  if not c.unlimited then
-    assert(c.free >= 0 and c.held >= 0 and c.redeemed >= 0 and c.burned >= 0 and c.waiting >= 0, 'a counter is negative')
-    assert(c.free + c.held + c.redeemed + c.burned == c.total, 'conservation is broken')
-  end
+  assert_counters(c)
   redis.call('HSET', key, 'total', c.total, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed, 'burned', c.burned,
     'waiting', c.waiting, 'last_line_no', c.last_line_no)
 end

@@ -30,7 +30,7 @@ export const KEY_DOCS = {
   idempotency:
     'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
-  device: 'list · times in ms of the last admitted checkouts of a device, 1 s.',
+  device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
   bans: 'hash · ban id → ban as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
   banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
@@ -67,7 +67,7 @@ export const keys = {
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
-  device: (device: DeviceId) => `${PREFIX}:d:${device}`,
+  device: (device: DeviceId) => `${PREFIX}:t:${device}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
   failures: (user: UserId) => `${PREFIX}:f:${user}`,
   used: (id: string) => `${PREFIX}:u:${id}`,

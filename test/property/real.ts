@@ -233,9 +233,10 @@ export class Real {
   async forgetOldest(device: string, count: number): Promise<void> {
     const { redis } = this.store.sale;
     const key = keys.device(this.device(device));
-    const times = await redis.lrange(key, 0, -1);
-    const inWindow = times.filter((time) => time !== '0').length;
-    for (let i = inWindow - 1; i >= Math.max(0, inWindow - count); i -= 1) await redis.lset(key, i, '0');
+    const times = await redis.get(key);
+    if (times === null) return;
+    const newest = times.split(',').filter((time) => time !== '');
+    await redis.set(key, newest.slice(0, Math.max(0, newest.length - count)).join(','), 'KEEPTTL');
   }
 }
 
