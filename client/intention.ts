@@ -3,10 +3,26 @@ import type { KeyStore } from './types.js';
 /** One wish to buy: its key from before the first try, its ticket from the first answer on. */
 export type Intention = { key: string; qty: number; ticket?: string };
 
+/** The parts of IndexedDB that are used. */
+type Databases = { open(name: string): Opening };
+type Opening = { result: Opened } & Record<'onupgradeneeded' | 'onsuccess' | 'onerror', (() => void) | null>;
+type Opened = { createObjectStore(name: string): unknown; transaction(of: string, mode: 'readwrite'): Transaction };
+type Transaction = {
+  objectStore(name: string): Items;
+  oncomplete: (() => void) | null;
+  onabort: ((event: unknown) => void) | null;
+};
+type Items = { get(name: string): Asked; put(value: string, name: string): Asked; delete(name: string): Asked };
+type Asked = { result: unknown };
+
 type Globals = {
   localStorage?: KeyStore;
+  indexedDB?: Databases;
   navigator?: { locks?: { request<Value>(name: string, work: () => Promise<Value>): Promise<Value> } };
 };
+
+const ITEMS = 'items';
+const OPEN_MS = 2_000;
 
 /** 128 random bits. Not `randomUUID`, which pages without TLS and React Native lack. */
 export function randomId(): string {
@@ -30,11 +46,61 @@ export class MemoryStore implements KeyStore {
   }
 }
 
-/** `localStorage`, if this place has one and lets us write. */
+/**
+ * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a copy of its own, which
+ * may be behind that of the tab that has just let go of the lock. What IndexedDB has committed, every later transaction sees.
+ * `localStorage` gets a copy: the other tabs are told of changes there, and it is all there is where the database cannot be used.
+ */
+export class TabStore implements KeyStore {
+  readonly #database: Promise<Opened | null>;
+
+  constructor(
+    databases: Databases,
+    readonly copy: KeyStore,
+  ) {
+    this.#database = new Promise((resolve) => {
+      const opening = databases.open('doorbuster');
+      opening.onupgradeneeded = () => opening.result.createObjectStore(ITEMS);
+      opening.onsuccess = () => resolve(opening.result);
+      // A browser that says no, as some do in private windows, or nothing at all, must not keep anybody from buying.
+      opening.onerror = () => resolve(null);
+      setTimeout(resolve, OPEN_MS, null);
+    });
+  }
+
+  async getItem(name: string): Promise<string | null | undefined> {
+    const found = await this.#run((items) => items.get(name));
+    return found ? (found.result as string | undefined) : this.copy.getItem(name);
+  }
+
+  async setItem(name: string, value: string): Promise<void> {
+    await this.#run((items) => items.put(value, name));
+    this.copy.setItem(name, value);
+  }
+
+  async removeItem(name: string): Promise<void> {
+    await this.#run((items) => items.delete(name));
+    this.copy.removeItem(name);
+  }
+
+  /** @returns the request once its transaction is committed; null when the database does not do it */
+  async #run(ask: (items: Items) => Asked): Promise<Asked | null> {
+    const database = await this.#database;
+    return new Promise<Asked>((resolve, reject) => {
+      const transaction = (database as Opened).transaction(ITEMS, 'readwrite');
+      const request = ask(transaction.objectStore(ITEMS));
+      transaction.oncomplete = () => resolve(request);
+      transaction.onabort = reject;
+    }).catch(() => null);
+  }
+}
+
+/** One that all tabs of a browser share; elsewhere, `localStorage`, if this place has one and lets us write. */
 export function defaultStore(): KeyStore {
   try {
-    const store = (globalThis as Globals).localStorage;
+    const { localStorage: store, indexedDB: databases } = globalThis as Globals;
     store?.setItem('doorbuster', '1');
+    if (store && databases) return new TabStore(databases, store);
     return store ?? new MemoryStore();
   } catch {
     return new MemoryStore();

@@ -56,7 +56,7 @@ export type SaleOptions = {
   userId: string;
   /** Address of the API, without a slash at its end; "" = where the page came from. */
   baseUrl?: string;
-  /** Default: `localStorage` where there is one, otherwise the memory of this object. */
+  /** Default: in browsers one that all tabs share, elsewhere `localStorage` if there is one, otherwise the memory of this object. */
   store?: KeyStore;
   /** Default: the global one; null = only ask. */
   WebSocket?: (new (url: string) => SocketLike) | null;

@@ -16,7 +16,7 @@ const TICKET_KEY = randomBytes(32);
 
 /**
  * @typedef {{ url: string, pid: number, stop: () => Promise<void> }} Part a process that was started
- * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, env: NodeJS.ProcessEnv, api: Part, worker: Part,
+ * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, postgresPid: number, env: NodeJS.ProcessEnv, api: Part, worker: Part,
  *   start: (name: string, args: string[], env?: NodeJS.ProcessEnv) => Promise<Part>, stop: () => Promise<void> }} Stage
  */
 
@@ -65,7 +65,17 @@ export async function startStage({ root = ROOT, say = () => {}, env: extra = {} 
     const worker = await start('worker', [join(root, 'dist/worker/main.js')]);
     const api = await start('api', [join(root, 'dist/api/main.js')]);
     await ready(api.url);
-    return { redisUrl: redis.url, databaseUrl: postgres.url, redisPid: redis.pid, env, api, worker, start, stop };
+    return {
+      redisUrl: redis.url,
+      databaseUrl: postgres.url,
+      redisPid: redis.pid,
+      postgresPid: postgres.pid,
+      env,
+      api,
+      worker,
+      start,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;

@@ -130,6 +130,26 @@ inBrowser('the page of a sale', () => {
     await expectStock(operator, product, { total: 9, free: 8, held: 1 });
   });
 
+  test('gives one key to two tabs that begin in the same moment, each time', async () => {
+    const { context, page } = await openSale(await operator.openCampaign({ total_limit: 1 }));
+    const second = await context.newPage();
+    await second.goto(page.url());
+    const startMs = Date.now() + 1_000;
+    // A seventh of these had two keys while they were kept in localStorage alone.
+    const keys = `(async () => {
+      const { KeptIntention, defaultStore } = await import('/assets/client/intention.js');
+      const keys = [];
+      for (let i = 0; i < 100; i += 1) {
+        while (Date.now() < ${startMs} + 20 * i) await new Promise((resolve) => setTimeout(resolve, 0));
+        keys.push((await new KeptIntention(defaultStore(), 'product-' + i, 'user').claim(1)).key);
+      }
+      return keys.join(' ');
+    })()`;
+    const [mine, others] = await Promise.all([page.evaluate(keys), second.evaluate(keys)]);
+    expect(new Set(String(mine).split(' ')).size).toBe(100);
+    expect(others).toBe(mine);
+  });
+
   test('says that it is offline, and comes back with what was missed', async () => {
     const { product, held } = await heldByAnother();
     // Chromium leaves sockets open when it is told to be offline; so nothing passes on the way either.
