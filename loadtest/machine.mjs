@@ -18,7 +18,9 @@ function revisionOf(root) {
   const git = (/** @type {string[]} */ ...args) =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   try {
-    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain') ? ' with changes' : ''}`;
+    // The benchmarks write their records beside themselves.
+    const changed = git('status', '--porcelain', '--', '.', ':!loadtest/bench');
+    return `${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
   } catch {
     // An unpacked archive has no revision.
     return 'unknown';

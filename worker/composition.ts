@@ -46,6 +46,7 @@ import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
 import { createProcessors } from './processors.js';
+import { PublishSoon } from './publish-outbox/publish-soon.js';
 import { preheat } from './rebuild/preheat.js';
 import { Rebuild } from './rebuild/rebuild.js';
 import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
@@ -235,10 +236,10 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     },
     error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
   };
+  const publishing = new PublishSoon(LIMITS.publishAfterMs, (upTo) => queues.add('publish', `upTo-${upTo}`, { upTo }));
   commits.onCommit((upTo) => {
     relay.persisted(upTo);
-    // The interval finds what this misses.
-    queues.add('publish', `upTo-${upTo}`, { upTo }).catch(() => {});
+    publishing.committed(upTo);
   });
   await commits.start();
   clock.start();
@@ -284,6 +285,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     async quiet() {
       clearInterval(posting);
       clearInterval(intervals);
+      publishing.stop();
       await relay.stop();
       await rebuild.stop();
       gate.stop();

@@ -1,16 +1,14 @@
 // `npm run bench [-- p1 p4 …] [--versus <revision>]`: the goals of the project, measured on engines of their own. Prints machine, versions and figures, and
-// keeps the last record in loadtest/bench/record.json. A benchmark is no test: nothing fails for being slow.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+// keeps the last record in loadtest/bench/record.json and in the program's header. A benchmark is no test: nothing fails for being slow.
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
 import { machineFacts } from '../machine.mjs';
+import { keep } from './record.mjs';
 import { ROOT, startStage } from './stage.mjs';
 import { checkOut, compare } from './versus.mjs';
 
 const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9'];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots'];
-const RECORD = join(ROOT, 'loadtest/bench/record.json');
 const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]]
 
@@ -102,11 +100,4 @@ async function inTurn(name, other, rounds) {
     for (const turn of i % 2 === 0 ? [here, there] : [there, here]) await turn();
   }
   return { benchmark: name, versus: other.name, rounds, medians: compare(ours, theirs) };
-}
-
-/** @param {string} name @param {Record<string, unknown>} figures */
-function keep(name, figures) {
-  const record = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
-  record[name] = figures;
-  writeFileSync(RECORD, `${JSON.stringify(record, null, 2)}\n`);
 }

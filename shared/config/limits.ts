@@ -94,6 +94,8 @@ export const LIMITS = {
   recalledAnswerMs: 10_000,
   /** Events in one Redis transaction: about 1 ms of Redis. */
   publishBatch: 200,
+  /** Events of all batches that are committed within it go out together; nobody waits at a webhook for less. */
+  publishAfterMs: 100,
   /** Looked at without news of a commit; retries of webhooks are found then. */
   publishEveryMs: 1_000,
   /** Events the stream keeps for readers that were away, about 80 MB; older ones are in the outbox. */

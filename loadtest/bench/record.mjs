@@ -1,0 +1,33 @@
+// The last record of each benchmark: in record.json whole, and as one line in the program's own header.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './stage.mjs';
+
+const RECORD = join(ROOT, 'loadtest/bench/record.json');
+const LINE = /^\/\/ Last record.*$/m;
+/** What is no figure, or told by the line itself. */
+const FACTS = ['date', 'machine', 'load', 'node', 'versions', 'revision', 'goal'];
+
+/** @param {string} name @param {Record<string, unknown>} figures with the facts of machine and revision */
+export function keep(name, figures) {
+  const record = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
+  record[name] = figures;
+  writeFileSync(RECORD, `${JSON.stringify(record, null, 2)}\n`);
+  const program = join(ROOT, `loadtest/bench/${name}.mjs`);
+  writeFileSync(program, withRecord(readFileSync(program, 'utf8'), figures));
+}
+
+/**
+ * The source of a program with the line of its last record at the end of the comment it begins with.
+ * @param {string} source
+ * @param {Record<string, unknown>} figures
+ */
+export function withRecord(source, figures) {
+  const told = Object.entries(figures).filter(([name]) => !FACTS.includes(name));
+  const text = told.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ');
+  const line = `// Last record (${String(figures.date).slice(0, 10)}, ${figures.revision}, load ${figures.load}): ${text}`;
+  if (LINE.test(source)) return source.replace(LINE, () => line);
+  const lines = source.split('\n');
+  const end = lines.findIndex((one) => !one.startsWith('//'));
+  return [...lines.slice(0, end), line, ...lines.slice(end)].join('\n');
+}
