@@ -5,7 +5,7 @@
 // times: what a backlog costs by itself. The reference writes the same rows, all their columns, with bare `unnest` inserts of 500 into a table
 // with the same indexes and no triggers. Goal: nothing older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog takes
 // longer than that: each of its rows is read from the journal, counted against the cap, and told of in the outbox, in the same transaction.
-// Last record (2026-11-21, 9f2a605 with changes, load 0.4): load_ms 2133, rows_after_load_ms 79, oldest_unpersisted_s 0.25, bare_insert_ms 199, backlog_ms 974, backlog_ratio 4.9, met true
+// Last record (2026-11-21, 4c44a10, load 1.5): load_ms 2357, rows_after_load_ms 55, oldest_unpersisted_s 0.28, bare_insert_ms 171, backlog_ms 996, backlog_ratio 5.8, met true
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { checkoutRequest, drive, operator } from './load.mjs';

