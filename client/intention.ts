@@ -22,7 +22,7 @@ type Globals = {
 };
 
 const ITEMS = 'items';
-const OPEN_MS = 2_000;
+const PATIENCE_MS = 2_000;
 
 /** 128 random bits. Not `randomUUID`, which pages without TLS and React Native lack. */
 export function randomId(): string {
@@ -58,19 +58,20 @@ export class TabStore implements KeyStore {
     databases: Databases,
     readonly copy: KeyStore,
   ) {
-    this.#database = new Promise((resolve) => {
+    this.#database = new Promise<Opened | null>((resolve) => {
       const opening = databases.open('doorbuster');
       opening.onupgradeneeded = () => opening.result.createObjectStore(ITEMS);
       opening.onsuccess = () => resolve(opening.result);
       // A browser that says no, as some do in private windows, or nothing at all, must not keep anybody from buying.
       opening.onerror = () => resolve(null);
-      setTimeout(resolve, OPEN_MS, null);
-    });
+      setTimeout(resolve, PATIENCE_MS, null);
+    }).catch(() => null);
   }
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    return found ? (found.result as string | undefined) : this.copy.getItem(name);
+    // Kept by an older version of this client, or when the database failed: at worst an old key, whose answer is told again.
+    return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 
   async setItem(name: string, value: string): Promise<void> {
@@ -91,6 +92,8 @@ export class TabStore implements KeyStore {
       const request = ask(transaction.objectStore(ITEMS));
       transaction.oncomplete = () => resolve(request);
       transaction.onabort = reject;
+      // Everybody else waits for the lock meanwhile.
+      setTimeout(reject, PATIENCE_MS);
     }).catch(() => null);
   }
 }

@@ -285,13 +285,13 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     async quiet() {
       clearInterval(posting);
       clearInterval(intervals);
-      publishing.stop();
       await relay.stop();
       await rebuild.stop();
       gate.stop();
     },
     async stop() {
       await Promise.all(workers.map((worker) => worker.close()));
+      await publishing.stop();
       await queues.close();
       clock.stop();
       await board.remove(name).catch(() => {});

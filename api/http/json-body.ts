@@ -22,6 +22,8 @@ export function readJson(req: Request): Promise<unknown> {
   // NaN where it is not known before: then `end` tells.
   const announced = Number(req.headers['content-length']);
   if (announced > LIMITS.bodyBytes) return refuse(req, tooLarge());
+  // While it waited for its turn: nobody would be told of it any more.
+  if (req.destroyed) return Promise.reject(cutOff());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -45,8 +47,12 @@ export function readJson(req: Request): Promise<unknown> {
     });
     if (!(announced > 0)) req.on('end', finish);
     // Also when the connection is gone before all has come.
-    req.on('error', () => reject(new Problem('invalid_json', 'The body was cut off.')));
+    req.on('error', () => reject(cutOff()));
   });
+}
+
+function cutOff(): Problem {
+  return new Problem('invalid_json', 'The body was cut off.');
 }
 
 function tooLarge(): Problem {

@@ -3,19 +3,23 @@
 // Method: rounds of checkouts, each by a user of his own and each taking a unit, over 128 keep-alive connections, in turn with the
 // naive server (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the campaign's row). Throughput
 // and latency are medians of the rounds, as the generator sees them; so is the CPU that each of our processes spent on a checkout, which says
-// how to size a sale. Goal: at least 3 × the best peer; the naive one stands in for it here.
-// Last record (2026-11-21, 4c44a10, load 1.5): accepted_per_second 6115, p50_ms 19.6, p99_ms 40.6, cpu_us {"api":86.2,"redis":70.4,"worker":67.9,"postgres":69.7}, naive_per_second 963, ratio 6.3
+// how to size a sale. In turn with both: the script that decides, sent by one client in pipelines of a hundred to Redis by itself. Goal: at least
+// 3 × the best peer; the naive one stands in for it here.
+// Last record (2026-11-21, 6e39779 with changes, load 5.6): accepted_per_second 4413, p50_ms 27.2, p99_ms 59.4, cpu_us {"api":113.1,"redis":101.4,"worker":98,"postgres":75.3}, redis_by_itself_per_second 10700, naive_per_second 702, ratio 6.3
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, cpuMicrosWithChildren, median, quantile, round } from './measure.mjs';
+import { reserveCall } from './reference/reserve-call.mjs';
+import { ROOT } from './stage.mjs';
 
 const ROUNDS = 5;
 const CHECKOUTS = 5_000;
 const NAIVE_CHECKOUTS = 1_000;
+const PIPELINE = 100;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {string} [root] */
+export async function run(stage, say, root = ROOT) {
   const naive = await stage.start('naive', [fileURLToPath(new URL('reference/naive.mjs', import.meta.url))]);
   const product = `p2-${Date.now()}`;
   await operator(stage.api.url, 'POST', '/admin/campaigns', {
@@ -44,7 +48,7 @@ export async function run(stage, say) {
     postgres: cpuMicrosWithChildren(stage.postgresPid),
   });
   await go(stage.api, CHECKOUTS);
-  const [api, reference] = [[], []];
+  const [api, reference, alone] = [[], [], []];
   const cpu = { api: [], redis: [], worker: [], postgres: [] };
   for (let i = 0; i < ROUNDS; i += 1) {
     const before = spent();
@@ -53,6 +57,8 @@ export async function run(stage, say) {
     const after = spent();
     for (const [part, micros] of Object.entries(cpu)) micros.push((after[part] - before[part]) / CHECKOUTS);
     reference.push(await go(naive, NAIVE_CHECKOUTS));
+    alone.push(await redisByItself(stage, root, product, i));
+    await allWritten(stage);
     say(`round ${i + 1}: ${Math.round(api.at(-1).perSecond)}/s, naive ${Math.round(reference.at(-1).perSecond)}/s`);
   }
   const mid = (rounds, key) => median(rounds.map((one) => one[key]));
@@ -61,10 +67,36 @@ export async function run(stage, say) {
     p50_ms: round(mid(api, 'p50')),
     p99_ms: round(mid(api, 'p99')),
     cpu_us: Object.fromEntries(Object.entries(cpu).map(([part, micros]) => [part, round(median(micros))])),
+    redis_by_itself_per_second: Math.round(median(alone)),
     naive_per_second: Math.round(mid(reference, 'perSecond')),
     ratio: round(mid(api, 'perSecond') / mid(reference, 'perSecond')),
     goal: '≥ 3 × the best peer',
   };
+}
+
+/** @returns decisions a second, while the worker only looks on @param {import('./stage.mjs').Stage} stage @param {string} root */
+async function redisByItself(stage, root, product, number) {
+  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  process.kill(stage.worker.pid, 'SIGSTOP');
+  try {
+    const call = await reserveCall(redis, root);
+    const expiresAt = Math.floor(Date.now() / 1000) + 30;
+    const began = performance.now();
+    for (let from = 0; from < CHECKOUTS; from += PIPELINE) {
+      const pipeline = redis.pipeline();
+      for (let i = from; i < from + PIPELINE; i += 1) {
+        const user = `alone-${number}-${i}`;
+        pipeline.evalsha(...call({ product, user, qty: 1, device: user, expiresAt, key: `key-${product}-${user}` }));
+      }
+      const replies = await pipeline.exec();
+      const other = replies?.find(([error, reply]) => error || reply[0] !== 'reserved');
+      if (other) throw new Error(`Redis decided otherwise: ${JSON.stringify(other)}`);
+    }
+    return (CHECKOUTS / (performance.now() - began)) * 1000;
+  } finally {
+    process.kill(stage.worker.pid, 'SIGCONT');
+    redis.disconnect();
+  }
 }
 
 /** Until the journal is empty: what a checkout costs later belongs to it. @param {import('./stage.mjs').Stage} stage */

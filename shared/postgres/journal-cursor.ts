@@ -12,12 +12,12 @@ export class JournalCursor {
 
   /**
    * Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. Whoever writes batches finds
-   * rows by their keys: the planner would rather read all of a table that is not large yet, for every batch anew.
+   * rows by their keys: the planner would rather read all of a table that is not large yet, for every batch anew. What is forbidden counts as dear, which must not make it compile.
    */
   async lock(client: Queryable): Promise<string> {
     return lastId(
       await client.query<{ last_id: string }>(
-        "select last_id, set_config('enable_seqscan', 'off', true) from journal_cursor for update",
+        "select last_id, set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update",
       ),
     );
   }

@@ -26,7 +26,7 @@ export class RedisGate {
     readonly committed: () => string,
     /** What is wrong with the shape of this Redis, if anything; asked after each new connection. */
     readonly shape: () => Promise<readonly string[]>,
-    /** No call takes longer than this. */
+    /** No call takes longer than this; one whose script Redis has forgotten is two calls. */
     readonly callLimitMs: number,
     readonly onChange: (open: boolean, reason: string) => void,
     /** Redis has lost what it knew: called again and again until it was filled. */

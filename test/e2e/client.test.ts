@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
+import { TabStore } from '../../client/intention.js';
 import { MemoryStore, Refusal, Sale, type SaleOptions, type SocketLike, type Standing } from '../../client/sale.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { expectStock } from '../harness/checks.js';
@@ -314,6 +315,41 @@ test('the public view counts by the server’s clock and tells nothing of stock'
   expect(await refusalOf(openTab('no-such-sale').sale.campaign())).toBe('campaign_not_found');
   const draft = await operator.openCampaign({ draft: true });
   expect(await refusalOf(openTab(draft).sale.campaign())).toBe('campaign_not_found');
+});
+
+test('a browser whose database cannot be used keeps everything in the other store', async () => {
+  const forbidden = {
+    open: () => {
+      throw new Error('the operation is insecure');
+    },
+  };
+  const copy = new MemoryStore();
+  const store = new TabStore(forbidden, copy);
+  await store.setItem('name', 'kept');
+  expect([copy.getItem('name'), await store.getItem('name')]).toEqual(['kept', 'kept']);
+  await store.removeItem('name');
+  expect(await store.getItem('name')).toBeNull();
+});
+
+test('what an earlier version kept in the other store is found', async () => {
+  const opening = { result: {} } as Record<string, unknown>;
+  const empty = { get: () => ({ result: undefined }), put: () => ({}), delete: () => ({}) };
+  opening.result = {
+    transaction: () => {
+      const transaction = { objectStore: () => empty, oncomplete: () => {}, onabort: null };
+      setImmediate(() => transaction.oncomplete());
+      return transaction;
+    },
+  };
+  const databases = {
+    open: () => {
+      setImmediate(() => (opening.onsuccess as () => void)());
+      return opening;
+    },
+  };
+  const copy = new MemoryStore();
+  copy.setItem('name', 'of before');
+  expect(await new TabStore(databases as never, copy).getItem('name')).toBe('of before');
 });
 
 test('what a browser loads of the client has less than 6 KB, compressed', () => {

@@ -4,18 +4,15 @@
 // what it promised.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { uuidv7 } from 'uuidv7';
+import { reserveCall } from './reserve-call.mjs';
 
 const root = String(process.env.BENCH_ROOT);
-const { scriptSource } = await import(join(root, 'dist/shared/redis/script-runner.js'));
-const { campaignKeys, keys } = await import(join(root, 'dist/shared/redis/keys.js'));
 const [attestationKey, ticketKey] = ['ATTESTATION_KEYS', 'TICKET_KEYS'].map((name) =>
   Buffer.from(String(process.env[name]).split(':')[1] ?? '', 'base64'),
 );
 const redis = new Redis(String(process.env.REDIS_URL), { enableAutoPipelining: true, replyMapping: 'legacy' });
-const sha = await redis.script('LOAD', scriptSource(join(root, 'lua'), 'reserve'));
+const call = await reserveCall(redis, root);
 const ID = /^[A-Za-z0-9._:@-]{1,128}$/;
 const KEY = /^[A-Za-z0-9._~:-]{8,255}$/;
 
@@ -44,34 +41,7 @@ async function answer(req, res, text) {
     createHmac('sha256', attestationKey).update(`${device}:${expiresAt}`).digest('base64url'),
   );
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return end(res, 401, '{}');
-  const reply = await redis.evalsha(
-    sha,
-    12,
-    ...campaignKeys(product),
-    keys.journal,
-    keys.idempotency(key),
-    keys.device(device),
-    keys.once(product, ''),
-    keys.epoch,
-    user,
-    qty,
-    uuidv7().slice(0, 28),
-    '',
-    'genuine',
-    expiresAt,
-    key,
-    86_400_000,
-    't1',
-    2_000_000,
-    device,
-    20,
-    1_000,
-    '',
-    '',
-    '',
-    0,
-    0,
-  );
+  const reply = await redis.evalsha(...call({ product, user, qty, device, expiresAt, key }));
   if (reply[0] === 'reserved') {
     const [, reservation, order, due] = reply;
     const no = Number.parseInt(reservation.slice(28), 16);
