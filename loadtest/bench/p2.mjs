@@ -5,7 +5,7 @@
 // and latency are medians of the rounds, as the generator sees them; so is the CPU that each of our processes spent on a checkout, which says
 // how to size a sale. In turn with both: the script that decides, sent by one client in pipelines of a hundred to Redis by itself. Goal: at least
 // 3 × the best peer; the naive one stands in for it here.
-// Last record (2026-11-21, 6e39779 with changes, load 5.6): accepted_per_second 4413, p50_ms 27.2, p99_ms 59.4, cpu_us {"api":113.1,"redis":101.4,"worker":98,"postgres":75.3}, redis_by_itself_per_second 10700, naive_per_second 702, ratio 6.3
+// Last record (2026-11-21, 2ae8dd2, load 3.6): accepted_per_second 4308, p50_ms 27.2, p99_ms 58.5, cpu_us {"api":115.3,"redis":99.7,"worker":83.6,"postgres":71.5}, redis_by_itself_per_second 8888, naive_per_second 653, ratio 6.6
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { checkoutRequest, drive, operator } from './load.mjs';
