@@ -9,6 +9,7 @@
 // Last record (2026-11-21, 4c44a10 with changes, load 0.9): sales 24, calls 439200, api_mb [192.1,204.6], worker_mb [149.7,159.8], growth [1.065,1.067], redis_mb {"start":3.3,"highest":133,"end":3.6}, events {"entries":100004,"mb":79.2}, redis_bytes_per_sale 12320, keys_left {"campaign":24,"n":2}, met true
 
 import { Redis } from 'ioredis';
+import { usedBytes, withoutEvents } from './engine.mjs';
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
 import { residentBytes, round } from './measure.mjs';
 import { SERVICE } from './stage.mjs';
@@ -31,12 +32,11 @@ export async function run(stage, say) {
 }
 
 async function measure(stage, redis, say) {
-  const usedBytes = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
   await warmUp(stage, say);
   const archived = () => untilArchived(redis, say);
   await archived();
   await withoutEvents(redis);
-  const atStart = { bytes: await usedBytes(), keys: await keysByKind(redis) };
+  const atStart = { bytes: await usedBytes(redis), keys: await keysByKind(redis) };
   const [api, worker] = [[], []];
   let highest = 0;
   let calls = 0;
@@ -44,16 +44,16 @@ async function measure(stage, redis, say) {
     calls += await sell(stage, `memory-${Date.now()}-${sale}`);
     api.push(residentBytes(stage.api.pid));
     worker.push(residentBytes(stage.worker.pid));
-    highest = Math.max(highest, await usedBytes());
+    highest = Math.max(highest, await usedBytes(redis));
     if (sale % 4 === 0)
       say(
         `${sale} of ${SALES} sales: API ${mega(api.at(-1))} MB, worker ${mega(worker.at(-1))} MB, Redis ${mega(highest)} MB`,
       );
   }
   await archived();
-  const before = await usedBytes();
+  const before = await usedBytes(redis);
   const entries = await withoutEvents(redis);
-  const atEnd = { bytes: await usedBytes(), keys: await keysByKind(redis) };
+  const atEnd = { bytes: await usedBytes(redis), keys: await keysByKind(redis) };
   const events = { entries, mb: mega(before - atEnd.bytes) };
   const [apiGrowth, workerGrowth] = [growth(api), growth(worker)];
   const left = Object.fromEntries(
@@ -74,13 +74,6 @@ async function measure(stage, redis, say) {
     goal: 'API and worker ≤ 1.1 ×, Redis back within 1 MB',
     met: apiGrowth <= 1.1 && workerGrowth <= 1.1 && atEnd.bytes - atStart.bytes <= 1024 * 1024,
   };
-}
-
-/** Empties the stream, which goes on behind its last event. @returns how many events it had */
-async function withoutEvents(redis) {
-  const entries = await redis.xlen('db1:events');
-  await redis.xtrim('db1:events', 'MAXLEN', 0);
-  return entries;
 }
 
 /** One sale beforehand, so that scripts, queues and connections are there already. */

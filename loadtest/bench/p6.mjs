@@ -1,14 +1,15 @@
 // P6. What does a waiting user cost Redis, what a reservation, and an idle socket the API?
 //
 // Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another campaign; Redis's used memory
-// before and after each, once the journal is written, with the idempotency records and the stream of events counted apart. Then 5,000 sockets
+// before and after each, once the journal is written, with the idempotency records counted apart and the stream of events emptied. Then 5,000 sockets
 // with a ticket each are opened to another API process, which has done nothing else, and left alone; its resident memory with a hundred of them
 // and with all, three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
-// Last record (2026-11-21, 4c44a10, load 1.5): redis_bytes_per_waiting 286, redis_bytes_per_reservation 401, redis_bytes_per_idempotency_record 334, api_bytes_per_socket 11485, met true
+// Last record (2026-11-21, 493dc8f with changes, load 0.9): redis_bytes_per_waiting 285, redis_bytes_per_reservation 493, redis_bytes_per_idempotency_record 302, api_bytes_per_socket 10257, met true
 
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { WebSocket } from '../sockets.mjs';
+import { untilWritten, usedBytes, withoutEvents } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
 import { ROOT } from './stage.mjs';
@@ -66,15 +67,17 @@ async function fill(stage, redis, product, units) {
     hold_seconds: 900,
     waiting_room: { enabled: true },
   });
+  await withoutEvents(redis);
   const before = await usedBytes(redis);
   const requests = Array.from({ length: PEOPLE }, (_, i) => {
     const user = `${product.slice(0, 7)}-user-${i}`;
     return checkoutRequest(product, user, `key-${product}-${i}`);
   });
   const { bodies } = await drive(stage.api.url, requests, { keepBodies: true });
-  while ((await redis.xlen('db1:journal')) > 0) await pause(50);
-  // The quotas of devices expire within a second.
+  await untilWritten(redis);
+  // The quotas of devices expire within a second, and the events are published by then.
   await pause(2_500);
+  await withoutEvents(redis);
   const withRecords = await usedBytes(redis);
   const records = await redis.keys('db1:i:*');
   for (let i = 0; i < records.length; i += 1_000) await redis.unlink(...records.slice(i, i + 1_000));
@@ -85,12 +88,6 @@ async function fill(stage, redis, product, units) {
     record: Math.round((withRecords - after) / PEOPLE),
     bodies,
   };
-}
-
-/** The stream of events is bounded by itself and told apart. */
-async function usedBytes(redis) {
-  const used = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
-  return used - Number((await redis.call('MEMORY', 'USAGE', 'db1:events', 'SAMPLES', '0')) ?? 0);
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,6 +1,6 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { keys, recordKeys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
@@ -36,16 +36,7 @@ export class CampaignArchive {
   ): Promise<ArchiveOutcome> {
     return this.scripts.run(
       archiveScript,
-      [
-        keys.campaign(product),
-        keys.people(product),
-        keys.reservations(product),
-        keys.deadlines(product),
-        keys.line(product),
-        keys.presence(product),
-        keys.journal,
-        keys.epoch,
-      ],
+      [...recordKeys(product), keys.journal, keys.epoch],
       [
         committed,
         limits.archiveEntries,

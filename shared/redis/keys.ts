@@ -77,8 +77,8 @@ export const keys = {
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
-/** Every key of one campaign, in the order in which scripts take them (scripts/sale-keys.ts). */
-export function campaignKeys(product: ProductId): string[] {
+/** A campaign and its records, in the order in which scripts take them (scripts/sale-keys.ts). */
+export function recordKeys(product: ProductId): string[] {
   return [
     keys.campaign(product),
     keys.people(product),
@@ -86,8 +86,12 @@ export function campaignKeys(product: ProductId): string[] {
     keys.deadlines(product),
     keys.line(product),
     keys.presence(product),
-    keys.usedCodes(product),
   ];
+}
+
+/** Every key of one campaign. */
+export function campaignKeys(product: ProductId): string[] {
+  return [...recordKeys(product), keys.usedCodes(product)];
 }
 
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */

@@ -2,7 +2,16 @@ import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
-import type { CampaignNo, DeviceId, IdempotencyKey, OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
+import {
+  type CampaignNo,
+  campaignNoOf,
+  type DeviceId,
+  type IdempotencyKey,
+  type OrderId,
+  type ProductId,
+  type ReservationId,
+  type UserId,
+} from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { campaignKeys, keys } from './keys.js';
 import type { PromiseMemory } from './promise-memory.js';
@@ -553,7 +562,7 @@ function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: R
 function reservedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'reserved' }>) {
   const { user, qty, key, ticketKey } = input;
   const { reservationId, orderId, dueMs, durable, code, terms } = outcome;
-  const no = Number.parseInt(reservationId.slice(28), 16);
+  const no = campaignNoOf(reservationId);
   const answer = `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}|${code ?? ''}|${terms}`;
   return {
     kind: 'reserved',

@@ -1,9 +1,10 @@
 import { defineScript, type OutcomeOf } from '../script-runner.js';
 import { flag, rebuilding, text } from './reply-fields.js';
+import { RECORD_KEYS } from './sale-keys.js';
 
 export const archiveScript = defineScript({
   name: 'archive',
-  keys: ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence', 'journal', 'epoch'],
+  keys: [...RECORD_KEYS, 'journal', 'epoch'],
   args: ['committed', 'limit', 'grace_ms', 'rest_ms', 'redeemed', 'burned', 'rows'],
   replies: {
     archived: (f) => ({ forgotten: text(f, 0) }),

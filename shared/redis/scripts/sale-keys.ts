@@ -1,14 +1,8 @@
-/** Names of a campaign's seven keys, in the order of `campaignKeys` (keys.ts), and of the journal: what a claim may change. */
-export const SALE_KEYS = [
-  'campaign',
-  'people',
-  'reservations',
-  'deadlines',
-  'line',
-  'presence',
-  'codes',
-  'journal',
-] as const;
+/** Names of a campaign and its records, in the order of `recordKeys` (keys.ts). */
+export const RECORD_KEYS = ['campaign', 'people', 'reservations', 'deadlines', 'line', 'presence'] as const;
+
+/** Of a campaign's seven keys, in the order of `campaignKeys`, and of the journal: what a claim may change. */
+export const SALE_KEYS = [...RECORD_KEYS, 'codes', 'journal'] as const;
 
 /** Of every script that may hand a unit to the next in line. */
 export const MOVING_KEYS = [...SALE_KEYS, 'news', 'epoch'] as const;
