@@ -15,6 +15,7 @@
 -- JOURNALS redeemed, expired, reserved (the next in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -33,6 +34,8 @@ local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
@@ -46,7 +49,7 @@ local function redeem(state, reacquired)
   redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
   c.redeemed = c.redeemed + reservation.qty
   save_counters(campaign_key, c)
-  redis.call('XADD', keys.journal, '*', 'kind', 'redeemed', 'no', c.no, 'reservation', reservation_id, 'at', now,
+  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'redeemed', 'no', c.no, 'reservation', reservation_id, 'at', now,
     'slot', reservation.slot, 'reacquired', reacquired, 'payment', payment_ref, 'trace', trace)
   redis.call('PUBLISH', keys.news, 'redeemed|' .. reservation.user .. '|' .. reservation_id .. '|' ..
     reservation.order_id .. '|0')

@@ -11,6 +11,7 @@
 -- JOURNALS expired, reserved (the next in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -29,6 +30,8 @@ local limit = tonumber(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local now = now_ms()
 local overdue = redis.call('ZRANGEBYSCORE', keys.deadlines, '-inf', now, 'LIMIT', 0, limit)
 local promoted = 0

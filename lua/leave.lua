@@ -13,6 +13,7 @@
 -- JOURNALS left, reserved (the next in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -30,6 +31,8 @@ local user, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local person = unpack_person(redis.call('HGET', keys.people, user))
 if person.state == 'new' and c.archived then return { 'archived', c.archived } end
 if person.state == 'left' then return { 'left' } end
@@ -44,7 +47,7 @@ free_code(campaign_key, keys.codes, c, person.code)
 person.code = ''
 redis.call('HSET', keys.people, user, pack_person(person))
 c.waiting = c.waiting - 1
-redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending',
+redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending',
   'left', 'at', now, 'trace', trace)
 hand_over(c, keys, now, c.max_qty)
 save_counters(campaign_key, c)

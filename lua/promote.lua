@@ -11,6 +11,7 @@
 -- JOURNALS reserved
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -27,6 +28,8 @@ local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], dea
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local promoted = hand_over(c, keys, now_ms(), tonumber(ARGV[1]))
 if promoted > 0 then save_counters(campaign_key, c) end
 return { 'promoted', tostring(promoted) }

@@ -14,6 +14,7 @@
 -- JOURNALS refunded, reserved (the next in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -32,6 +33,8 @@ local reservation_id, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
@@ -45,7 +48,7 @@ if c.refund_policy == 'burn' then
   reservation.state = 'burned'
   redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
-  redis.call('XADD', keys.journal, '*', 'kind', 'refunded', 'no', c.no, 'reservation', reservation_id, 'at', now,
+  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'refunded', 'no', c.no, 'reservation', reservation_id, 'at', now,
     'burned', 1, 'trace', trace)
 else
   give_back(c, keys, now, reservation_id, reservation, 'refunded', { 'burned', 0, 'trace', trace })

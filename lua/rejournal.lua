@@ -13,6 +13,7 @@
 -- JOURNALS reserved, redeemed, released, expired, refunded
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include journal
@@ -23,6 +24,8 @@ local reservation_id, row = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local text = redis.call('HGET', reservations_key, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
@@ -31,13 +34,13 @@ local state, now, entries = reservation.state, now_ms(), 0
 if state == 'voided' then return { 'rejournaled', '0' } end
 
 local function append(kind, ...)
-  redis.call('XADD', journal_key, '*', 'kind', kind, 'no', c.no, 'reservation', reservation_id, 'at', now, ...)
+  redis.call('XADD', journal_key, generation .. '-*', 'kind', kind, 'no', c.no, 'reservation', reservation_id, 'at', now, ...)
   entries = entries + 1
 end
 if row == 'missing' then
   local begun = reservation
   begun.state = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
-  journal_reserved(journal_key, c.no, reservation_id, begun, c.version, now, '', '', '', '')
+  journal_reserved(journal_key, generation, c.no, reservation_id, begun, c.version, now, '', '', '', '')
   entries = entries + 1
   if begun.state == state then return { 'rejournaled', tostring(entries) } end
 end

@@ -48,6 +48,7 @@
 -- JOURNALS reserved, queued, answered
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -78,6 +79,8 @@ end
 -- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 -- A redemption may come without a device.
 if c.attest and token == 'none' and request == '' then return { 'attestation_missing' } end
 local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|' .. request
@@ -136,7 +139,7 @@ if score then
   local journaled = redis.call('XLEN', journal_key) < journal_limit
   local position, pace = redis.call('ZRANK', line_key, user) + 1, pace_of(campaign_key, now)
   local answer = queued_answer(position, c, ticket_key, pace)
-  remember_answer(idempotency_key, journaled and journal_key, c.no, key, same_request .. answer, now, key_ttl_ms)
+  remember_answer(idempotency_key, journaled and journal_key, generation, c.no, key, same_request .. answer, now, key_ttl_ms)
   return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left), pace,
     tostring(c.presence_ms) }
 end
@@ -186,7 +189,7 @@ if served then
   assert_counters(c)
   redis.call('HSET', campaign_key, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed)
   redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
-  local journal_id = journal_reserved(journal_key, c.no, reservation_id, reservation, c.version, now, key,
+  local journal_id = journal_reserved(journal_key, generation, c.no, reservation_id, reservation, c.version, now, key,
     same_request .. answer, device, trace)
   return { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), c.durable and '1' or '0',
     journal_id, tostring(quota_left), handed, tostring(c.version) }
@@ -205,7 +208,7 @@ redis.call('HSET', people_key, user, pack_person(person))
 assert_counters(c)
 redis.call('HSET', campaign_key, 'waiting', c.waiting, 'last_line_no', c.last_line_no)
 redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
-local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
+local journal_id = redis.call('XADD', journal_key, generation .. '-*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
   'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer',
   same_request .. answer, 'device', device, 'trace', trace)
 return { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), c.durable and '1' or '0', journal_id,

@@ -22,6 +22,7 @@
 -- JOURNALS restocked, answered, reserved (those in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -41,6 +42,8 @@ local actor, request_id, max_total = ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
 if key ~= '' then
   local remembered = redis.call('GET', idempotency_key)
@@ -59,11 +62,11 @@ local now = now_ms()
 local before = c.total
 c.total, c.free = c.total + delta, c.free + delta
 -- Journaled before the promotions it allows, so that Postgres raises the cap first.
-local journal_id = redis.call('XADD', keys.journal, '*', 'kind', 'restocked', 'no', c.no, 'delta', delta, 'before', before,
+local journal_id = redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'restocked', 'no', c.no, 'delta', delta, 'before', before,
   'total', c.total, 'at', now, 'actor', actor, 'request', request_id)
 hand_over(c, keys, now, limit)
 save_counters(campaign_key, c)
 if key ~= '' then
-  remember_answer(idempotency_key, keys.journal, c.no, key, same_request .. c.total .. '|' .. journal_id, now, key_ttl_ms)
+  remember_answer(idempotency_key, keys.journal, keys.generation, c.no, key, same_request .. c.total .. '|' .. journal_id, now, key_ttl_ms)
 end
 return { 'restocked', tostring(c.total), journal_id }

@@ -16,6 +16,7 @@
 -- JOURNALS status. Closing drops the line: those who wait are told, their tickets end in Postgres.
 
 --#include clock
+--#include generation
 --#include campaign
 
 assert(#KEYS == 6 and #ARGV == 3, 'set_status takes 6 keys and 3 arguments')
@@ -25,6 +26,8 @@ local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local now, before = now_ms(), c.status
 local by_schedule = now < c.starts_at and 'scheduled' or 'open'
 local after
@@ -60,7 +63,7 @@ if after == 'closed' then
   c.waiting = 0
   save_counters(campaign_key, c)
 end
-local journal_id = redis.call('XADD', journal_key, '*', 'kind', 'status', 'no', c.no, 'action', action, 'before', before,
+local journal_id = redis.call('XADD', journal_key, generation .. '-*', 'kind', 'status', 'no', c.no, 'action', action, 'before', before,
   'status', after, 'at', now, 'actor', actor, 'request', request_id)
 redis.call('PUBLISH', news_key, 'status||' .. after)
 return { 'changed', before, after, journal_id }

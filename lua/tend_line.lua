@@ -14,6 +14,7 @@
 -- JOURNALS left, line_closed, reserved
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -31,6 +32,8 @@ local limit, group_wait_ms, settle_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), to
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local now = now_ms()
 -- While it is paused everybody stays where he is.
 if phase_of(c, now) ~= 'open' then return { 'tended', '0', '0', '0', '0', '0' } end
@@ -47,7 +50,7 @@ local function end_place(user, ending)
   person.code = ''
   redis.call('HSET', keys.people, user, pack_person(person))
   c.waiting = c.waiting - 1
-  redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending', ending,
+  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending', ending,
     'at', now, 'trace', '')
   redis.call('PUBLISH', keys.news, ending .. '|' .. user .. '|' .. person.reservation_id .. '||0')
 end
@@ -103,7 +106,7 @@ local function close_line()
     more = true
     return
   end
-  redis.call('XADD', keys.journal, '*', 'kind', 'line_closed', 'no', c.no, 'up_to', c.last_line_no, 'at', now)
+  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'line_closed', 'no', c.no, 'up_to', c.last_line_no, 'at', now)
   redis.call('PUBLISH', keys.news, 'line||closed')
 end
 

@@ -16,6 +16,7 @@
 -- JOURNALS voided, reserved (the next in line)
 
 --#include clock
+--#include generation
 --#include records
 --#include campaign
 --#include codes
@@ -34,6 +35,8 @@ local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
+keys.generation = generation_of(epoch_key)
+if not keys.generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end

@@ -13,7 +13,7 @@ local function give_back(c, keys, now, reservation_id, reservation, ending, entr
   redis.call('HSET', keys.people, reservation.user, pack_person(person))
   if was_held then c.held = c.held - reservation.qty else c.redeemed = c.redeemed - reservation.qty end
   if not c.unlimited then c.free = c.free + reservation.qty end
-  redis.call('XADD', keys.journal, '*', 'kind', ending, 'no', c.no, 'reservation', reservation_id, 'at', now,
+  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', ending, 'no', c.no, 'reservation', reservation_id, 'at', now,
     unpack(entry))
   if ending == 'released' or ending == 'expired' then
     redis.call('PUBLISH', keys.news, ending .. '|' .. reservation.user .. '|' .. reservation_id .. '|' ..

@@ -38,7 +38,7 @@ local function promote_one(c, keys, now, user, person)
   c.waiting = c.waiting - 1
   if not c.unlimited then c.free = c.free - person.qty end
   if pays then c.held = c.held + person.qty else c.redeemed = c.redeemed + person.qty end
-  journal_reserved(keys.journal, c.no, person.reservation_id, reservation, c.version, now, '', '', '', '')
+  journal_reserved(keys.journal, keys.generation, c.no, person.reservation_id, reservation, c.version, now, '', '', '', '')
   redis.call('PUBLISH', keys.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. person.reservation_id .. '|' ..
     reservation.order_id .. '|' .. reservation.due)
   return true

@@ -1,20 +1,42 @@
 import type { Redis } from 'ioredis';
+import { ContractError } from '../errors/faults.js';
 import { keys } from './keys.js';
 
 /**
- * The id of this incarnation of Redis; null while it is fresh and not filled yet. It is written last when Redis is filled
- * (worker/rebuild), so where there is one, everything that was promised is there.
+ * The history that a Redis server continues. A history ends whenever the server's lineage changes: after a restart, a
+ * failover, a restore or a refill. `generation` numbers the histories of an installation and only grows; `server` is the
+ * `master_replid` of the server that was verified when the history began.
  */
-export async function readEpoch(redis: Redis): Promise<string | null> {
-  return redis.get(keys.epoch);
+export type Epoch = { generation: number; server: string };
+
+/**
+ * Reads the epoch: null while Redis is empty or being filled. It is written last, so a server that has one contains
+ * everything that was acknowledged in its history.
+ */
+export async function readEpoch(redis: Redis): Promise<Epoch | null> {
+  const text = await redis.get(keys.epoch);
+  return text === null ? null : decodeEpoch(text);
 }
 
 /** Puts a filled Redis into service. */
-export async function writeEpoch(redis: Redis, epoch: string): Promise<void> {
-  await redis.set(keys.epoch, epoch);
+export async function writeEpoch(redis: Redis, epoch: Epoch): Promise<void> {
+  await redis.set(keys.epoch, encodeEpoch(epoch));
 }
 
 /** Takes Redis out of service until it is filled. */
 export async function removeEpoch(redis: Redis): Promise<void> {
   await redis.del(keys.epoch);
+}
+
+/** The form that lua/includes/generation.lua reads: `generation|server`. */
+export function encodeEpoch({ generation, server }: Epoch): string {
+  return `${generation}|${server}`;
+}
+
+/** Reads `generation|server`. An epoch of an older version, which has no generation, is generation 0. */
+export function decodeEpoch(text: string): Epoch {
+  const match = /^(\d{1,15})\|(.*)$/.exec(text);
+  if (match) return { generation: Number(match[1]), server: String(match[2]) };
+  if (/^[0-9a-f-]{36}$/.test(text)) return { generation: 0, server: '' };
+  throw new ContractError(`the epoch is malformed: ${text}`);
 }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { Deadline, type Watched } from './deadline.js';
-import { readEpoch } from './epoch.js';
+import { type Epoch, readEpoch } from './epoch.js';
 import { compareJournalIds, type Journal } from './journal.js';
 
 const LOOK_AGAIN_MS = 100;
@@ -15,7 +15,7 @@ export class RedisGate {
   #open = false;
   #closed = false;
   #toldShape = false;
-  #epoch: string | null = null;
+  #epoch: Epoch | null = null;
   #checking: Promise<void> | null = null;
   readonly #deadline: Deadline;
 
@@ -88,7 +88,7 @@ export class RedisGate {
       try {
         if (await this.#isKnown()) {
           this.#open = true;
-          this.onChange(true, `epoch ${this.#epoch}`);
+          this.onChange(true, `generation ${this.#epoch?.generation}`);
           return;
         }
       } catch {

@@ -163,8 +163,8 @@ export class Journal {
     const [entries, first] = await engine(() =>
       Promise.all([this.redis.xlen(keys.journal), this.redis.xrange(keys.journal, '-', '+', 'COUNT', 1)]),
     );
-    const oldest = first[0]?.[0];
-    return { entries, oldestMs: oldest ? parts(oldest)[0] : null };
+    const [oldest] = first;
+    return { entries, oldestMs: oldest ? whole(unflatten(oldest[1]), 'at') : null };
   }
 }
 

@@ -80,10 +80,10 @@ export function arityOf(source: string): { keys: number; args: number; exact: bo
  * script's own that takes it as its first.
  */
 export function appendedKinds(code: string): string[] {
-  const kinds = [...code.matchAll(/'XADD',[^']*'\*',\s*'kind',\s*'(\w+)'/g)].map(([, kind]) => String(kind));
+  const kinds = [...code.matchAll(/'XADD',[^']*'-\*',\s*'kind',\s*'(\w+)'/g)].map(([, kind]) => String(kind));
   const given = [...code.matchAll(/(?<!function )give_back\((?:[^,]+,){5}\s*([^,]+),/g)];
   for (const [, name] of code.matchAll(
-    /local function (\w+)\(kind, \.\.\.\)\s*redis\.call\('XADD',[^']*'\*',\s*'kind',\s*kind,/g,
+    /local function (\w+)\(kind, \.\.\.\)\s*redis\.call\('XADD',[^']*'-\*',\s*'kind',\s*kind,/g,
   )) {
     given.push(...code.matchAll(new RegExp(`(?<!function )\\b${name}\\(([^,]+),`, 'g')));
   }

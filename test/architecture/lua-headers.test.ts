@@ -156,13 +156,13 @@ test('a script without a header, or with a part of it missing, is refused', () =
 });
 
 test('appended kinds are found through literals, give_back and variables', () => {
-  const code = `redis.call('XADD', keys.journal, '*', 'kind', 'left', 'no', 1)
+  const code = `redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', 1)
 local ending = now < due and 'released' or 'expired'
 give_back(c, keys, now, id, reservation, ending, { 'reason', reason })
 give_back(c, keys, now, id, reservation, 'voided', { 'reason', reason })`;
   expect(appendedKinds(code)).toEqual(['expired', 'left', 'released', 'voided']);
   const withFunction = `local function append(kind, ...)
-  redis.call('XADD', journal_key, '*', 'kind', kind, 'no', c.no, ...)
+  redis.call('XADD', journal_key, generation .. '-*', 'kind', kind, 'no', c.no, ...)
 end
 if state == 'queued' or state == 'refunded' then append(state, 'reason', '') end
 append('redeemed', 'slot', 1)`;

@@ -31,7 +31,7 @@ const LUA_FOLDER = join(projectRoot(), 'lua');
 export async function startSale(): Promise<Sale> {
   const engine = await startTestRedis();
   const redis = await connectToRedis(engine.url);
-  await writeEpoch(redis, randomUUID());
+  await writeEpoch(redis, { generation: Date.now(), server: 'test' });
   return new Sale(engine, redis);
 }
 
@@ -134,7 +134,7 @@ export class Sale {
     try {
       return await work();
     } finally {
-      await writeEpoch(this.redis, String(epoch));
+      if (epoch) await writeEpoch(this.redis, epoch);
     }
   }
 

@@ -1,4 +1,3 @@
-import { uuidv7 } from 'uuidv7';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -84,7 +83,7 @@ export class Rebuild {
       const newest = (await this.parts.campaigns.find(campaign.productId)) ?? campaign;
       await restoreCampaign(this.parts, newest, await this.parts.nowMs());
       await client.query('select 1');
-      await engine(() => writeEpoch(redis, uuidv7()));
+      await engine(() => writeEpoch(redis, { generation: Date.now(), server: '' }));
       await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
     });
   }
@@ -117,7 +116,7 @@ export class Rebuild {
     const now = await this.parts.nowMs();
     for (const campaign of all) await restoreCampaign(this.parts, campaign, now);
     await assertLocked();
-    await engine(() => writeEpoch(redis, uuidv7()));
+    await engine(() => writeEpoch(redis, { generation: Date.now(), server: '' }));
     const seconds = Math.round(performance.now() - began) / 1000;
     log.warn({ campaigns: all.length, seconds }, 'Redis is rebuilt and in service');
   }
