@@ -1,0 +1,162 @@
+import type { Database, Queryable } from './pool.js';
+
+/** A history of the journal as Postgres knows it (migration 0015). */
+export type History = {
+  generation: number;
+  /** `master_replid` of the Redis server that was verified. */
+  server: string;
+  /** Last journal entry of earlier histories that it contains. */
+  afterId: string;
+  /** False while it is being recovered. */
+  opened: boolean;
+};
+
+/** What a process reports about itself. */
+export type Heartbeat = {
+  processId: string;
+  kind: 'api' | 'worker';
+  /** Latest history for which it has saved what that history lacks. */
+  generation: number;
+  /** Entries that it still has to save. */
+  unsaved: number;
+  /** Generation of the Redis that it uses now; null while it uses none. */
+  serving: number | null;
+};
+
+/**
+ * What Postgres knows of the journal: the last committed entry, the latest history, and the latest one that went into
+ * service (null before the first one). A history that was begun and never opened contains no entry.
+ */
+export type JournalState = { cursor: string; latest: History | null; current: History | null };
+
+type HistoryRow = {
+  generation: string | null;
+  server: string;
+  after_id: string;
+  opened: boolean;
+};
+
+/** The latest history and the latest that is open: one row or two. */
+const LATEST = `left join lateral (
+  (select generation, server, after_id, opened_at is not null as opened
+   from journal_histories order by generation desc limit 1)
+  union
+  (select generation, server, after_id, true
+   from journal_histories where opened_at is not null order by generation desc limit 1)) h on true order by h.generation desc`;
+
+/** Tables `journal_histories` and `journal_processes`. */
+export class JournalHistories {
+  constructor(readonly database: Database) {}
+
+  async read(client: Queryable = this.database): Promise<JournalState> {
+    const { rows } = await client.query<HistoryRow & { last_id: string }>(
+      `select c.last_id, h.* from journal_cursor c ${LATEST}`,
+    );
+    return stateOf(rows);
+  }
+
+  /** Reports a process as alive and reads the state of the journal, in one statement. */
+  async beat(heartbeat: Heartbeat): Promise<JournalState> {
+    const { processId, kind, generation, unsaved, serving } = heartbeat;
+    const { rows } = await this.database.query<HistoryRow & { last_id: string }>(
+      `with beat as (
+         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving)
+         values ($1, $2, clock_timestamp(), $3, $4, $5)
+         on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
+           unsaved = excluded.unsaved, serving = excluded.serving)
+       select c.last_id, h.* from journal_cursor c ${LATEST}`,
+      [processId, kind, generation, unsaved, serving],
+    );
+    return stateOf(rows);
+  }
+
+  /** Removes a process that ends, so that no recovery waits for it. */
+  async leave(processId: string): Promise<void> {
+    await this.database.query('delete from journal_processes where process_id = $1', [processId]);
+  }
+
+  /** The last entry before a history; null when Postgres does not know the history. */
+  async beginningOf(generation: number): Promise<string | null> {
+    const { rows } = await this.database.query<{ after_id: string }>(
+      'select after_id from journal_histories where generation = $1',
+      [generation],
+    );
+    return rows[0]?.after_id ?? null;
+  }
+
+  /** Histories that went into service, oldest first. */
+  async opened(client: Queryable = this.database): Promise<History[]> {
+    const { rows } = await client.query<HistoryRow>(
+      `select generation, server, after_id, true as opened
+       from journal_histories where opened_at is not null order by generation`,
+    );
+    return rows.flatMap((row) => historyOf(row) ?? []);
+  }
+
+  /** Histories later than `generation`, oldest first. */
+  async since(generation: number): Promise<History[]> {
+    const { rows } = await this.database.query<HistoryRow>(
+      `select generation, server, after_id, opened_at is not null as opened
+       from journal_histories where generation > $1 order by generation`,
+      [generation],
+    );
+    return rows.flatMap((row) => historyOf(row) ?? []);
+  }
+
+  /**
+   * Begins a history that is not in service yet. The caller holds the lock on the cursor.
+   * @returns false when a later one exists: another worker has begun it since
+   */
+  async begin(client: Queryable, history: Omit<History, 'opened'>, reason: string): Promise<boolean> {
+    const { generation, server, afterId } = history;
+    const { rowCount } = await client.query(
+      `insert into journal_histories (generation, server, after_id, reason)
+       select $1::bigint, $2, $3, $4 where not exists (select 1 from journal_histories where generation >= $1::bigint)`,
+      [generation, server, afterId, reason],
+    );
+    await client.query("delete from journal_processes where seen_at < now() - interval '1 hour'");
+    return rowCount === 1;
+  }
+
+  async open(generation: number): Promise<void> {
+    await this.database.query('update journal_histories set opened_at = now() where generation = $1', [generation]);
+  }
+
+  /**
+   * Processes that were alive within `withinMs` and have not reported `generation` yet, apart from `processId`: how many,
+   * and how many entries they still have to save.
+   */
+  async awaited(
+    generation: number,
+    processId: string,
+    withinMs: number,
+  ): Promise<{ processes: number; unsaved: number }> {
+    const { rows } = await this.database.query<{ processes: number; unsaved: number }>(
+      `select count(*)::int as processes, coalesce(sum(unsaved), 0)::int as unsaved from journal_processes
+       where generation < $1 and process_id <> $2 and seen_at > clock_timestamp() - make_interval(secs => $3)`,
+      [generation, processId, withinMs / 1000],
+    );
+    return rows[0] ?? { processes: 0, unsaved: 0 };
+  }
+
+  /** Whether another process used the Redis of this generation within `withinMs`. */
+  async isServed(generation: number, processId: string, withinMs: number): Promise<boolean> {
+    const { rows } = await this.database.query(
+      `select 1 from journal_processes
+       where serving = $1 and process_id <> $2 and seen_at > clock_timestamp() - make_interval(secs => $3) limit 1`,
+      [generation, processId, withinMs / 1000],
+    );
+    return rows.length > 0;
+  }
+}
+
+function stateOf(rows: readonly (HistoryRow & { last_id: string })[]): JournalState {
+  const [row] = rows;
+  if (!row) throw new Error('journal_cursor has lost its row');
+  const open = rows.find(({ opened }) => opened);
+  return { cursor: row.last_id, latest: historyOf(row), current: open ? historyOf(open) : null };
+}
+
+function historyOf({ generation, server, after_id, opened }: HistoryRow): History | null {
+  return generation === null ? null : { generation: Number(generation), server, afterId: after_id, opened };
+}

@@ -1,0 +1,49 @@
+import type { RawEntry } from '../contracts/journal.js';
+import type { Database, Queryable } from './pool.js';
+
+/**
+ * Table `recovered_entries`: journal entries that a new history of Redis lacks. The processes that acknowledged them write
+ * them, the worker that recovers applies them once. Applied entries are kept, so that an entry that a second process saves
+ * later is not applied again.
+ */
+export class RecoveredEntries {
+  constructor(readonly database: Database) {}
+
+  /** Saves entries; one that is there already stays as it is. @param entries at most some thousand */
+  async save(processId: string, entries: readonly RawEntry[]): Promise<void> {
+    if (entries.length === 0) return;
+    await this.database.query(
+      `insert into recovered_entries (journal_id, generation, number, fields, process_id)
+       select id, split_part(id, '-', 1)::bigint, split_part(id, '-', 2)::bigint, fields, $3
+       from unnest($1::text[], $2::jsonb[]) as n(id, fields) on conflict (journal_id) do nothing`,
+      [entries.map(({ journalId }) => journalId), entries.map(({ fields }) => JSON.stringify(fields)), processId],
+    );
+  }
+
+  async hasPending(): Promise<boolean> {
+    const { rows } = await this.database.query('select 1 from recovered_entries where applied_at is null limit 1');
+    return rows.length > 0;
+  }
+
+  /** Entries that are not applied yet, in the journal's order. */
+  async pending(client: Queryable, limit: number): Promise<RawEntry[]> {
+    const { rows } = await client.query<{ journal_id: string; fields: Record<string, string> }>(
+      `select journal_id, fields from recovered_entries where applied_at is null order by generation, number limit $1`,
+      [limit],
+    );
+    return rows.map(({ journal_id, fields }) => ({ journalId: journal_id, fields }));
+  }
+
+  async markApplied(client: Queryable, journalIds: readonly string[]): Promise<void> {
+    await client.query('update recovered_entries set applied_at = now() where journal_id = any($1::text[])', [
+      journalIds,
+    ]);
+  }
+
+  /** Removes entries that were applied longer ago than `olderThanMs`. */
+  async prune(olderThanMs: number): Promise<void> {
+    await this.database.query('delete from recovered_entries where applied_at < now() - make_interval(secs => $1)', [
+      olderThanMs / 1000,
+    ]);
+  }
+}
