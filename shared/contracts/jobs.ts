@@ -1,7 +1,5 @@
 /** Every BullMQ queue and what its jobs carry. The worker's table of processors must name each (worker/processors.ts). */
 export type Jobs = {
-  /** Write the journal up to `to`. The job's id is the range, so making it again is the same job. */
-  persist: { from: string; to: string };
   /** End reservations whose deadline has passed, in every campaign. */
   expire: Record<string, never>;
   /** Keep the lines honest: who is not there, who can never be served, lines that wait for nothing. */
@@ -27,7 +25,6 @@ export type Jobs = {
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = [
-  'persist',
   'expire',
   'tend',
   'promote',

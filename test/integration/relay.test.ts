@@ -1,78 +1,45 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { Redis } from 'ioredis';
-import type { Jobs, QueueName } from '../../shared/contracts/jobs.js';
-import { JobQueues, startJobWorker } from '../../shared/queues/queues.js';
-import { CommitWatch } from '../../shared/redis/commit-watch.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
 import { compareJournalIds, Journal } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
+import type { Persist } from '../../worker/persist/persist.js';
 import { JournalRelay } from '../../worker/persist/relay.js';
 import { atEnd } from '../harness/cleanup.js';
 import { type Persistence, startPersistence } from '../harness/persistence.js';
 import { connectToRedis, type Sale, startSale } from '../harness/sale.js';
 import { until } from '../harness/until.js';
 
-/** What a test started; ended in reverse. */
-const running: (() => Promise<unknown>)[] = [];
+/** Relays that a test started; stopped in reverse. */
+const running: JournalRelay[] = [];
 afterEach(async () => {
-  for (const stop of running.splice(0).reverse()) await stop();
+  for (const relay of running.splice(0).reverse()) await relay.stop();
 });
 
-type Added = { id: string } & Jobs['persist'];
+type RelayOptions = { holder?: string; inService?: () => boolean; persist?: Pick<Persist, 'upTo'> };
 
-/** Queues that keep in mind what was added to them. */
-class RecordingQueues extends JobQueues {
-  readonly added: Added[] = [];
-  override async add<Name extends QueueName>(name: Name, id: string, data: Jobs[Name]): Promise<void> {
-    this.added.push({ id, ...(data as Jobs['persist']) });
-    await super.add(name, id, data);
-  }
-}
-
-function forJobs(sale: Sale): Redis {
-  const redis = connectForJobs(sale.engine.url, () => {});
-  atEnd('a connection for jobs', () => redis.disconnect());
-  return redis;
-}
-
-type RelayOptions = { holder?: string; hears?: boolean };
-
-/** A relay as the worker composes it: it starts from the cursor and hears what is committed. */
-async function startRelay(sale: Sale, store: Persistence, { holder = 'one', hears = true }: RelayOptions = {}) {
-  const queues = new RecordingQueues(forJobs(sale), () => {});
-  const lease = new RelayLease(await connectToRedis(sale.engine.url), holder);
-  const relay = new JournalRelay(new Journal(forJobs(sale)), store.cursor, queues, lease, store.log);
-  const commits = new CommitWatch(await connectToRedis(sale.engine.url), 0);
-  commits.onCommit((upTo) => hears && relay.persisted(upTo));
-  await commits.start();
-  relay.persisted(await store.cursor.read());
-  relay.start();
-  const stop = once(async () => {
-    await relay.stop();
-    await queues.close();
+/** A relay as the worker composes it, and the ids that it was asked to persist up to. */
+async function startRelay(sale: Sale, store: Persistence, options: RelayOptions = {}) {
+  const { holder = 'one', inService = () => true, persist = store.persistWith() } = options;
+  const blocking = connectForJobs(sale.engine.url, () => {});
+  atEnd('a blocking connection', () => blocking.disconnect());
+  const asked: string[] = [];
+  const relay = new JournalRelay({
+    journal: new Journal(blocking),
+    persist: {
+      upTo: (to) => {
+        asked.push(to);
+        return persist.upTo(to);
+      },
+    },
+    inService,
+    lease: new RelayLease(await connectToRedis(sale.engine.url), holder),
+    metrics: store.metrics,
+    log: store.log,
   });
-  running.push(stop);
-  return { relay, queues, stop };
-}
-
-/** A job worker that writes the journal. */
-function startWriter(sale: Sale, store: Persistence) {
-  const persist = store.persistWith();
-  const failures: Error[] = [];
-  const on = { failed: (_: QueueName, error: Error) => failures.push(error), error: () => {} };
-  const worker = startJobWorker('persist', ({ to }) => persist.upTo(to), forJobs(sale), { concurrency: 1 }, on);
-  const stop = once(() => worker.close());
-  running.push(stop);
-  return { failures, stop };
-}
-
-function once<Value>(run: () => Promise<Value>): () => Promise<Value> {
-  let result: Promise<Value> | null = null;
-  return () => {
-    result ??= run();
-    return result;
-  };
+  relay.start();
+  running.push(relay);
+  return { relay, asked };
 }
 
 async function start() {
@@ -88,120 +55,115 @@ async function start() {
   return { sale, store, campaign, written, rows };
 }
 
-test('brings every entry to Postgres, one range after the other', async () => {
+test('persists every entry, one range after the other, and removes it from the journal', async () => {
   const { sale, store, campaign, written, rows } = await start();
-  startWriter(sale, store);
-  const { queues } = await startRelay(sale, store);
+  const { asked } = await startRelay(sale, store);
   for (let i = 0; i < 20; i += 1) await campaign.take('ann');
   await written();
   expect(await rows()).toBe(20);
-  expect((await sale.journal.backlog()).entries).toBe(0);
-  for (const [i, { id, from, to }] of queues.added.entries()) {
-    expect(id).toBe(`${from}_${to}`);
-    // Not before the range that was there: a batch may take along what came meanwhile.
-    expect(compareJournalIds(from, queues.added[i - 1]?.to ?? '0-0')).toBeGreaterThanOrEqual(0);
-    expect(compareJournalIds(from, to)).toBeLessThan(0);
-  }
+  await until('the journal is empty', async () => (await sale.journal.backlog()).entries === 0);
+  for (const [i, to] of asked.entries()) expect(compareJournalIds(asked[i - 1] ?? '0-0', to)).toBeLessThan(0);
 });
 
-test('goes on from the cursor after a restart', async () => {
-  const { sale, store, campaign, written, rows } = await start();
-  startWriter(sale, store);
-  const first = await startRelay(sale, store);
-  await campaign.take('ann');
-  await written();
-  await first.stop();
-  const cursor = await store.cursor.read();
-  await campaign.take('ann');
-  const second = await startRelay(sale, store);
-  await written();
-  expect(second.queues.added[0]).toEqual({
-    id: `${cursor}_${await sale.journal.lastId()}`,
-    from: cursor,
-    to: await sale.journal.lastId(),
-  });
-  expect(await rows()).toBe(2);
-});
-
-test('brings what was journaled while no worker was there', async () => {
+test('persists what was journaled while no worker was there', async () => {
   const { sale, store, campaign, written, rows } = await start();
   const id = await campaign.take('ann');
   await campaign.confirm(id);
-  const relay = await startRelay(sale, store);
-  await until('the job is made', () => relay.queues.added.length > 0);
-  startWriter(sale, store);
+  await startRelay(sale, store);
   await written();
   expect(await rows()).toBe(1);
   expect(await store.redemption(id)).toMatchObject({ status: 'redeemed' });
 });
 
-test('goes on when the announcement of a commit is lost', async () => {
-  const { sale, store, campaign, written, rows } = await start();
-  startWriter(sale, store);
-  const { queues } = await startRelay(sale, store, { hears: false });
+test('waits while Redis is out of service', async () => {
+  const { sale, store, campaign, written } = await start();
+  let inService = false;
+  const { asked } = await startRelay(sale, store, { inService: () => inService });
   await campaign.take('ann');
+  await until('the lease is free', async () => (await sale.redis.get(keys.relayLease)) === null);
+  expect(asked).toEqual([]);
+  inService = true;
   await written();
-  const cursor = await store.cursor.read();
+});
+
+test('retries after a failure, and goes on with what came meanwhile', async () => {
+  const { sale, store, campaign, written, rows } = await start();
+  const real = store.persistWith();
+  let failures = 3;
+  const persist = {
+    upTo: (to: string) => {
+      failures -= 1;
+      return failures >= 0 ? Promise.reject(new Error('not now')) : real.upTo(to);
+    },
+  };
+  const { asked } = await startRelay(sale, store, { persist });
+  await campaign.take('ann');
+  await until('it has failed', () => failures <= 0);
   await campaign.take('ann');
   await written();
   expect(await rows()).toBe(2);
-  expect(queues.added.at(-1)?.from).toBe(cursor);
+  expect(asked.length).toBeGreaterThanOrEqual(4);
 });
 
-test('makes a job again that has vanished from the queue', async () => {
-  const { sale, store, campaign, written, rows } = await start();
-  const { queues } = await startRelay(sale, store);
+test('stops at a gap without writing or trimming anything, and reports it', async () => {
+  const { sale, store, campaign, rows } = await start();
   await campaign.take('ann');
-  await until('the job is made', () => queues.added.length > 0);
-  const lost = await sale.redis.keys('*:queues}:persist:*');
-  expect(lost.length).toBeGreaterThan(0);
-  await sale.redis.del(...lost);
-  startWriter(sale, store);
-  await written();
-  expect(await rows()).toBe(1);
-  expect(queues.added.length).toBeGreaterThanOrEqual(2);
-  // Under a name of its own: the first one may be held by a worker that died.
-  expect(queues.added[1]).toEqual({ ...queues.added[0], id: `${queues.added[0]?.id}_one` });
+  const second = await campaign.take('ann');
+  await campaign.take('ann');
+  const entries = await sale.journal.read('0-0', 10);
+  await sale.redis.xdel(keys.journal, String(entries.find(({ fields }) => fields.reservation === second)?.journalId));
+  await startRelay(sale, store);
+  await until('the gap is reported', () => store.log.lines.some(({ message }) => message.includes('--after-restore')));
+  expect(await rows()).toBe(0);
+  expect((await sale.journal.backlog()).entries).toBe(entries.length - 1);
+});
+
+test('does not persist the journal of a history that Postgres does not know as the latest', async () => {
+  const { sale, store, campaign, rows } = await start();
+  await campaign.take('ann');
+  await store.sql.query(
+    `insert into journal_histories (generation, server, after_id, reason) select max(generation) + 1, 'other', '0-0', 'test'
+     from journal_histories`,
+  );
+  await startRelay(sale, store);
+  await until('it is reported', () => store.log.lines.some(({ message }) => message.includes('another history')));
+  expect(await rows()).toBe(0);
+  expect((await sale.journal.backlog()).entries).toBe(1);
 });
 
 test('two relays at once write nothing twice', async () => {
   const { sale, store, campaign, written, rows } = await start();
-  const { failures } = startWriter(sale, store);
-  startWriter(sale, store);
   // With the same holder's name both believe that the lease is theirs.
   const relays = [await startRelay(sale, store, { holder: 'both' }), await startRelay(sale, store, { holder: 'both' })];
   const ids = await Promise.all(Array.from({ length: 50 }, () => campaign.take('ann')));
   await Promise.all(ids.map((id) => campaign.confirm(id)));
   await written();
-  expect(relays.map(({ queues }) => queues.added.length > 0)).toEqual([true, true]);
+  expect(relays.map(({ asked }) => asked.length > 0)).toEqual([true, true]);
   expect(await rows()).toBe(50);
   expect(await store.campaignRow(campaign)).toMatchObject({ taken: 50 });
-  expect(failures).toEqual([]);
 });
 
 test('one relay works at a time, and another one takes over from a relay that stops or dies', async () => {
   const { sale, store, campaign, written, rows } = await start();
-  startWriter(sale, store);
   const first = await startRelay(sale, store, { holder: 'one' });
   await until('the first has the lease', async () => (await sale.redis.get(keys.relayLease)) === 'one');
   const second = await startRelay(sale, store, { holder: 'two' });
   await campaign.take('ann');
   await written();
-  expect([first.queues.added.length, second.queues.added.length]).toEqual([1, 0]);
-  await first.stop();
-  expect(await sale.redis.get(keys.relayLease)).not.toBe('one');
+  expect(first.asked.length).toBeGreaterThan(0);
+  expect(second.asked).toEqual([]);
+  await first.relay.stop();
   await until('the second has the lease', async () => (await sale.redis.get(keys.relayLease)) === 'two');
   await campaign.take('ann');
   await written();
-  await second.stop();
+  await second.relay.stop();
 
   await sale.redis.set(keys.relayLease, 'a dead worker', 'PX', 5_000);
-  const third = await startRelay(sale, store, { holder: 'three' });
+  await startRelay(sale, store, { holder: 'three' });
   await campaign.take('ann');
   expect(await sale.redis.get(keys.relayLease)).toBe('a dead worker');
   // Its time passes.
   await sale.redis.pexpire(keys.relayLease, 1);
   await written();
-  expect(third.queues.added.length).toBe(1);
   expect(await rows()).toBe(3);
 });

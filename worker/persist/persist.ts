@@ -6,40 +6,65 @@ import { foldBatch } from '../../shared/postgres/batch-fold.js';
 import { eventsOf } from '../../shared/postgres/events-of-entries.js';
 import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { insertEvents } from '../../shared/postgres/outbox.js';
-import { type Database, isRefusal } from '../../shared/postgres/pool.js';
-import { compareJournalIds, decodeEntry, type Journal } from '../../shared/redis/journal.js';
+import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
+import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
 
 const SMALLEST_FIRST_BATCH = 50;
 
-export type PersistLimits = { batchEntries: number };
+export type PersistParts = {
+  database: Database;
+  journal: Journal;
+  cursor: JournalCursor;
+  histories: Pick<JournalHistories, 'since'>;
+  refused: RefusedEntries;
+  metrics: Metrics;
+  log: Log;
+  limits: { batchEntries: number };
+};
+
+/** Whether Redis is out of service, and whether ids have no gaps. */
+type How = { draining: boolean; numbered: boolean };
+
+type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries: number; error: Error };
 
 /**
  * Writes the journal to Postgres, in its order, each entry once: the cursor moves in the transaction that writes, and is
- * locked by it, so a job that runs twice, late, or beside another finds nothing left to do. A batch that Postgres refuses
- * is halved until the bad entry is alone; that one is voided and the rest is saved.
+ * locked by it, so a call that runs twice, late, or beside another finds nothing left to do. Only the history that Postgres
+ * knows as the latest is written, and only without a gap. A batch that Postgres rejects is halved until the bad entry is
+ * alone; that one is voided and the rest is saved.
  */
 export class Persist {
   #firstBatch: number;
 
-  constructor(
-    readonly database: Database,
-    readonly journal: Journal,
-    readonly cursor: JournalCursor,
-    readonly refused: RefusedEntries,
-    readonly metrics: Metrics,
-    readonly log: Log,
-    readonly limits: PersistLimits,
-  ) {
-    this.#firstBatch = limits.batchEntries;
+  constructor(readonly parts: PersistParts) {
+    this.#firstBatch = parts.limits.batchEntries;
   }
 
-  /** Returns when everything up to and with `to` is committed. */
-  async upTo(to: string): Promise<void> {
+  /**
+   * Returns when everything up to and with `to` is committed.
+   * @throws JournalGap, ForeignHistory when the journal does not continue what Postgres has; nothing is written or trimmed
+   */
+  upTo(to: string): Promise<void> {
+    return this.#upTo(to, { draining: false, numbered: true });
+  }
+
+  /**
+   * The same for a Redis that is out of service, by the worker that recovers it and has verified its journal.
+   * @param numbered false: an older version wrote the journal, whose ids have gaps
+   */
+  drain(to: string, numbered = true): Promise<void> {
+    return this.#upTo(to, { draining: true, numbered });
+  }
+
+  async #upTo(to: string, how: How): Promise<void> {
+    const { limits, log } = this.parts;
     let size = this.#firstBatch;
     for (;;) {
-      const batch = await this.#writeNext(to, size).catch((error: unknown) => {
+      const batch = await this.#writeNext(to, size, how).catch((error: unknown) => {
         // Too slow for so much, perhaps; the next run begins with less.
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
@@ -47,33 +72,29 @@ export class Persist {
       if (batch.kind === 'done') return;
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
-        this.log.warn({ err: batch.error, entries: batch.entries }, 'Postgres refused a batch; halving it');
+        log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
       } else {
-        size = Math.min(this.limits.batchEntries, size * 2);
+        size = Math.min(limits.batchEntries, size * 2);
         this.#firstBatch = size;
       }
     }
   }
 
-  async #writeNext(
-    to: string,
-    size: number,
-  ): Promise<{ kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries: number; error: Error }> {
-    const end = this.metrics.persistSeconds.startTimer();
+  async #writeNext(to: string, size: number, how: How): Promise<Batch> {
+    const { database, cursor, metrics } = this.parts;
+    const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let upTo: string;
     try {
-      upTo = await this.database.transaction(async (client) => {
-        const cursor = await this.cursor.lock(client);
-        if (compareJournalIds(cursor, to) >= 0) return cursor;
-        read = await this.journal.read(cursor, size);
+      upTo = await database.transaction(async (client) => {
+        const locked = await cursor.lockWithHistory(client);
+        read = await this.#readNext(locked, to, size, how);
         const last = read.at(-1);
-        // Nothing there although the job says so: the journal was trimmed or lost, which is not this job's to mend.
-        if (!last) return cursor;
+        if (!last) return locked.cursor;
         const entries = read.map(decodeEntry);
         await writeBatch(client, foldBatch(entries));
         await insertEvents(client, eventsOf(entries));
-        await this.cursor.move(client, last.journalId);
+        await cursor.move(client, last.journalId);
         return last.journalId;
       });
     } catch (error) {
@@ -89,31 +110,58 @@ export class Persist {
       return { kind: 'done' };
     }
     end();
-    this.metrics.persistedEntries.inc(read.length);
+    metrics.persistedEntries.inc(read.length);
     await this.#committed(upTo);
     return compareJournalIds(upTo, to) >= 0 ? { kind: 'done' } : { kind: 'written' };
   }
 
+  /** The entries after the cursor; empty when nothing is left to do. @throws JournalGap, ForeignHistory */
+  async #readNext(
+    { cursor, generation }: { cursor: string; generation: number | null },
+    to: string,
+    size: number,
+    { draining, numbered }: How,
+  ): Promise<RawEntry[]> {
+    const { journal } = this.parts;
+    if (compareJournalIds(cursor, to) >= 0) return [];
+    const { entries, epoch } = await journal.readWithEpoch(cursor, size);
+    const read = draining ? entries.filter(({ journalId }) => compareJournalIds(journalId, to) <= 0) : entries;
+    if (!draining && epoch?.generation !== generation) throw new ForeignHistory(epoch?.generation ?? null, generation);
+    if (generation === null || !numbered) return read;
+    const ids = read.map(({ journalId }) => journalId);
+    const found = ids.length === 0 ? null : firstBreak(cursor, ids, await this.#beginnings(cursor, ids));
+    if (ids.length === 0 || found !== null) throw new JournalGap(cursor, found);
+    return read;
+  }
+
+  /** Asked only when a batch spans histories, since a history is long. */
+  async #beginnings(cursor: string, ids: readonly string[]): Promise<Beginnings> {
+    const known = generationOf(cursor);
+    if (ids.every((id) => generationOf(id) === known)) return new Map();
+    return new Map((await this.parts.histories.since(known)).map(({ generation, afterId }) => [generation, afterId]));
+  }
+
   /** The one entry that Postgres does not take: its promise is voided, in Redis first, since that can be repeated. */
   async #writeAlone(raw: RawEntry, error: Error): Promise<void> {
+    const { database, cursor, refused } = this.parts;
     let entry: JournalEntry | null = null;
     try {
       entry = decodeEntry(raw);
     } catch {
       // Kept as it is in journal_rejects.
     }
-    await this.database.transaction(async (client) => {
-      const cursor = await this.cursor.lock(client);
-      if (compareJournalIds(cursor, raw.journalId) >= 0) return;
-      await this.refused.settle(client, raw, entry, error);
-      await this.cursor.move(client, raw.journalId);
+    await database.transaction(async (client: Queryable) => {
+      if (compareJournalIds(await cursor.lock(client), raw.journalId) >= 0) return;
+      await refused.settle(client, raw, entry, error);
+      await cursor.move(client, raw.journalId);
     });
   }
 
-  /** Tells those who wait for it, then removes what is saved. Both may be repeated and both may be late. */
+  /** Announces what is committed, then removes it from the journal. Both may be repeated and both may be late. */
   async #committed(upTo: string): Promise<void> {
-    await this.journal.announcePersisted(upTo);
-    await this.journal.trim(upTo);
+    const { journal } = this.parts;
+    await journal.announcePersisted(upTo);
+    await journal.trim(upTo);
   }
 }
 

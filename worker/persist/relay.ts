@@ -1,37 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
-import type { JobQueues } from '../../shared/queues/queues.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
 import { compareJournalIds, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
+import { ForeignHistory, JournalGap } from './continuity.js';
+import type { Persist } from './persist.js';
 
-/** A range is made again when it is not committed by then, should its job have vanished or be held by a worker that died. */
-const REMAKE_AFTER_MS = 2_000;
-/** Without news of a new entry the journal is looked at this often. */
+/** The journal is looked at this often when nothing wakes the relay. */
 const IDLE_MS = 250;
-const TROUBLE_MS = 250;
+/** Between two attempts: doubles from the first to the last. */
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 1_000;
+/** A gap is repaired by an operator; until then it is reported this often. */
+const REPORT_GAP_EVERY_MS = 10_000;
+
+export type RelayParts = {
+  /** On a connection of its own, since it waits for entries there. */
+  journal: Journal;
+  persist: Pick<Persist, 'upTo'>;
+  /** Whether Redis is in service; a journal that is being recovered is not relayed. */
+  inService: () => boolean;
+  lease: Pick<RelayLease, 'hold' | 'release'>;
+  metrics: Metrics;
+  log: Log;
+};
 
 /**
- * Turns what is new in the journal into one BullMQ job at a time, named by its range. While a job runs, the next range
- * grows: many promises wait for one transaction. The relay reads no entries and keeps no state that matters: it starts
- * from the cursor in Postgres, and two relays at once make jobs that do nothing.
+ * Persists what is new in the journal, as long as this worker holds the lease. While a batch is written the next one
+ * grows: many promises wait for one transaction. It needs no queue and no write to Redis, so that it can drain the journal
+ * of a Redis that is full. It keeps no state that matters: a second relay finds nothing left to do.
  */
 export class JournalRelay {
   #stopping = false;
   #loop: Promise<void> | null = null;
   #persisted = JOURNAL_START;
-  #wake: (() => void) | null = null;
+  #failures = 0;
+  #gapReportedAt = Number.NEGATIVE_INFINITY;
+  #abort = new AbortController();
 
-  constructor(
-    readonly journal: Journal,
-    readonly cursor: JournalCursor,
-    readonly queues: JobQueues,
-    readonly lease: RelayLease,
-    readonly log: Log,
-  ) {}
-
-  /** The range that was made last. */
-  #made: string | null = null;
+  constructor(readonly parts: RelayParts) {}
 
   start(): void {
     this.#loop = this.#run();
@@ -39,61 +47,59 @@ export class JournalRelay {
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    this.#wake?.();
+    this.#abort.abort();
     await this.#loop;
-    await this.lease.release();
-  }
-
-  /** A batch was committed, by whichever worker. */
-  persisted(upTo: string): void {
-    if (compareJournalIds(upTo, this.#persisted) > 0) this.#persisted = upTo;
-    this.#wake?.();
+    await this.parts.lease.release();
   }
 
   async #run(): Promise<void> {
     while (!this.#stopping) {
       try {
-        if (!(await this.lease.hold())) {
+        if (!this.parts.inService() || !(await this.parts.lease.hold())) {
           await this.#pause(IDLE_MS);
           continue;
         }
         await this.#relayOnce();
+        this.#failures = 0;
       } catch (error) {
-        this.log.warn({ err: error }, 'the relay will try again');
-        await this.#pause(TROUBLE_MS);
+        this.#report(error);
+        await this.#pause(Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#failures, 10)));
+        this.#failures += 1;
       }
     }
   }
 
   async #relayOnce(): Promise<void> {
-    const last = await this.journal.waitForEntryAfter(this.#persisted, IDLE_MS);
-    if (compareJournalIds(last, this.#persisted) <= 0) return;
-    const from = this.#persisted;
-    const range = `${from}_${last}`;
-    // The same range is the same job. Made again, it is one of this worker's own: BullMQ takes a job from a dead worker by
-    // Redis's clock, which may have gone back.
-    await this.queues.add('persist', range === this.#made ? `${range}_${this.lease.holder}` : range, {
-      from,
-      to: last,
-    });
-    this.#made = range;
-    const deadline = performance.now() + REMAKE_AFTER_MS;
-    while (!this.#stopping && compareJournalIds(this.#persisted, last) < 0 && performance.now() < deadline) {
-      await this.#pause(Math.max(1, deadline - performance.now()));
-    }
-    // The announcement may be lost (pub/sub); the cursor is not.
-    if (compareJournalIds(this.#persisted, last) < 0) this.persisted(await this.cursor.read());
+    const last = await this.parts.journal.waitForEntryAfter(this.#persisted, IDLE_MS);
+    // A shorter journal is another one.
+    if (compareJournalIds(last, this.#persisted) === 0) return;
+    await this.parts.persist.upTo(last);
+    this.parts.metrics.journalGap.set(0);
+    this.#persisted = last;
   }
 
-  async #pause(ms: number): Promise<void> {
-    const abort = new AbortController();
-    await Promise.race([
-      sleep(ms, undefined, { signal: abort.signal }).catch(() => {}),
-      new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      }),
-    ]);
-    this.#wake = null;
-    abort.abort();
+  #report(error: unknown): void {
+    const { metrics, log } = this.parts;
+    metrics.relayFailures.inc();
+    if (error instanceof JournalGap || error instanceof PostgresBehind) {
+      metrics.journalGap.set(1);
+      if (performance.now() - this.#gapReportedAt < REPORT_GAP_EVERY_MS) return;
+      this.#gapReportedAt = performance.now();
+      log.error(
+        { reason: error.message },
+        'Postgres lacks journal entries that it had committed, so nothing is persisted. ' +
+          'The sale goes on. Run: npm run reconcile -- --after-restore --dry-run',
+      );
+    } else if (error instanceof EngineUnavailable) {
+      log.warn({ engine: error.engine, reason: error.message }, 'persisting failed; it will be retried');
+    } else if (error instanceof ForeignHistory) {
+      log.warn({ reason: error.message }, 'the journal of another history is not persisted');
+    } else {
+      log.error({ err: error }, 'persisting failed; it will be retried');
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return sleep(ms, undefined, { signal: this.#abort.signal, ref: false }).catch(() => {});
   }
 }
