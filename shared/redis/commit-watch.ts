@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { compareJournalIds, JOURNAL_START } from './journal.js';
+import { compareJournalIds, generationOf, JOURNAL_START } from './journal.js';
 import { keys } from './keys.js';
 
 type Waiter = { journalId: string; resolve: (committed: boolean) => void; timer: NodeJS.Timeout };
@@ -43,7 +43,9 @@ export class CommitWatch {
 
   /** True when the entry is committed within `waitMs`; false otherwise, and then it still may be later. */
   committed(journalId: string, waitMs: number): Promise<boolean> {
-    if (compareJournalIds(this.#committed, journalId) >= 0) return Promise.resolve(true);
+    if (isContained(journalId, this.#committed)) return Promise.resolve(true);
+    // Of an older history than the last commit: it may be missing in the newer one.
+    if (generationOf(this.#committed) > generationOf(journalId)) return Promise.resolve(false);
     if (this.#waiters.size >= this.maxWaiting) return Promise.resolve(false);
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -55,15 +57,30 @@ export class CommitWatch {
     });
   }
 
+  /** A newer history has begun: whether older entries are in it is not known, so those who wait for them are told no. */
+  abandonBefore(generation: number): void {
+    for (const waiter of this.#waiters) {
+      if (generationOf(waiter.journalId) >= generation) continue;
+      this.#waiters.delete(waiter);
+      clearTimeout(waiter.timer);
+      waiter.resolve(false);
+    }
+  }
+
   #advance(upTo: string): void {
     if (compareJournalIds(upTo, this.#committed) <= 0) return;
     this.#committed = upTo;
     for (const waiter of this.#waiters) {
-      if (compareJournalIds(waiter.journalId, upTo) > 0) continue;
+      if (!isContained(waiter.journalId, upTo)) continue;
       this.#waiters.delete(waiter);
       clearTimeout(waiter.timer);
       waiter.resolve(true);
     }
     for (const listener of this.#listeners) listener(upTo);
   }
+}
+
+/** Whether a commit up to `upTo` says for certain that an entry is committed: both are of one history. */
+function isContained(journalId: string, upTo: string): boolean {
+  return generationOf(journalId) === generationOf(upTo) && compareJournalIds(journalId, upTo) <= 0;
 }

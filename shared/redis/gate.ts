@@ -1,117 +1,199 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { Deadline, type Watched } from './deadline.js';
-import { type Epoch, readEpoch } from './epoch.js';
-import { compareJournalIds, type Journal } from './journal.js';
+import { decodeEpoch, type Epoch } from './epoch.js';
+import { keys } from './keys.js';
+import { parseInfo } from './shape.js';
 
-const LOOK_AGAIN_MS = 100;
+const LOOK_AGAIN_MS = 50;
+/** How often an open gate verifies that the server is still the primary of its history. */
+const VERIFY_EVERY_MS = 1_000;
+
+/** Whether calls may go through to a server, and why not. `superseded`: another server continues the journal. */
+export type GateVerdict = { open: true } | { open: false; reason: string; superseded?: boolean };
+
+export type GateParts = {
+  redis: Redis;
+  /** What is wrong with the configuration of this Redis; asked after each new connection. */
+  shape: () => Promise<readonly string[]>;
+  /** Whether a server continues the history that Postgres knows (shared/history). */
+  judge: (epoch: Epoch | null, server: string) => Promise<GateVerdict>;
+  /** Leaves the server, so that every connection finds the primary again. */
+  leaveServer: (reason: string) => void;
+  /** Is given every reply to INFO, about once a second while the gate is open. */
+  onInfo?: (info: ReadonlyMap<string, string>) => void;
+  onChange: (open: boolean, reason: string) => void;
+  /** No call takes longer than this; one whose script Redis has forgotten is two calls. */
+  callLimitMs: number;
+};
 
 /**
- * Lets calls through to Redis only while it is the Redis we know. After every new connection it may be another one: empty
- * (no epoch), or one that forgot what Postgres has already (its journal ends before what was committed). Then calls are
- * refused until a worker has filled it; answering from it would sell units twice and deny what was promised.
+ * Lets calls through to Redis only while it is the primary of the history that Postgres knows. After every new connection
+ * it may be another server: empty, restored from a snapshot, a replica that lacks the last entries, or an old primary that
+ * was cut off. Calls are then refused until the server has been verified or refilled; serving from it would sell units
+ * twice and deny what was acknowledged.
  */
 export class RedisGate {
   #open = false;
-  #closed = false;
-  #toldShape = false;
+  #stopped = false;
   #epoch: Epoch | null = null;
+  /** Changes whenever replies to earlier calls must not be returned any more. */
+  #generation: number | null = null;
+  #lastReason = '';
   #checking: Promise<void> | null = null;
+  #verifying: NodeJS.Timeout;
   readonly #deadline: Deadline;
 
-  constructor(
-    readonly redis: Redis,
-    readonly journal: Journal,
-    /** How far the journal was committed, as far as this process knows. */
-    readonly committed: () => string,
-    /** What is wrong with the shape of this Redis, if anything; asked after each new connection. */
-    readonly shape: () => Promise<readonly string[]>,
-    /** No call takes longer than this; one whose script Redis has forgotten is two calls. */
-    readonly callLimitMs: number,
-    readonly onChange: (open: boolean, reason: string) => void,
-    /** Redis has lost what it knew: called again and again until it was filled. */
-    readonly onForgot: () => Promise<void> = async () => {},
-  ) {
-    this.#deadline = new Deadline(callLimitMs, () => this.distrust('it does not answer in time'));
-    redis.on('ready', () => this.#check());
-    redis.on('close', () => this.#shut('the connection is gone'));
+  constructor(readonly parts: GateParts) {
+    this.#deadline = new Deadline(parts.callLimitMs, () => this.distrust('Redis does not reply in time'));
+    parts.redis.on('ready', () => this.#check());
+    parts.redis.on('close', () => this.#shut('the connection to Redis is lost'));
+    this.#verifying = setInterval(() => this.#verify(), VERIFY_EVERY_MS);
+    this.#verifying.unref();
   }
 
   get isOpen(): boolean {
     return this.#open;
   }
 
+  /** Generation of the history that calls go to; null before the first one, and once a newer one has begun elsewhere. */
+  get generation(): number | null {
+    return this.#generation;
+  }
+
+  /** `master_replid` of the server that calls go to; null while the gate is shut. */
+  get server(): string | null {
+    return this.#open ? (this.#epoch?.server ?? null) : null;
+  }
+
+  /** Why the gate is shut; empty before the first look. */
+  get reason(): string {
+    return this.#lastReason;
+  }
+
   /** @throws EngineUnavailable while calls must not go through */
   assertOpen(): void {
-    if (!this.#open) throw new EngineUnavailable('redis', 'it is away or being rebuilt');
+    if (!this.#open) throw this.#unavailable();
   }
 
   /**
    * Makes a call if the gate is open, and gives up on it in time. The first that runs out of time shuts the gate, so that
-   * those behind it are refused at once, until Redis has answered again.
+   * those behind it are refused at once, until Redis has replied again. A reply that arrives after another history has
+   * begun is not returned.
    * @throws EngineUnavailable
    */
-  guard<Value>(call: () => Promise<Value>): Promise<Value> {
-    if (!this.#open) return Promise.reject(new EngineUnavailable('redis', 'it is away or being rebuilt'));
-    return this.#deadline.limit(call());
+  async guard<Value>(call: () => Promise<Value>): Promise<Value> {
+    if (!this.#open) throw this.#unavailable();
+    const generation = this.#generation;
+    const value = await this.#deadline.limit(call());
+    if (this.#generation !== generation) throw staleReply();
+    return value;
   }
 
-  /** Watches a call that is about to be made, for those who have no promise to spare: `giveUp` is called when it takes too long. */
+  /** Watches a call that is about to be made, for callers that avoid a promise: `giveUp` is called when it takes too long. */
   watch(giveUp: Watched['giveUp']): Watched {
     return this.#deadline.watch(giveUp);
   }
 
-  /** Somebody found that Redis is not as it should be: look again before the next call. */
+  /** Verifies Redis again before the next call, since it is not as expected. */
   distrust(reason: string): void {
     this.#shut(reason);
     this.#check();
   }
 
+  /** A newer history has begun, on this server or another one: replies of older ones are dropped from now on. */
+  supersede(generation: number): void {
+    if (this.#generation !== null && this.#generation >= generation) return;
+    this.#generation = null;
+    this.distrust('a newer history of the journal has begun');
+  }
+
   stop(): void {
-    this.#closed = true;
+    this.#stopped = true;
+    clearInterval(this.#verifying);
+  }
+
+  #unavailable(): EngineUnavailable {
+    return new EngineUnavailable('redis', this.#lastReason || 'Redis has not been verified yet');
   }
 
   #shut(reason: string): void {
-    if (this.#open) this.onChange(false, reason);
+    if (this.#open || reason !== this.#lastReason) this.parts.onChange(false, reason);
     this.#open = false;
+    this.#lastReason = reason;
   }
 
   #check(): void {
     this.#open = false;
-    this.#checking ??= this.#untilKnown().finally(() => {
+    this.#checking ??= this.#untilVerified().finally(() => {
       this.#checking = null;
+      // A connection that came while the last look ended.
+      if (!this.#open && !this.#stopped && this.parts.redis.status === 'ready') this.#check();
     });
   }
 
-  async #untilKnown(): Promise<void> {
-    while (!this.#closed && this.redis.status === 'ready') {
-      try {
-        if (await this.#isKnown()) {
-          this.#open = true;
-          this.onChange(true, `generation ${this.#epoch?.generation}`);
-          return;
-        }
-      } catch {
-        // Gone again; the next `ready` starts over, and until then looking again does no harm.
-      }
+  async #untilVerified(): Promise<void> {
+    while (!this.#stopped && this.parts.redis.status === 'ready') {
+      const verdict = await this.#look().catch((error: unknown) => ({
+        open: false as const,
+        reason: error instanceof Error ? error.message : String(error),
+      }));
+      if (verdict.open) return;
+      this.#shut(verdict.reason);
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS).unref());
     }
   }
 
-  async #isKnown(): Promise<boolean> {
-    const problems = await this.shape();
-    if (problems.length > 0) {
-      if (!this.#toldShape) this.onChange(false, problems.join(' '));
-      this.#toldShape = true;
-      return false;
+  /** One look at the server; opens the gate when it may be used. */
+  async #look(): Promise<GateVerdict> {
+    const problems = await this.parts.shape();
+    if (problems.length > 0) return { open: false, reason: problems.join(' ') };
+    const { epoch, info } = await this.#readServer();
+    if (info.get('role') !== 'master') {
+      this.parts.leaveServer('this Redis server is not the primary');
+      return { open: false, reason: 'this Redis server is not the primary' };
     }
-    this.#toldShape = false;
-    const [epoch, lastId] = await Promise.all([readEpoch(this.redis), this.journal.lastId()]);
-    if (epoch === null || compareJournalIds(lastId, this.committed()) < 0) {
-      await this.onForgot();
-      return false;
+    const verdict = await this.parts.judge(epoch, info.get('master_replid') ?? '');
+    if (!verdict.open) {
+      if (verdict.superseded) this.parts.leaveServer(verdict.reason);
+      return verdict;
     }
+    if (this.parts.redis.status !== 'ready') return { open: false, reason: 'the connection to Redis is lost' };
     this.#epoch = epoch;
-    return true;
+    this.#generation = epoch?.generation ?? null;
+    this.#open = true;
+    this.#lastReason = '';
+    this.parts.onChange(true, `generation ${this.#generation}`);
+    return verdict;
   }
+
+  /** While the gate is open: the server may have been demoted, replaced or emptied without a connection being lost. */
+  #verify(): void {
+    if (!this.#open) return;
+    this.#readServer().then(
+      ({ epoch, info }) => {
+        if (!this.#open) return;
+        const same = epoch?.generation === this.#generation && epoch?.server === this.#epoch?.server;
+        if (info.get('role') !== 'master') this.distrust('this Redis server is not the primary any more');
+        else if (!same || info.get('master_replid') !== this.#epoch?.server) this.distrust('Redis changed its history');
+      },
+      () => {
+        // The connection reports its own failure.
+      },
+    );
+  }
+
+  async #readServer(): Promise<{ epoch: Epoch | null; info: ReadonlyMap<string, string> }> {
+    const [epoch, text] = await Promise.all([
+      this.parts.redis.get(keys.epoch),
+      this.parts.redis.call('INFO', 'replication', 'memory'),
+    ]);
+    const info = parseInfo(String(text));
+    this.parts.onInfo?.(info);
+    return { epoch: epoch === null ? null : decodeEpoch(epoch), info };
+  }
+}
+
+function staleReply(): EngineUnavailable {
+  return new EngineUnavailable('redis', 'another history of the journal began before the reply');
 }

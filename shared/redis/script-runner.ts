@@ -18,6 +18,8 @@ export type ScriptContract<
   args: Args;
   /** Script takes any number of further arguments of the last kind. */
   variadic?: boolean;
+  /** Script takes any number of further keys of the last kind. */
+  variadicKeys?: boolean;
   replies: Replies;
 };
 
@@ -30,6 +32,9 @@ export type OutcomeOf<Contract extends AnyContract> = {
 
 /** The same for a caller: who left with an archived campaign has been recalled by then (SaleStore). */
 export type Decided<Contract extends AnyContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
+
+/** The same without the appended entries, which the store keeps (UnpersistedPromises). */
+export type Told<Outcome> = Outcome extends { entries: readonly string[] } ? Omit<Outcome, 'entries'> : Outcome;
 
 export function defineScript<
   const Keys extends readonly string[],
@@ -71,11 +76,13 @@ export class ScriptRunner {
     // One promise for the whole way, since every checkout takes it.
     return new Promise((resolve, reject) => {
       this.gate?.assertOpen();
+      const generation = this.gate?.generation;
       const watched = this.gate?.watch(reject);
       this.redis.evalsha(script.sha, keyNames.length, ...keyNames, ...args).then(
         (reply) => {
           if (watched) watched.settled = true;
           try {
+            if (this.gate?.generation !== generation) throw staleReply(contract.name);
             resolve(this.#outcome(contract, reply));
           } catch (error) {
             reject(error);
@@ -96,7 +103,7 @@ export class ScriptRunner {
   /** @throws ContractError */
   #outcome<Contract extends AnyContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
-    if (kind === 'rebuilding') this.gate?.distrust('a script found it fresh');
+    if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
     const decode = contract.replies[kind];
     if (!decode) throw new ContractError(`script ${contract.name} replied ${JSON.stringify(reply)}`);
     const outcome = decode((reply as string[]).slice(1)) as { kind: string };
@@ -132,6 +139,11 @@ export class ScriptRunner {
     }
     return script;
   }
+}
+
+/** Another history began before the reply: what the call did may be unknown to it. */
+function staleReply(name: string): EngineUnavailable {
+  return new EngineUnavailable('redis', `script ${name}: another history of the journal began before the reply`);
 }
 
 function isNoScript(error: unknown): boolean {

@@ -1,0 +1,69 @@
+import type { Redis } from 'ioredis';
+import type { Log } from '../observability/log.js';
+import type { Heartbeat } from '../postgres/journal-histories.js';
+import { JournalHistories } from '../postgres/journal-histories.js';
+import type { Database } from '../postgres/pool.js';
+import { RecoveredEntries } from '../postgres/recovered-entries.js';
+import type { CommitWatch } from '../redis/commit-watch.js';
+import { RedisGate } from '../redis/gate.js';
+import { UnpersistedPromises } from '../redis/unpersisted-promises.js';
+import { HistoryWatch } from './history-watch.js';
+
+export type HistoryGateParts = {
+  processId: string;
+  kind: Heartbeat['kind'];
+  /** The connection that calls go through. */
+  redis: Redis;
+  /** A pool of its own: reports must not wait behind other statements. */
+  database: Database;
+  commits: CommitWatch;
+  shape: () => Promise<readonly string[]>;
+  leaveServer: (reason: string) => void;
+  onInfo?: (info: ReadonlyMap<string, string>) => void;
+  log: Log;
+  limits: { redisCommandMs: number; promisesKept: number };
+};
+
+/** The gate to Redis of one process, what it follows in Postgres, and the promises that it keeps until they are persisted. */
+export type HistoryGate = {
+  gate: RedisGate;
+  watch: HistoryWatch;
+  promises: UnpersistedPromises;
+  histories: JournalHistories;
+  recovered: RecoveredEntries;
+};
+
+export function createHistoryGate(parts: HistoryGateParts): HistoryGate {
+  const { processId, kind, redis, database, commits, shape, leaveServer, onInfo, log, limits } = parts;
+  const histories = new JournalHistories(database);
+  const recovered = new RecoveredEntries(database);
+  const promises = new UnpersistedPromises(limits.promisesKept);
+  let away = false;
+  const watch = new HistoryWatch({
+    processId,
+    kind,
+    histories,
+    recovered,
+    promises,
+    commits,
+    onSaved: (entries, generation) =>
+      log.warn({ entries, generation }, 'promises that a new history of Redis lacks were saved'),
+    onTrouble: (error) => {
+      if (!away) log.warn({ reason: error.message }, 'the history of the journal cannot be followed');
+      away = true;
+    },
+    onBeat: () => {
+      away = false;
+    },
+  });
+  const gate = new RedisGate({
+    redis,
+    shape,
+    judge: (epoch, server) => watch.judge(epoch, server),
+    leaveServer,
+    ...(onInfo ? { onInfo } : {}),
+    onChange: (open, reason) => log.info({ open, reason }, 'Redis availability changed'),
+    callLimitMs: limits.redisCommandMs,
+  });
+  return { gate, watch, promises, histories, recovered };
+}

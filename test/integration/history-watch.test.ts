@@ -1,0 +1,121 @@
+import { expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { HistoryWatch } from '../../shared/history/history-watch.js';
+import { JournalHistories } from '../../shared/postgres/journal-histories.js';
+import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
+import { CommitWatch } from '../../shared/redis/commit-watch.js';
+import { UnpersistedPromises } from '../../shared/redis/unpersisted-promises.js';
+import { atEnd } from '../harness/cleanup.js';
+import { createTestDatabase } from '../harness/engines.js';
+import { connectDatabase } from '../harness/persistence.js';
+
+/** The watch of one process on a database of its own, and the beginning of histories there. */
+async function start(promises = new UnpersistedPromises(100_000)) {
+  const { url, client } = await createTestDatabase();
+  const database = connectDatabase(url);
+  const histories = new JournalHistories(database);
+  const subscriber = new Redis({ lazyConnect: true });
+  atEnd('a connection', () => subscriber.disconnect());
+  const commits = new CommitWatch(subscriber, 10);
+  const saved: number[] = [];
+  const watch = new HistoryWatch({
+    processId: 'api-1',
+    kind: 'api',
+    histories,
+    recovered: new RecoveredEntries(database),
+    promises,
+    commits,
+    onSaved: (entries) => saved.push(entries),
+    onTrouble: () => {},
+  });
+  const begin = (generation: number, afterId: string, server = 'server') =>
+    database.transaction((sql) => histories.begin(sql, { generation, server, afterId }, 'test'));
+  const rows = async (sql: string) => (await client.query(sql)).rows;
+  return { watch, histories, promises, commits, saved, begin, rows };
+}
+
+const entry = (journalId: string) => () => ({ journalId, fields: { kind: 'left', no: '1' } });
+
+test('saves what a new history lacks of the promises of its process, and reports it', async () => {
+  const { watch, histories, promises, saved, begin, rows } = await start();
+  await begin(100, '0-0');
+  await watch.beat();
+  for (let n = 0; n < 10; n += 1) promises.remember(`100-${n}`, entry(`100-${n}`));
+  await begin(200, '100-6');
+  expect(await histories.awaited(200, 'worker-1', 2_000)).toMatchObject({ processes: 1 });
+  await watch.beat();
+  await watch.beat();
+  expect(saved).toEqual([3]);
+  expect(await rows('select journal_id from recovered_entries order by number')).toEqual(
+    ['100-7', '100-8', '100-9'].map((journal_id) => ({ journal_id })),
+  );
+  expect(await histories.awaited(200, 'worker-1', 2_000)).toMatchObject({ processes: 0 });
+});
+
+test('saves what any history since has left behind, when it was away for several', async () => {
+  const { watch, promises, begin, rows } = await start();
+  await begin(100, '0-0');
+  await watch.beat();
+  for (let n = 0; n < 5; n += 1) promises.remember(`100-${n}`, entry(`100-${n}`));
+  await begin(200, '100-1');
+  await begin(300, '200-8');
+  await watch.beat();
+  expect((await rows('select journal_id from recovered_entries order by number')).length).toBe(3);
+});
+
+test('forgets nothing of an older history because of a commit of a newer one', async () => {
+  const { watch, promises, commits, begin } = await start();
+  await begin(100, '0-0');
+  await watch.beat();
+  promises.remember('100-5', entry('100-5'));
+  commits.heard('200-3');
+  expect(promises.size).toBe(1);
+  commits.heard('200-4');
+  await begin(200, '100-4');
+  await watch.beat();
+  expect(promises.size).toBe(0);
+});
+
+test('saves as many promises as a process can keep, in chunks', async () => {
+  const { watch, promises, saved, begin, rows } = await start();
+  await begin(100, '0-0');
+  await watch.beat();
+  for (let n = 0; n < 100_000; n += 1) promises.remember(`100-${n}`, entry(`100-${n}`));
+  await begin(200, '0-0');
+  await watch.beat();
+  expect(saved).toEqual([100_000]);
+  expect(promises.size).toBe(0);
+  expect(await rows('select count(*)::int as n from recovered_entries')).toEqual([{ n: 100_000 }]);
+});
+
+test('judges a server by its epoch, by what Postgres knows, and without Postgres by what it has verified', async () => {
+  const { watch, histories, begin } = await start();
+  await begin(100, '0-0');
+  expect(await watch.judge(null, 'server')).toMatchObject({ open: false });
+  expect(await watch.judge({ generation: 100, server: 'other' }, 'server')).toMatchObject({ open: false });
+  expect(await watch.judge({ generation: 100, server: 'server' }, 'server')).toMatchObject({ open: false });
+  await histories.open(100);
+  expect(await watch.judge({ generation: 100, server: 'server' }, 'server')).toEqual({ open: true });
+  await begin(200, '100-3', 'new server');
+  await watch.beat();
+  expect(await watch.judge({ generation: 100, server: 'server' }, 'server')).toEqual({
+    open: false,
+    reason: 'Redis is being recovered',
+  });
+  await histories.open(200);
+  expect(await watch.judge({ generation: 100, server: 'server' }, 'server')).toMatchObject({
+    open: false,
+    superseded: true,
+  });
+  expect(await watch.judge({ generation: 200, server: 'new server' }, 'new server')).toEqual({ open: true });
+});
+
+test('lets no reply wait for a commit of an older history', async () => {
+  const { watch, commits, begin } = await start();
+  await begin(100, '0-0');
+  await watch.beat();
+  const waiting = commits.committed('100-5', 60_000);
+  await begin(200, '100-4');
+  await watch.beat();
+  expect(await waiting).toBe(false);
+});
