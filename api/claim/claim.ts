@@ -12,8 +12,7 @@ import {
 import { pollAfterSeconds } from '../../shared/domain/polling.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { CommitWatch } from '../../shared/redis/commit-watch.js';
-import type { Journal } from '../../shared/redis/journal.js';
+import type { Acknowledgement, Durability } from '../../shared/redis/acknowledgement.js';
 import { decodeRememberedAnswer, type RememberedAnswer } from '../../shared/redis/remembered-answer.js';
 import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
@@ -44,7 +43,7 @@ export type HeldUnit = {
   /** RFC 3339; null = nothing to pay, redeemed at once */
   payBefore: string | null;
   ticket: string;
-  durability: 'committed' | 'journaled';
+  durability: Durability;
   campaignNo: number;
   /** Number of the code; null = none. */
   code: number | null;
@@ -61,7 +60,7 @@ export type ClaimResult = {
   quotaLeft: number | null;
 };
 
-export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number; durableWaitMs: number };
+export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number };
 
 /** The caller judged a redemption by terms that are not in force any more: judge again. */
 export class TermsChanged extends Error {
@@ -80,8 +79,7 @@ export class Claim {
   constructor(
     readonly sale: SaleStore,
     readonly tickets: Tickets,
-    readonly commits: CommitWatch,
-    readonly journal: Journal,
+    readonly acknowledgement: Acknowledgement,
     readonly limits: ClaimLimits,
   ) {}
 
@@ -99,20 +97,24 @@ export class Claim {
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
       case 'reserved':
-        if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return first(this.#held(outcome, ticketKey, user), device, outcome.quotaLeft);
+        if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
+        return first(
+          this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
+          device,
+          outcome.quotaLeft,
+        );
       case 'queued':
-        if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
       case 'waiting':
+        if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
       case 'replayed': {
+        // The first response may never have arrived, so a repetition waits for the same.
         const remembered = decodeRememberedAnswer(outcome.answer);
+        if (this.#mustWait(outcome.durable))
+          await this.acknowledgement.held({ durable: outcome.durable, journalId: '' });
         if (remembered.kind === 'queued')
           return replay(this.#place(remembered, remembered.ticketKey, outcome.no, user));
-        // Its entry is not known any more, but it is not later than the last one.
-        if (remembered.durable) await this.#untilCommitted(await this.journal.lastId());
-        return replay(this.#held(remembered, remembered.ticketKey, user));
+        return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));
       }
       case 'terms_changed':
         throw new TermsChanged();
@@ -121,17 +123,18 @@ export class Claim {
     }
   }
 
-  /** A durable promise is told when Postgres has it. Too late for this answer, it stands: the retry gets it. */
-  async #untilCommitted(journalId: string): Promise<void> {
-    if (!(await this.commits.committed(journalId, this.limits.durableWaitMs))) throw unavailable();
+  /** Most responses wait for nothing; the promise of an await is spared them. */
+  #mustWait(durable: boolean): boolean {
+    return durable || !this.acknowledgement.isImmediate;
   }
 
   #held(
-    answer: Omit<Extract<RememberedAnswer, { kind: 'completed' }>, 'kind' | 'ticketKey'>,
+    answer: Omit<Extract<RememberedAnswer, { kind: 'completed' }>, 'kind' | 'ticketKey' | 'durability'>,
+    durability: Durability,
     ticketKey: string,
     user: UserId,
   ): HeldUnit {
-    const { reservationId, orderId, dueMs, code, terms, durable } = answer;
+    const { reservationId, orderId, dueMs, code, terms } = answer;
     const campaignNo = campaignNoOf(reservationId);
     return {
       kind: 'held',
@@ -139,7 +142,7 @@ export class Claim {
       orderId,
       payBefore: timeOrNull(dueMs),
       ticket: this.tickets.sign(campaignNo, user, ticketKey),
-      durability: durable ? 'committed' : 'journaled',
+      durability,
       campaignNo,
       code,
       terms,

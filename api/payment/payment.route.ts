@@ -4,6 +4,7 @@ import { type CampaignNo, type ProductId, parseReservationId, type ReservationId
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
@@ -24,6 +25,7 @@ import {
 export type PaymentParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
+  acknowledgement: Acknowledgement;
   apiKeys: ApiKeys;
   tickets: Tickets;
   metrics: Metrics;
@@ -34,7 +36,7 @@ type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId }
 
 /** POST /flash-sale/confirm, /release and /refund: what a payment service says, each decided by one script. */
 export function paymentRoutes(parts: PaymentParts): Route[] {
-  const { sale, apiKeys, tickets } = parts;
+  const { sale, acknowledgement, apiKeys, tickets } = parts;
   return [
     {
       contract: confirmContract,
@@ -44,6 +46,8 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         const at = await locate(parts, body.reservation_id);
         const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
         record(parts, req, 'confirm', at, outcome.kind);
+        // A refusal of a reservation that has just expired acknowledges that it did.
+        if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
         switch (outcome.kind) {
           case 'redeemed':
             return sendData(req, res, 200, {
@@ -70,6 +74,7 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         if (ticket && ticket.campaignNo !== at.campaignNo) throw foreign();
         const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
         record(parts, req, 'release', at, outcome.kind);
+        if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
         switch (outcome.kind) {
           case 'released':
             return sendData(req, res, 200, { reservation_id: at.id, released: true, status: outcome.state });
@@ -92,6 +97,7 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         const at = await locate(parts, body.reservation_id);
         const outcome = await sale.refund(at.product, at.id, req.trace);
         record(parts, req, 'refund', at, outcome.kind);
+        if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
         switch (outcome.kind) {
           case 'refunded':
             return sendData(req, res, 200, {

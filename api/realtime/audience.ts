@@ -6,12 +6,22 @@ import { timeOrNull } from '../../shared/domain/time.js';
 import { NewsFeed } from './news-feed.js';
 import type { Session } from './session.js';
 
+/** A notification that cannot be sent yet is tried again; after that its shopper learns of it by asking or reconnecting. */
+const HOLD_TRIES = 20;
+
 /** Who follows which campaign on the sockets of this process; tells them the news of it. */
 export class Audience {
   readonly #byProduct = new Map<ProductId, Map<UserId, Set<Session>>>();
   readonly #feed: NewsFeed;
 
-  constructor(subscriber: Redis, onError: (error: Error) => void) {
+  /**
+   * @param hold resolves when what has happened in a campaign may be told (durable or not); null = at once
+   */
+  constructor(
+    subscriber: Redis,
+    readonly hold: (durable: boolean) => Promise<void> | null,
+    onError: (error: Error) => void,
+  ) {
     this.#feed = new NewsFeed(subscriber, (product, news) => this.#onNews(product, news), onError);
   }
 
@@ -63,6 +73,30 @@ export class Audience {
   }
 
   #onNews(product: ProductId, news: News): void {
+    const held = this.#byProduct.has(product) ? this.hold(this.#isDurable(product)) : null;
+    if (held === null) this.#deliver(product, news);
+    else this.#deliverLater(product, news, held, HOLD_TRIES);
+  }
+
+  #deliverLater(product: ProductId, news: News, held: Promise<void>, tries: number): void {
+    held.then(
+      () => this.#deliver(product, news),
+      () => {
+        const again = tries > 1 ? this.hold(this.#isDurable(product)) : null;
+        if (again) this.#deliverLater(product, news, again, tries - 1);
+      },
+    );
+  }
+
+  /** Whether a campaign waits for Postgres, as its sessions learned when they subscribed. */
+  #isDurable(product: ProductId): boolean {
+    for (const sessions of this.#byProduct.get(product)?.values() ?? []) {
+      for (const session of sessions) return session.durable;
+    }
+    return false;
+  }
+
+  #deliver(product: ProductId, news: News): void {
     const users = this.#byProduct.get(product);
     if (!users) return;
     if (news.kind === 'line' || (news.kind === 'status' && news.status === 'closed')) {

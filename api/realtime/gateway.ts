@@ -13,6 +13,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
@@ -35,6 +36,7 @@ const RECONNECT_SPREAD_MS = 5_000;
 export type GatewayParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
+  acknowledgement: Acknowledgement;
   codeTexts: CodeTexts;
   clock: RedisClock;
   tickets: Tickets;
@@ -66,7 +68,11 @@ export class Gateway {
   #accepted = 0;
 
   constructor(readonly parts: GatewayParts) {
-    this.#audience = new Audience(parts.subscriber, (error) => parts.log.warn({ err: error }, 'a subscription failed'));
+    const hold = (durable: boolean) =>
+      durable || !parts.acknowledgement.isImmediate ? parts.acknowledgement.held({ durable, journalId: '' }) : null;
+    this.#audience = new Audience(parts.subscriber, hold, (error) =>
+      parts.log.warn({ err: error }, 'a subscription failed'),
+    );
     this.#teller = new PlaceTeller(parts.sale, this.#audience);
   }
 
@@ -203,6 +209,8 @@ export class Gateway {
     const standing = await standingOfPresent(this.parts.sale, product, user);
     if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
     session.presenceMs = standing.presenceMs;
+    session.durable = standing.durable;
+    await this.#audience.hold(standing.durable);
     if (standing.status === 'queued') {
       session.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
     }
@@ -214,14 +222,13 @@ export class Gateway {
   #leave(session: Session): void {
     const { product, user } = session;
     if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
-    this.parts.sale.leave(product, user, '').then(
-      (outcome) => {
-        if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
-        session.waitsNoMore();
-        session.send({ type: 'left' });
-      },
-      () => session.send({ type: 'error', code: 'temporarily_unavailable' }),
-    );
+    const left = this.parts.sale.leave(product, user, '').then(async (outcome) => {
+      if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
+      await this.parts.acknowledgement.held(outcome);
+      session.waitsNoMore();
+      session.send({ type: 'left' });
+    });
+    left.catch(() => session.send({ type: 'error', code: 'temporarily_unavailable' }));
   }
 
   #forget(session: Session): void {

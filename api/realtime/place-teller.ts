@@ -68,6 +68,7 @@ export class PlaceTeller {
   async #tellStanding(product: ProductId, user: UserId, sessions: readonly Session[]): Promise<void> {
     const standing = await this.sale.standing(product, user);
     if (standing.kind === 'not_found' || standing.status === 'queued') return;
+    await this.audience.hold(standing.durable);
     const frame = frameOf(standing);
     for (const session of sessions) {
       if (frame) session.endWait(frame);

@@ -14,6 +14,8 @@ export class Session {
   user: UserId | null = null;
   /** How often the campaign wants to see who waits; 0 = not at all. */
   presenceMs = 0;
+  /** Whether the campaign's notifications wait for Postgres. */
+  durable = false;
   /** Last place told; null = not known to be waiting. */
   position: number | null = null;
   #queueSize = 0;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { Tickets } from '../guards/ticket.js';
@@ -20,8 +21,16 @@ const contract: RouteContract = {
   errors: ['ticket_invalid', 'campaign_not_found', 'not_waiting', 'temporarily_unavailable'],
 };
 
+export type LeaveParts = {
+  sale: SaleStore;
+  directory: CampaignDirectory;
+  acknowledgement: Acknowledgement;
+  tickets: Tickets;
+  log: Log;
+};
+
 /** DELETE /flash-sale/queue. */
-export function leaveRoute(sale: SaleStore, directory: CampaignDirectory, tickets: Tickets, log: Log): Route {
+export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: LeaveParts): Route {
   return {
     contract,
     async handle(req, res) {
@@ -29,6 +38,7 @@ export function leaveRoute(sale: SaleStore, directory: CampaignDirectory, ticket
       const product = await directory.productOf(ticket.campaignNo);
       const outcome = product ? await sale.leave(product, ticket.user, req.trace) : ({ kind: 'not_found' } as const);
       log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
+      if (outcome.kind === 'left') await acknowledgement.held(outcome);
       switch (outcome.kind) {
         case 'left':
           return sendData(req, res, 200, { status: 'left' });

@@ -4,6 +4,7 @@ import { standingData, standingFields } from '../../shared/contracts/standing.js
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
@@ -49,6 +50,7 @@ const contract: RouteContract = {
 export type QueueStatusParts = {
   sale: SaleStore;
   directory: CampaignDirectory;
+  acknowledgement: Acknowledgement;
   tickets: Tickets;
   codeTexts: CodeTexts;
   shopper: ShopperIdentity;
@@ -73,6 +75,10 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
         throw new Problem('forbidden', 'The ticket belongs to another user or campaign.');
       }
+      // The status acknowledges a unit or a place as the response of the checkout does.
+      const acknowledges = outcome.status !== 'not_queued';
+      if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
+        await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
       const data = standingData(outcome, ticket !== null);
       if (ticket && outcome.code !== null) data.code = await parts.codeTexts.textOf(ticket.campaignNo, outcome.code);
       const json = JSON.stringify({ data });
