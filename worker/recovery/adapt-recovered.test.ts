@@ -1,0 +1,155 @@
+import { describe, expect, it } from '@jest/globals';
+import type { RawEntry } from '../../shared/contracts/journal.js';
+import { decodeEntry } from '../../shared/redis/journal.js';
+import { adaptEntries, type KnownRows } from './adapt-recovered.js';
+
+const NO = 7;
+const RESERVATION = '01a1fc6d-483b-7a4a-9e25-913b00000007';
+const OTHER = '01a1fc6d-483b-7a4a-9e25-913c00000007';
+
+function nothingKnown(): KnownRows {
+  return {
+    reservations: new Map(),
+    tickets: new Map(),
+    ticketReservations: new Set(),
+    campaigns: new Map([[NO, { lastLineNo: 3, closed: false }]]),
+  };
+}
+
+function known(status: string, changedMs: number, dueMs: number): KnownRows {
+  const rows = nothingKnown();
+  rows.reservations.set(RESERVATION, { no: NO, status, burned: false, changedMs, dueMs });
+  return rows;
+}
+
+let number = 0;
+function raw(fields: Record<string, string>): RawEntry {
+  number += 1;
+  return { journalId: `100-${number}`, fields: { no: String(NO), ...fields } };
+}
+
+const reserved = (reservation: string, at: number, due: number, line = 0) =>
+  raw({
+    kind: 'reserved',
+    reservation,
+    user: 'ann',
+    order: 'o-1',
+    qty: '1',
+    slot: '1',
+    at: String(at),
+    due: String(due),
+    line: String(line),
+    state: 'reserved',
+    code: '',
+    terms: '1',
+    key: 'key-12345',
+    answer: 'answer',
+    device: '',
+    trace: '',
+  });
+const redeemed = (at: number, record?: string) =>
+  raw({
+    kind: 'redeemed',
+    reservation: RESERVATION,
+    at: String(at),
+    slot: '1',
+    reacquired: '0',
+    payment: 'pay-1',
+    trace: '',
+    ...(record ? { record } : {}),
+  });
+const released = (at: number) =>
+  raw({ kind: 'released', reservation: RESERVATION, at: String(at), reason: '', trace: '' });
+const queued = (line: number) =>
+  raw({
+    kind: 'queued',
+    reservation: OTHER,
+    user: 'bob',
+    order: '',
+    qty: '1',
+    line: String(line),
+    code: '',
+    at: '1000',
+    key: 'key-67890',
+    answer: 'answer',
+    device: '',
+    trace: '',
+  });
+
+function adapt(raws: RawEntry[], rows: KnownRows) {
+  const { entries, rejected } = adaptEntries(raws, raws.map(decodeEntry), rows);
+  return { kinds: entries.map(({ kind }) => kind), entries, reasons: rejected.map(({ reason }) => reason) };
+}
+
+describe('adaptEntries', () => {
+  it('takes an entry that Postgres does not have, and leaves out one that it has', () => {
+    expect(adapt([reserved(RESERVATION, 1_000, 9_000)], nothingKnown()).kinds).toEqual(['reserved']);
+    expect(adapt([reserved(RESERVATION, 1_000, 9_000)], known('redeemed', 2_000, 9_000)).kinds).toEqual([]);
+  });
+
+  it('applies a payment to a reservation that Postgres has as reserved', () => {
+    expect(adapt([redeemed(2_000)], known('reserved', 1_000, 9_000)).kinds).toEqual(['redeemed']);
+  });
+
+  it('brings a reservation with its payment when Postgres has neither', () => {
+    const record = 'redeemed|ann|1|1|9000|4|order-1|';
+    const { kinds, entries } = adapt([redeemed(2_000, record)], nothingKnown());
+    expect(kinds).toEqual(['reserved', 'redeemed']);
+    expect(entries[0]).toMatchObject({ user: 'ann', order: 'order-1', lineNo: 4, dueMs: 9_000, state: 'reserved' });
+  });
+
+  it('rejects a change of a reservation that nobody knows', () => {
+    expect(adapt([redeemed(2_000)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
+  });
+
+  it('rejects a change that is older than what the row says, and one of a voided row', () => {
+    expect(adapt([released(2_000)], known('redeemed', 3_000, 9_000)).reasons).toHaveLength(1);
+    expect(adapt([released(4_000)], known('voided', 3_000, 9_000)).reasons).toEqual(['the reservation is voided']);
+  });
+
+  it('leaves out a change that is there already', () => {
+    expect(adapt([redeemed(2_000)], known('redeemed', 2_000, 9_000))).toMatchObject({ kinds: [], reasons: [] });
+  });
+
+  it('expires what was overdue before a later entry, so that its unit is free for it', () => {
+    const rows = known('reserved', 1_000, 2_000);
+    const { kinds, entries } = adapt([reserved(OTHER, 2_500, 9_000)], rows);
+    expect(kinds).toEqual(['expired', 'reserved']);
+    expect(entries[0]).toMatchObject({ reservation: RESERVATION, atMs: 2_000, reason: 'deadline' });
+  });
+
+  it('does not expire a reservation that was paid in time, or whose deadline is later', () => {
+    expect(adapt([redeemed(1_500), reserved(OTHER, 2_500, 9_000)], known('reserved', 1_000, 2_000)).kinds).toEqual([
+      'redeemed',
+      'reserved',
+    ]);
+    expect(adapt([reserved(OTHER, 2_500, 9_000)], known('reserved', 1_000, 2_501)).kinds).toEqual(['reserved']);
+  });
+
+  it('expires a recovered reservation that a later recovered entry has outlived', () => {
+    const { kinds } = adapt([reserved(RESERVATION, 1_000, 2_000), reserved(OTHER, 2_500, 9_000)], nothingKnown());
+    expect(kinds).toEqual(['reserved', 'expired', 'reserved']);
+  });
+
+  it('keeps a place in line, and moves it to the end when its number was given to another user since', () => {
+    expect(adapt([queued(4)], nothingKnown()).entries[0]).toMatchObject({ kind: 'queued', lineNo: 4 });
+    const rows = nothingKnown();
+    rows.tickets.set(`${NO}/3`, { reservation: RESERVATION, status: 'waiting' });
+    expect(adapt([queued(3)], rows).entries[0]).toMatchObject({ kind: 'queued', lineNo: 4 });
+  });
+
+  it('recovers a place once', () => {
+    expect(adapt([queued(4), queued(4)], nothingKnown()).kinds).toEqual(['queued']);
+  });
+
+  it('ends a recovered place of a campaign that is closed', () => {
+    const rows = nothingKnown();
+    rows.campaigns.set(NO, { lastLineNo: 3, closed: true });
+    expect(adapt([queued(4)], rows).kinds).toEqual(['queued', 'left']);
+  });
+
+  it('rejects leaving a place that Postgres does not have', () => {
+    const left = raw({ kind: 'left', user: 'bob', line: '9', ending: 'left', at: '1000', trace: '' });
+    expect(adapt([left], nothingKnown()).reasons).toEqual(['Postgres has no place in line with this number']);
+  });
+});

@@ -1,0 +1,206 @@
+import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import type { Queryable } from '../../shared/postgres/pool.js';
+import { decodeReservation } from '../../shared/redis/reservation-record.js';
+
+/** Row of a reservation as Postgres has it. `changedMs`: when it was last changed; `dueMs` 0 = nothing to pay. */
+type KnownReservation = { no: number; status: string; burned: boolean; changedMs: number; dueMs: number };
+type KnownTicket = { reservation: string; status: string };
+
+/** What Postgres has of everything that a chunk of entries is about. */
+export type KnownRows = {
+  reservations: Map<string, KnownReservation>;
+  /** `campaign number/line number` → ticket. */
+  tickets: Map<string, KnownTicket>;
+  /** Reservation ids of tickets. */
+  ticketReservations: Set<string>;
+  /** Campaign number → the highest line number, and whether it is closed. */
+  campaigns: Map<number, { lastLineNo: number; closed: boolean }>;
+};
+
+export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reason: string }[] };
+
+type Change = EntryOf<'redeemed' | 'released' | 'expired' | 'voided' | 'refunded'>;
+
+/**
+ * Makes entries that Redis lost fit to the rows that Postgres has, so that the usual batch can write them:
+ * - an entry whose effect is there already is left out;
+ * - a change of a reservation that Postgres does not have brings the reservation with it (`record`);
+ * - a reservation whose deadline passed before a later entry is expired first, so that its unit is free for it;
+ * - a change that is older than what the row says is rejected, and so is a change of a voided row.
+ * @param raws, decoded the same entries, in the order of the journal
+ */
+export function adaptEntries(raws: readonly RawEntry[], decoded: readonly JournalEntry[], known: KnownRows): Adapted {
+  const adapted: Adapted = { entries: [], rejected: [] };
+  for (const [i, entry] of decoded.entries()) {
+    const raw = raws[i];
+    if (raw === undefined) continue;
+    expireOverdue(entry.no, entry.atMs, known, adapted);
+    const reason = adaptOne(entry, raw, known, adapted);
+    if (reason !== null) adapted.rejected.push({ raw, reason });
+  }
+  return adapted;
+}
+
+/** @returns why the entry is rejected; null when it was taken or is there already */
+function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entries }: Adapted): string | null {
+  switch (entry.kind) {
+    case 'reserved':
+      if (!known.reservations.has(entry.reservation)) {
+        entries.push(entry);
+        remember(known, entry);
+      }
+      return null;
+    case 'redeemed':
+    case 'released':
+    case 'expired':
+    case 'voided':
+    case 'refunded':
+      return adaptChange(entry, raw, known, entries);
+    case 'queued':
+      return adaptQueued(entry, known, entries);
+    case 'left': {
+      const ticket = known.tickets.get(`${entry.no}/${entry.lineNo}`);
+      if (!ticket) return 'Postgres has no place in line with this number';
+      if (ticket.status === 'promoted') return 'the place in line has been promoted';
+      ticket.status = entry.ending;
+      entries.push(entry);
+      return null;
+    }
+    case 'answered':
+    case 'line_closed':
+    case 'status':
+    case 'restocked':
+      entries.push(entry);
+      return null;
+    default:
+      return entry satisfies never;
+  }
+}
+
+function adaptChange(entry: Change, raw: RawEntry, known: KnownRows, entries: JournalEntry[]): string | null {
+  const row = known.reservations.get(entry.reservation);
+  if (!row) {
+    const reserved = reservationBehind(entry, raw);
+    if (!reserved) return 'Postgres has no such reservation';
+    entries.push(reserved);
+    remember(known, reserved);
+  } else {
+    if (row.status === statusAfter(entry)) return null;
+    if (row.status === 'voided') return 'the reservation is voided';
+    if (row.changedMs > entry.atMs) return `the reservation has changed since: it is ${row.status}`;
+  }
+  const changed = known.reservations.get(entry.reservation);
+  if (changed) Object.assign(changed, { status: statusAfter(entry), changedMs: entry.atMs });
+  entries.push(entry);
+  return null;
+}
+
+function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: JournalEntry[]): string | null {
+  if (known.ticketReservations.has(entry.reservation)) return null;
+  if (known.reservations.has(entry.reservation)) return null;
+  const campaign = known.campaigns.get(entry.no);
+  const taken = known.tickets.has(`${entry.no}/${entry.lineNo}`);
+  // Somebody else joined under this number since: the place moves to the end of the line.
+  const lineNo = taken ? (campaign?.lastLineNo ?? entry.lineNo) + 1 : entry.lineNo;
+  if (campaign) campaign.lastLineNo = Math.max(campaign.lastLineNo, lineNo);
+  known.tickets.set(`${entry.no}/${lineNo}`, { reservation: entry.reservation, status: 'waiting' });
+  known.ticketReservations.add(entry.reservation);
+  entries.push({ ...entry, lineNo });
+  if (campaign?.closed) {
+    const { no, atMs, user, trace, journalId } = entry;
+    entries.push({ kind: 'left', no, atMs, user, lineNo, ending: 'closed', reason: '', trace, journalId });
+  }
+  return null;
+}
+
+/** Ends every reservation of the campaign whose deadline had passed by then. */
+function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: Adapted): void {
+  for (const [reservation, row] of known.reservations) {
+    if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0 || row.dueMs > atMs) continue;
+    Object.assign(row, { status: 'expired', changedMs: row.dueMs });
+    entries.push({
+      kind: 'expired',
+      journalId: '0-0',
+      no,
+      atMs: row.dueMs,
+      reservation,
+      reason: 'deadline',
+      trace: '',
+    });
+  }
+}
+
+function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
+  const { no, reservation, state, atMs, dueMs, lineNo } = entry;
+  known.reservations.set(reservation, { no, status: state, burned: false, changedMs: atMs, dueMs });
+  const ticket = known.tickets.get(`${no}/${lineNo}`);
+  if (ticket) ticket.status = 'promoted';
+}
+
+/** The reservation that a change is about, from the record that was saved with it. */
+function reservationBehind(entry: Change, { fields }: RawEntry): EntryOf<'reserved'> | null {
+  if (!fields.record) return null;
+  const { user, qty, slot, dueMs, lineNo, orderId, code } = decodeReservation(fields.record);
+  return {
+    kind: 'reserved',
+    journalId: entry.journalId,
+    no: entry.no,
+    atMs: entry.atMs,
+    reservation: entry.reservation,
+    user,
+    order: orderId,
+    qty,
+    slot,
+    dueMs,
+    lineNo,
+    state: dueMs === 0 ? 'redeemed' : 'reserved',
+    code,
+    terms: 0,
+    key: '',
+    answer: '',
+    device: '',
+    trace: entry.trace,
+  };
+}
+
+function statusAfter(entry: Change): string {
+  return entry.kind;
+}
+
+/** Reads what Postgres has of everything that the entries are about, overdue reservations of their campaigns included. */
+export async function readKnownRows(client: Queryable, entries: readonly JournalEntry[]): Promise<KnownRows> {
+  const nos = [...new Set(entries.map(({ no }) => no))];
+  const ids = entries.flatMap((entry) => ('reservation' in entry ? [entry.reservation] : []));
+  const lastMs = Math.max(0, ...entries.map(({ atMs }) => atMs));
+  const lines = entries.flatMap((entry) =>
+    'lineNo' in entry && entry.lineNo > 0 ? [{ no: entry.no, lineNo: entry.lineNo }] : [],
+  );
+  const reservations = await client.query<KnownReservation & { id: string }>(
+    `select r.redemption_id as id, c.no, r.status, r.burned,
+       (extract(epoch from greatest(r.reserved_at, r.redeemed_at, r.released_at, r.refunded_at)) * 1000)::float8 as "changedMs",
+       coalesce(extract(epoch from r.pay_before) * 1000, 0)::float8 as "dueMs"
+     from redemptions r join campaigns c using (campaign_id)
+     where r.redemption_id = any($1::uuid[])
+       or (c.no = any($2::int[]) and r.status = 'reserved' and r.pay_before <= ms($3::bigint))`,
+    [ids, nos, lastMs],
+  );
+  const tickets = await client.query<KnownTicket & { no: number; line_no: string }>(
+    `select c.no, t.line_no, t.reservation_id as reservation, t.status
+     from waiting_tickets t join campaigns c using (campaign_id)
+     where t.reservation_id = any($1::uuid[]) and c.no = any($2::int[])
+       or (c.no, t.line_no) in (select * from unnest($3::int[], $4::bigint[]))`,
+    [ids, nos, lines.map(({ no }) => no), lines.map(({ lineNo }) => lineNo)],
+  );
+  const campaigns = await client.query<{ no: number; last: string; closed: boolean }>(
+    `select c.no, c.status = 'closed' as closed,
+       coalesce((select max(line_no) from waiting_tickets t where t.campaign_id = c.campaign_id), 0) as last
+     from campaigns c where c.no = any($1::int[])`,
+    [nos],
+  );
+  return {
+    reservations: new Map(reservations.rows.map(({ id, ...row }) => [id, row])),
+    tickets: new Map(tickets.rows.map(({ no, line_no, ...ticket }) => [`${no}/${line_no}`, ticket])),
+    ticketReservations: new Set(tickets.rows.map(({ reservation }) => reservation)),
+    campaigns: new Map(campaigns.rows.map(({ no, last, closed }) => [no, { lastLineNo: Number(last), closed }])),
+  };
+}

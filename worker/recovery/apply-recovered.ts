@@ -1,0 +1,190 @@
+import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
+import { ContractError } from '../../shared/errors/faults.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
+import { foldBatch } from '../../shared/postgres/batch-fold.js';
+import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/postgres/events-of-entries.js';
+import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
+import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import type { History } from '../../shared/postgres/journal-histories.js';
+import { insertEvents } from '../../shared/postgres/outbox.js';
+import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
+import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { compareJournalIds, decodeEntry, generationOf } from '../../shared/redis/journal.js';
+import { type Adapted, adaptEntries, readKnownRows } from './adapt-recovered.js';
+
+/** Entries of one transaction: some tens of milliseconds. */
+const CHUNK = 500;
+
+export type ApplyRecoveredParts = {
+  database: Database;
+  recovered: RecoveredEntries;
+  cursor: JournalCursor;
+  redemptions: Pick<RedemptionsTable, 'void' | 'voidExisting'>;
+  metrics: Metrics;
+  log: Log;
+};
+
+/** Where a history begins: the last entry of earlier ones that it contains. */
+export type Beginning = Pick<History, 'generation' | 'afterId'>;
+
+/** Numbers of the campaigns that were changed, and how many entries were applied and rejected. */
+export type Applied = { campaigns: Set<number>; applied: number; rejected: number };
+
+/**
+ * Applies the entries that Redis lost to Postgres, in the order of the journal and in chunks, each entry once. Postgres may
+ * have part of what they say, or later changes: an entry is adapted to the rows it meets (adapt-recovered.ts). The cap and
+ * the allowances hold as always. An entry that cannot be applied becomes a voided row or a row of `journal_rejects`, with
+ * an event.
+ * @param histories that went into service, and the one that begins now: an entry that all later ones contain is not missing
+ */
+export async function applyRecovered(parts: ApplyRecoveredParts, histories: readonly Beginning[]): Promise<Applied> {
+  const total: Applied = { campaigns: new Set(), applied: 0, rejected: 0 };
+  let size = CHUNK;
+  for (;;) {
+    const chunk = await applyChunk(parts, histories, size);
+    if (chunk.kind === 'none') break;
+    if (chunk.kind === 'refused') {
+      size = Math.max(1, Math.floor(chunk.entries / 2));
+      continue;
+    }
+    for (const no of chunk.campaigns) total.campaigns.add(no);
+    total.applied += chunk.applied;
+    total.rejected += chunk.rejected;
+    size = Math.min(CHUNK, size * 2);
+  }
+  parts.metrics.recovered.inc({ outcome: 'applied' }, total.applied);
+  parts.metrics.recovered.inc({ outcome: 'rejected' }, total.rejected);
+  return total;
+}
+
+type Chunk =
+  | { kind: 'none' }
+  | { kind: 'refused'; entries: number }
+  | { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
+
+async function applyChunk(parts: ApplyRecoveredParts, histories: readonly Beginning[], size: number): Promise<Chunk> {
+  let raws: RawEntry[] = [];
+  try {
+    return await parts.database.transaction(async (client) => {
+      await parts.cursor.lock(client);
+      raws = await parts.recovered.pending(client, size);
+      if (raws.length === 0) return { kind: 'none' };
+      const contained = raws.filter(({ journalId }) => isContained(journalId, histories));
+      if (contained.length > 0) {
+        await parts.recovered.markApplied(
+          client,
+          contained.map(({ journalId }) => journalId),
+        );
+        return { kind: 'applied', campaigns: [], applied: 0, rejected: 0 };
+      }
+      return await writeChunk(parts, client, raws);
+    });
+  } catch (error) {
+    if (!isRefusedChunk(error)) throw error;
+    const [alone] = raws;
+    if (raws.length > 1 || !alone) return { kind: 'refused', entries: raws.length };
+    return rejectAlone(parts, alone, error);
+  }
+}
+
+async function writeChunk(parts: ApplyRecoveredParts, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
+  const decoded = raws.map(decodeEntry);
+  const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
+  await writeBatch(client, foldBatch(adapted.entries));
+  await insertEvents(client, eventsOf(adapted.entries));
+  for (const { raw, reason } of adapted.rejected) await reject(parts, client, raw, reason);
+  await parts.recovered.markApplied(
+    client,
+    raws.map(({ journalId }) => journalId),
+  );
+  return {
+    kind: 'applied',
+    campaigns: decoded.map(({ no }) => no),
+    applied: raws.length - adapted.rejected.length,
+    rejected: adapted.rejected.length,
+  };
+}
+
+/** The one entry that Postgres does not take: its reservation is voided, anything else is kept for a person. */
+async function rejectAlone(parts: ApplyRecoveredParts, raw: RawEntry, error: Error): Promise<Chunk> {
+  const { database, cursor, recovered } = parts;
+  const reason = isRefusal(error) ? (error.constraint ?? error.message) : error.message;
+  const entry = decodedOrNull(raw);
+  await database.transaction(async (client) => {
+    await cursor.lock(client);
+    await client.query('savepoint rejected');
+    try {
+      if (!(entry && isRefusal(error) && (await voidReservation(parts, client, entry, reason)))) {
+        await reject(parts, client, raw, reason);
+      }
+    } catch (again) {
+      if (!isRefusal(again)) throw again;
+      await client.query('rollback to savepoint rejected');
+      await reject(parts, client, raw, reason);
+    }
+    await recovered.markApplied(client, [raw.journalId]);
+  });
+  return { kind: 'applied', campaigns: entry ? [entry.no] : [], applied: 0, rejected: 1 };
+}
+
+/** @returns whether the entry was about a reservation that could be voided */
+async function voidReservation(
+  { redemptions, metrics, log }: ApplyRecoveredParts,
+  client: Queryable,
+  entry: JournalEntry,
+  reason: string,
+): Promise<boolean> {
+  if (entry.kind === 'reserved') await redemptions.void(client, entry as EntryOf<'reserved'>, reason);
+  else if (entry.kind === 'redeemed') await redemptions.voidExisting(client, entry.reservation, reason);
+  else return false;
+  await insertEvents(client, [voidedEvent(entry.no, entry.reservation, reason)]);
+  metrics.voided.inc({ constraint: reason });
+  log.error(
+    { reservation: entry.reservation, constraint: reason },
+    'Postgres rejected a reservation that Redis had lost; it was voided',
+  );
+  return true;
+}
+
+async function reject(
+  { cursor, metrics, log }: ApplyRecoveredParts,
+  client: Queryable,
+  raw: RawEntry,
+  reason: string,
+): Promise<void> {
+  await cursor.reject(client, raw, `recovered: ${reason}`);
+  await insertEvents(client, [rejectedEvent(raw, reason)]);
+  metrics.rejected.inc();
+  log.error(
+    { journal_id: raw.journalId, kind: raw.fields.kind, reason },
+    'a journal entry that Redis had lost was rejected; see journal_rejects',
+  );
+}
+
+/**
+ * Whether an entry is part of every later history, and so was persisted from the journal. It was saved because of a history
+ * that never went into service.
+ */
+export function isContained(journalId: string, histories: readonly Beginning[]): boolean {
+  const own = generationOf(journalId);
+  return histories.every(({ generation, afterId }) => generation <= own || compareJournalIds(journalId, afterId) <= 0);
+}
+
+function decodedOrNull(raw: RawEntry): JournalEntry | null {
+  try {
+    return decodeEntry(raw);
+  } catch {
+    return null;
+  }
+}
+
+function isRefusedChunk(error: unknown): error is Error {
+  return (
+    isRefusal(error) ||
+    error instanceof UnknownReservations ||
+    error instanceof UnknownCampaigns ||
+    error instanceof ContractError
+  );
+}

@@ -1,0 +1,50 @@
+import type { Database, Queryable } from '../../shared/postgres/pool.js';
+
+/** PostgreSQL's advisory locks are named by number; any would do that nothing else uses here. */
+const RECOVERY_LOCK = 7_102_001;
+/** A holder that stands still for longer loses the lock: Postgres ends its transaction. */
+const HOLDER_LIMIT_MS = 3_000;
+const RENEW_EVERY_MS = 500;
+
+/** The lock was lost while its holder worked; what it does next is another worker's. */
+export class LockLost extends Error {
+  override readonly name = 'LockLost';
+}
+
+/**
+ * Which worker recovers Redis: an advisory lock of a transaction in Postgres, renewed twice a second. A holder that is
+ * frozen or cut off loses it after three seconds. The lock makes recoveries exclusive in ordinary operation; what a former
+ * holder still writes to Redis is refused there, by its token.
+ */
+export class RecoveryLock {
+  constructor(readonly database: Database) {}
+
+  /**
+   * Runs `work` while holding the lock.
+   * @param work is given a check that throws LockLost
+   * @returns false when another worker holds it
+   */
+  async hold(work: (assertHeld: () => void) => Promise<void>): Promise<boolean> {
+    return this.database.transaction(async (client: Queryable) => {
+      await client.query(`set local idle_in_transaction_session_timeout = ${HOLDER_LIMIT_MS}`);
+      const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [
+        RECOVERY_LOCK,
+      ]);
+      if (!rows[0]?.mine) return false;
+      let lost: unknown = null;
+      const renewing = setInterval(() => {
+        client.query('select 1').catch((error: unknown) => {
+          lost = error;
+        });
+      }, RENEW_EVERY_MS);
+      try {
+        await work(() => {
+          if (lost) throw new LockLost(`the recovery lock was lost: ${String(lost)}`);
+        });
+      } finally {
+        clearInterval(renewing);
+      }
+      return true;
+    });
+  }
+}

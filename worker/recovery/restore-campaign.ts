@@ -1,0 +1,120 @@
+import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
+import { RedisFill } from '../../shared/redis/redis-fill.js';
+import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
+import { CampaignRestore } from '../../shared/redis/restore.js';
+import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
+
+/** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
+const BATCH_ROWS = 2_000;
+
+export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
+
+/**
+ * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
+ * order, the remembered answers, and last the counters, with which the campaign is in service again.
+ * @param nowMs by Redis
+ * @param token with which this worker has begun to fill Redis
+ * @throws FencedOut when another worker has begun since
+ */
+export async function restoreCampaign(
+  parts: RestoreParts,
+  campaign: StoredCampaign,
+  nowMs: number,
+  token: string,
+): Promise<void> {
+  const began = performance.now();
+  const snapshot = new CampaignSnapshot(parts.database, campaign.id);
+  const restore = new CampaignRestore(
+    new RedisFill(parts.sale.scripts),
+    token,
+    campaign.productId,
+    campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
+  );
+  const people = new Map<string, SeatedPerson>();
+  const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
+  let reservations = 0;
+
+  const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
+
+  await restore.clear();
+  if (campaign.status === 'closed' && campaign.held === 0) {
+    if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
+    // Nobody restocks a closed campaign, so all of its restocks are older than its last change.
+    const mayRemember = campaign.updatedAt.getTime() > nowMs - parts.idempotencyTtlMs;
+    if (mayRemember) await remember(await snapshot.restocks());
+    await loadArchived(parts.sale, campaign, nowMs, token);
+    return;
+  }
+  for await (const rows of snapshot.reservations(BATCH_ROWS)) {
+    reservations += rows.length;
+    const records = new Map<string, ReservationRecord>();
+    for (const row of rows) {
+      const record = recordOf(row);
+      records.set(row.id, record);
+      count(known, record);
+      people.set(row.user, withReservation(people.get(row.user), row));
+    }
+    await restore.reservations(records);
+    await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
+    await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
+  }
+  const closed = campaign.status === 'closed';
+  for await (const tickets of snapshot.tickets(BATCH_ROWS)) {
+    for (const ticket of tickets) {
+      known.lastLineNo = Math.max(known.lastLineNo, ticket.lineNo);
+      if (ticket.status === 'waiting') known.waiting += 1;
+      const person = withTicket(people.get(ticket.user), ticket, closed);
+      if (person) people.set(ticket.user, person);
+    }
+    await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
+  }
+  for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
+  const entries = [...people];
+  for (let start = 0; start < entries.length; start += BATCH_ROWS) {
+    const some = entries.slice(start, start + BATCH_ROWS);
+    await restore.people(some);
+    // What somebody waits with, or waited with to the end.
+    await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
+  }
+  if (closed) known.waiting = 0;
+  await parts.sale.load(campaign, known, null, token);
+  const seconds = Math.round(performance.now() - began) / 1000;
+  if (reservations > 0 || known.waiting > 0) {
+    parts.log.info(
+      { campaign: campaign.productId, reservations, waiting: known.waiting, seconds },
+      'restored from Postgres',
+    );
+  }
+}
+
+type Answered = { key: string | null; answer: string | null; madeMs: number };
+
+function stillRemembered(
+  rows: readonly Answered[],
+  idempotencyTtlMs: number,
+  nowMs: number,
+): { key: string; answer: string; ttlMs: number }[] {
+  return rows.flatMap(({ key, answer, madeMs }) => {
+    const ttlMs = Math.round(madeMs + idempotencyTtlMs - nowMs);
+    return key && answer && ttlMs > 0 ? [{ key, answer, ttlMs }] : [];
+  });
+}
+
+/** What is over needs its counters only; whoever comes back to it is recalled. */
+async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: number, token: string): Promise<void> {
+  const { redeemed, burned, reservations } = campaign;
+  // Nobody joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
+  const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
+  await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
+}
+
+function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord): void {
+  known.lastLineNo = Math.max(known.lastLineNo, lineNo);
+  if (state === 'reserved') known.held += qty;
+  else if (state === 'redeemed' || state === 'reacquired') known.redeemed += qty;
+  else if (state === 'burned') known.burned += qty;
+}
