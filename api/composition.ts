@@ -39,9 +39,8 @@ import { CommitWatch } from '../shared/redis/commit-watch.js';
 import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
 import { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
-import { Journal } from '../shared/redis/journal.js';
+import { decodeEntry, Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
-import { PromiseMemory } from '../shared/redis/promise-memory.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
 import { requireShape } from '../shared/redis/require-shape.js';
@@ -49,6 +48,7 @@ import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
 import { TermsNews } from '../shared/redis/terms-news.js';
+import { UnpersistedPromises } from '../shared/redis/unpersisted-promises.js';
 import { VelocityBoard } from '../shared/redis/velocity-board.js';
 import { BanDesk } from './admin/bans.js';
 import { banRoutes } from './admin/bans.route.js';
@@ -266,7 +266,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
   const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
   const clock = new RedisClock(commands);
-  const memory = new PromiseMemory(MAX_PROMISES_KEPT, () => clock.nowMs());
+  const memory = new UnpersistedPromises(MAX_PROMISES_KEPT);
   const salvage = new Salvage(database);
   commits.onCommit((upTo) => memory.committed(upTo));
   const gate = new RedisGate(
@@ -277,9 +277,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
     async () => {
-      const promises = memory.all();
-      await salvage.write(promises);
-      memory.forget(promises);
+      const promises = memory.after(commits.upTo, Number.POSITIVE_INFINITY, MAX_PROMISES_KEPT);
+      await salvage.writeEntries(promises.map(decodeEntry));
+      memory.forget(promises.map(({ journalId }) => journalId));
       if (promises.length > 0)
         log.warn({ promises: promises.length }, 'Redis lost its data; what it had told was saved');
     },
@@ -292,6 +292,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       journalLimitEntries: config.journalLimitEntries,
       deviceQuota: LIMITS.deviceQuota,
       deviceWindowMs: LIMITS.deviceWindowMs,
+      waitReplicas: 0,
     },
     memory,
     new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {

@@ -100,6 +100,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     journalLimitEntries: config.journalLimitEntries,
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
+    waitReplicas: 0,
   };
   const clock = new RedisClock(commands);
   const scripts = new ScriptRunner(commands, luaFolder, gate);

@@ -14,7 +14,12 @@ import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { Journal } from '../../shared/redis/journal.js';
-import { decodeRememberedAnswer, type RememberedAnswer } from '../../shared/redis/remembered-answer.js';
+import {
+  type Durability,
+  decodeRememberedAnswer,
+  durabilityOf,
+  type RememberedAnswer,
+} from '../../shared/redis/remembered-answer.js';
 import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
 import { rateLimited } from '../guards/quotas.js';
@@ -44,7 +49,7 @@ export type HeldUnit = {
   /** RFC 3339; null = nothing to pay, redeemed at once */
   payBefore: string | null;
   ticket: string;
-  durability: 'committed' | 'journaled';
+  durability: Durability;
   campaignNo: number;
   /** Number of the code; null = none. */
   code: number | null;
@@ -100,7 +105,11 @@ export class Claim {
     switch (outcome.kind) {
       case 'reserved':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
-        return first(this.#held(outcome, ticketKey, user), device, outcome.quotaLeft);
+        return first(
+          this.#held({ ...outcome, durability: durabilityOf(outcome.durable, 0) }, ticketKey, user),
+          device,
+          outcome.quotaLeft,
+        );
       case 'queued':
         if (outcome.durable) await this.#untilCommitted(outcome.journalId);
         return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
@@ -111,7 +120,7 @@ export class Claim {
         if (remembered.kind === 'queued')
           return replay(this.#place(remembered, remembered.ticketKey, outcome.no, user));
         // Its entry is not known any more, but it is not later than the last one.
-        if (remembered.durable) await this.#untilCommitted(await this.journal.lastId());
+        if (remembered.durability === 'committed') await this.#untilCommitted(await this.journal.lastId());
         return replay(this.#held(remembered, remembered.ticketKey, user));
       }
       case 'terms_changed':
@@ -131,7 +140,7 @@ export class Claim {
     ticketKey: string,
     user: UserId,
   ): HeldUnit {
-    const { reservationId, orderId, dueMs, code, terms, durable } = answer;
+    const { reservationId, orderId, dueMs, code, terms, durability } = answer;
     const campaignNo = campaignNoOf(reservationId);
     return {
       kind: 'held',
@@ -139,7 +148,7 @@ export class Claim {
       orderId,
       payBefore: timeOrNull(dueMs),
       ticket: this.tickets.sign(campaignNo, user, ticketKey),
-      durability: durable ? 'committed' : 'journaled',
+      durability,
       campaignNo,
       code,
       terms,

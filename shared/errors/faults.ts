@@ -14,3 +14,11 @@ export class EngineUnavailable extends Error {
 export class ContractError extends Error {
   override readonly name = 'ContractError';
 }
+
+/** A worker that no longer may fill Redis tried to write: another one has begun, or Redis is in service again. */
+export class FencedOut extends Error {
+  override readonly name = 'FencedOut';
+  constructor() {
+    super('this worker no longer fills Redis');
+  }
+}

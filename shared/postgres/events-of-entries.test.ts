@@ -52,7 +52,7 @@ test('joining and leaving the line tell nothing', () => {
   expect(
     eventsOf([
       { ...base, kind: 'queued', ...line },
-      { ...base, kind: 'left', ending: 'left', user: 'ann', lineNo: 1, trace: '' },
+      { ...base, kind: 'left', ending: 'left', reason: '', user: 'ann', lineNo: 1, trace: '' },
     ]),
   ).toEqual([]);
 });

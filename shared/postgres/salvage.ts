@@ -1,4 +1,5 @@
 import type { Acknowledged } from '../contracts/acknowledged.js';
+import type { JournalEntry } from '../contracts/journal.js';
 import { eventsOfPromise } from './events-of-entries.js';
 import { insertEvents } from './outbox.js';
 import { type Database, isRefusal, type Queryable } from './pool.js';
@@ -13,6 +14,11 @@ export class Salvage {
       `insert into salvaged_promises (journal_id, promise) select j ->> 'journalId', j from unnest($1::jsonb[]) j`,
       [promises.map((promise) => JSON.stringify(promise))],
     );
+  }
+
+  /** Those of the entries that Postgres takes without Redis. */
+  writeEntries(entries: readonly JournalEntry[]): Promise<void> {
+    return this.write(entries.flatMap((entry) => acknowledgedOf(entry) ?? []));
   }
 
   async isEmpty(): Promise<boolean> {
@@ -116,3 +122,18 @@ async function applyOne(client: Queryable, promise: Acknowledged): Promise<numbe
 const LOWEST_FREE_SLOT = `(select min(s) from generate_series(1, c.per_user_limit + 1) s where not exists (
   select 1 from redemptions r where r.campaign_id = c.campaign_id and r.user_id = $3 and r.slot = s
     and (r.status in ('reserved', 'redeemed') or r.burned)))`;
+
+function acknowledgedOf(entry: JournalEntry): Acknowledged | null {
+  switch (entry.kind) {
+    case 'reserved':
+    case 'queued':
+    case 'redeemed':
+    case 'refunded':
+      return entry;
+    case 'released':
+    case 'expired':
+      return { kind: entry.kind, reservation: entry.reservation, journalId: entry.journalId };
+    default:
+      return null;
+  }
+}

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { JournalEntry, JournalKind, RawEntry } from '../contracts/journal.js';
+import type { JournalEntry, JournalKind, LeftReason, RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
@@ -68,6 +68,8 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     user: word(f, 'user'),
     lineNo: whole(f, 'line'),
     ending: f.ending === 'closed' ? 'closed' : 'left',
+    // Entries of an older version have none.
+    reason: (f.reason ?? '') as LeftReason,
     trace: word(f, 'trace'),
   }),
   line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),
@@ -97,11 +99,23 @@ export function decodeEntry({ journalId, fields }: RawEntry): JournalEntry {
   return { journalId, no: whole(fields, 'no'), atMs: whole(fields, 'at'), ...decode(fields) } as JournalEntry;
 }
 
-/** Compares two journal ids (`milliseconds-sequence`): negative when the first is earlier. */
+/** Compares two journal ids (`generation-n`): negative when the first is earlier. */
 export function compareJournalIds(a: string, b: string): number {
-  const [aMs, aSeq] = parts(a);
-  const [bMs, bSeq] = parts(b);
-  return aMs - bMs || aSeq - bSeq;
+  const [aGeneration, aNumber] = journalPlace(a);
+  const [bGeneration, bNumber] = journalPlace(b);
+  return aGeneration - bGeneration || aNumber - bNumber;
+}
+
+/** The generation and the number of a journal id. */
+export function journalPlace(journalId: string): [generation: number, n: number] {
+  const dash = journalId.indexOf('-');
+  return [Number(journalId.slice(0, dash)), Number(journalId.slice(dash + 1))];
+}
+
+/** Parses an entry as scripts return it: the JSON of a flat array of the id and the fields. */
+export function parseEntry(text: string): RawEntry {
+  const [journalId, ...flat] = JSON.parse(text) as string[];
+  return { journalId: String(journalId), fields: unflatten(flat) };
 }
 
 /** The journal in Redis, as its reader sees it. Only scripts append to it. */
@@ -136,8 +150,8 @@ export class Journal {
 
   /** Removes what Postgres has committed: everything up to and with `upTo`. */
   async trim(upTo: string): Promise<void> {
-    const [ms, sequence] = parts(upTo);
-    await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${ms}-${sequence + 1}`));
+    const [generation, n] = journalPlace(upTo);
+    await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
   }
 
   /**
@@ -166,11 +180,6 @@ export class Journal {
     const [oldest] = first;
     return { entries, oldestMs: oldest ? whole(unflatten(oldest[1]), 'at') : null };
   }
-}
-
-function parts(journalId: string): [number, number] {
-  const [ms, sequence] = journalId.split('-');
-  return [Number(ms), Number(sequence)];
 }
 
 function unflatten(flat: string[]): Fields {

@@ -9,6 +9,7 @@ const PREFIX = 'db1';
  */
 export const KEY_DOCS = {
   epoch: 'string · id of this incarnation of Redis; a fresh one has none. Read by the journal cursor in Postgres.',
+  filler: 'string · token of the worker that fills Redis, 60 s after its last write; only while there is no epoch.',
   journal: 'stream · every promise, appended by the script that made it; trimmed when Postgres has committed it.',
   relayLease: 'string · which worker turns the journal into jobs, 5 s; an optimisation, two relays do no harm.',
   directory: 'hash · campaign number → product id, for reservation ids.',
@@ -46,6 +47,7 @@ export const KEY_DOCS = {
 
 export const keys = {
   epoch: `${PREFIX}:epoch`,
+  filler: `${PREFIX}:filler`,
   journal: `${PREFIX}:journal`,
   relayLease: `${PREFIX}:relay`,
   directory: `${PREFIX}:campaigns`,

@@ -18,6 +18,8 @@ export type ScriptContract<
   args: Args;
   /** Script takes any number of further arguments of the last kind. */
   variadic?: boolean;
+  /** Script takes any number of further keys of the last kind. */
+  variadicKeys?: boolean;
   replies: Replies;
 };
 
@@ -30,6 +32,9 @@ export type OutcomeOf<Contract extends AnyContract> = {
 
 /** The same for a caller: who left with an archived campaign has been recalled by then (SaleStore). */
 export type Decided<Contract extends AnyContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
+
+/** The same without the appended entries, which the store keeps (UnpersistedPromises). */
+export type Told<Outcome> = Outcome extends { entries: readonly string[] } ? Omit<Outcome, 'entries'> : Outcome;
 
 export function defineScript<
   const Keys extends readonly string[],

@@ -139,7 +139,7 @@ for (const refundPolicy of ['return', 'burn'] as const) {
     const archived = await archive.closeAndArchive(campaign);
     const before = await campaign.stock();
     const outcome = { kind: 'refunded', returned: refundPolicy === 'return' };
-    expect(await archived.refund(String(ids.paid))).toEqual(outcome);
+    expect(await archived.refund(String(ids.paid))).toMatchObject(outcome);
     expect(await archived.refund(String(ids.paid))).toEqual(outcome);
     await store.persist();
     const burned = refundPolicy === 'burn';
@@ -164,7 +164,7 @@ test('a late payment takes a free unit again, once, with the code if nobody else
   await campaign.confirm(await campaign.use('cid', 4));
   const archived = await archive.closeAndArchive(campaign);
   expect(await campaign.usedCodes()).toEqual([4]);
-  expect(await archived.confirm(bobs)).toEqual({ kind: 'ended', state: 'released' });
+  expect(await archived.confirm(bobs)).toMatchObject({ kind: 'ended', state: 'released' });
   const late = { kind: 'redeemed', reacquired: true };
   expect(await archived.confirm(anns)).toMatchObject(late);
   expect(await archived.standing('ann')).toMatchObject({ status: 'redeemed', code: 3 });
@@ -266,7 +266,9 @@ async function loseAndRestore(campaign: TestCampaign): Promise<void> {
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };
-  await restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs());
+  await sale.fill(async (token) =>
+    restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs(), token),
+  );
 }
 
 test('a Redis that lost it gets the hash only, and everybody the same answers', async () => {

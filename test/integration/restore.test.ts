@@ -1,9 +1,10 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey } from '../../shared/domain/ids.js';
 import { Salvage } from '../../shared/postgres/salvage.js';
+import { decodeEntry, JOURNAL_START } from '../../shared/redis/journal.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
-import { PromiseMemory } from '../../shared/redis/promise-memory.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
+import { UnpersistedPromises } from '../../shared/redis/unpersisted-promises.js';
 import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -22,9 +23,13 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };
-  await restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs());
+  await sale.fill(async (token) =>
+    restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs(), token),
+  );
 }
 
+const kept = (promises: UnpersistedPromises) =>
+  promises.after(JOURNAL_START, Number.POSITIVE_INFINITY, 100).map(decodeEntry);
 const withoutPace = ({ pace: _, ...fields }: Record<string, string>) => fields;
 
 test('everybody in the line counts as seen again, those who had stepped back too, and a line that was closed stays so', async () => {
@@ -154,7 +159,7 @@ test('gives the first answers to redemptions again, and tells them from checkout
 });
 
 test('what only the APIs still knew is in the rows with its codes and terms, and the answers are the same', async () => {
-  const memory = new PromiseMemory(100, () => Date.now());
+  const memory = new UnpersistedPromises(100);
   const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
   await store.issueCodes(plain, 9);
@@ -171,7 +176,7 @@ test('what only the APIs still knew is in the rows with its codes and terms, and
   expect(memory.size).toBe(3);
   await sale.journal.continueAfter(await sale.journal.lastId());
   const salvage = new Salvage(store.database);
-  await salvage.write(memory.all());
+  await salvage.writeEntries(kept(memory));
   expect(await salvage.apply()).toEqual({ applied: 3, refused: [] });
   await loseAndRestore(plain, [annsKey, bobsKey, cidsKey]);
   expect(
@@ -189,17 +194,17 @@ test('what only the APIs still knew is in the rows with its codes and terms, and
 });
 
 test('a saved promise whose code Postgres knows to be used is refused and named, and the others are kept', async () => {
-  const memory = new PromiseMemory(100, () => Date.now());
+  const memory = new UnpersistedPromises(100);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 3 });
   await store.issueCodes(plain, 9);
   await store.insertByHand(plain, { user: 'somebody', code: 2 });
   const campaign = plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory));
   await campaign.use('ann', 2);
   await campaign.use('bob', 3);
-  const [annsPromise] = memory.all();
+  const annsPromise = expect.objectContaining({ journalId: kept(memory)[0]?.journalId, kind: 'reserved', user: 'ann' });
   await sale.journal.continueAfter(await sale.journal.lastId());
   const salvage = new Salvage(store.database);
-  await salvage.write(memory.all());
+  await salvage.writeEntries(kept(memory));
   expect(await salvage.apply()).toEqual({
     applied: 1,
     refused: [{ promise: annsPromise, reason: 'redemptions_one_per_code' }],

@@ -25,7 +25,8 @@ async function preheat(campaign: StoredCampaign): Promise<void> {
     log: store.log,
     idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs,
   };
-  const refill = async (lost: StoredCampaign) => restoreCampaign(parts, lost, await sale.nowMs());
+  const refill = (lost: StoredCampaign) =>
+    sale.fill(async (token) => restoreCampaign(parts, lost, await sale.nowMs(), token));
   await putIntoRedis({ ...parts, campaigns: store.campaigns, drain: () => store.persist(), refill }, campaign);
 }
 

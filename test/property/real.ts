@@ -215,11 +215,8 @@ export class Real {
     await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
-    await restoreCampaign(
-      { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs },
-      stored,
-      await sale.nowMs(),
-    );
+    const parts = { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs };
+    await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
     model.forgetWhatIsNotJournaled();
     model.archived = model.status === 'closed' && model.units('reserved') === 0;
   }

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { Salvage } from '../../shared/postgres/salvage.js';
-import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
+import { readEpoch } from '../../shared/redis/epoch.js';
 import { compareJournalIds, type Journal } from '../../shared/redis/journal.js';
+import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { CampaignRestore } from '../../shared/redis/restore.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { restoreCampaign } from './restore-campaign.js';
@@ -61,8 +63,8 @@ export class Rebuild {
       // Another worker may have been first.
       const reason = await this.#reason();
       if (reason) {
-        // A lock that was lost with its connection must not end with two workers filling at once.
-        await this.#fill(reason, async () => void (await client.query('select 1')));
+        // A lock may be lost with its connection; then Redis refuses the writes of the worker that began first.
+        await this.#fill(reason);
       }
       await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
       return reason !== null;
@@ -73,17 +75,16 @@ export class Rebuild {
   async refill(campaign: StoredCampaign, reason: string): Promise<void> {
     await this.parts.database.withClient(async (client) => {
       await client.query('select pg_advisory_lock($1)', [REBUILD_LOCK]);
-      const { redis } = this.parts.sale.scripts;
+      const [fill, token] = [new RedisFill(this.parts.sale.scripts), randomUUID()];
       this.parts.log.warn({ campaign: campaign.productId, reason }, 'the campaign is filled from Postgres');
-      await engine(() => removeEpoch(redis));
+      await fill.begin(token);
       // Nobody moves a unit of it from here on, so what the journal has now is all.
-      await new CampaignRestore(redis, campaign.productId).takeOut();
+      await new CampaignRestore(fill, token, campaign.productId).takeOut();
       await this.parts.drain(await this.parts.journal.lastId());
       // Read again: the drain may have changed its status and its total.
       const newest = (await this.parts.campaigns.find(campaign.productId)) ?? campaign;
-      await restoreCampaign(this.parts, newest, await this.parts.nowMs());
-      await client.query('select 1');
-      await engine(() => writeEpoch(redis, { generation: Date.now(), server: '' }));
+      await restoreCampaign(this.parts, newest, await this.parts.nowMs(), token);
+      await fill.end(token, { generation: Date.now(), server: '' });
       await client.query('select pg_advisory_unlock($1)', [REBUILD_LOCK]);
     });
   }
@@ -99,14 +100,14 @@ export class Rebuild {
     return (await this.parts.salvage.isEmpty()) ? null : 'an API saved promises that it lost, late';
   }
 
-  async #fill(reason: string, assertLocked: () => Promise<void>): Promise<void> {
+  async #fill(reason: string): Promise<void> {
     const { campaigns, cursor, journal, sale, log } = this.parts;
-    const { redis } = sale.scripts;
+    const [fill, token] = [new RedisFill(sale.scripts), randomUUID()];
     const began = performance.now();
     log.warn({ reason }, 'Redis is rebuilt from Postgres; until then everybody is told to come back');
-    await engine(() => removeEpoch(redis));
+    await fill.begin(token);
     for (const { productId } of await campaigns.toRestore(CLOSED_DAYS)) {
-      await new CampaignRestore(redis, productId).takeOut();
+      await new CampaignRestore(fill, token, productId).takeOut();
     }
     const last = await journal.lastId();
     if (compareJournalIds(last, await cursor.read()) > 0) await this.parts.drain(last);
@@ -114,9 +115,8 @@ export class Rebuild {
     const all = await campaigns.toRestore(CLOSED_DAYS);
     if (all.length > 0) await this.#takeSalvaged();
     const now = await this.parts.nowMs();
-    for (const campaign of all) await restoreCampaign(this.parts, campaign, now);
-    await assertLocked();
-    await engine(() => writeEpoch(redis, { generation: Date.now(), server: '' }));
+    for (const campaign of all) await restoreCampaign(this.parts, campaign, now, token);
+    await fill.end(token, { generation: Date.now(), server: '' });
     const seconds = Math.round(performance.now() - began) / 1000;
     log.warn({ campaigns: all.length, seconds }, 'Redis is rebuilt and in service');
   }

@@ -4,6 +4,7 @@ import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type RedemptionSums, RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
+import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
 import { CampaignRestore } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
@@ -17,12 +18,20 @@ export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idem
  * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
  * order, the remembered answers, and last the counters, with which the campaign is in service again.
  * @param nowMs by Redis
+ * @param token with which this worker has begun to fill Redis
+ * @throws FencedOut when another worker has begun since
  */
-export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampaign, nowMs: number): Promise<void> {
+export async function restoreCampaign(
+  parts: RestoreParts,
+  campaign: StoredCampaign,
+  nowMs: number,
+  token: string,
+): Promise<void> {
   const began = performance.now();
   const snapshot = new CampaignSnapshot(parts.database, campaign.id);
   const restore = new CampaignRestore(
-    parts.sale.scripts.redis,
+    new RedisFill(parts.sale.scripts),
+    token,
     campaign.productId,
     campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
   );
@@ -37,7 +46,7 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
   if (totals?.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
     await remember(await snapshot.restocks());
-    await loadArchived(parts.sale, campaign, totals, nowMs);
+    await loadArchived(parts.sale, campaign, totals, nowMs, token);
     return;
   }
   for await (const rows of snapshot.reservations(BATCH_ROWS)) {
@@ -72,7 +81,7 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
-  await parts.sale.load(campaign, known);
+  await parts.sale.load(campaign, known, null, token);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
     parts.log.info(
@@ -101,10 +110,11 @@ async function loadArchived(
   campaign: StoredCampaign,
   { redeemed, burned, reservations }: RedemptionSums,
   nowMs: number,
+  token: string,
 ): Promise<void> {
   // Nobody joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
-  await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived);
+  await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
 }
 
 function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord): void {
