@@ -178,8 +178,10 @@ if c.once then
   if redis.call('EXISTS', once_key) == 1 then return refuse('token_used') end
 end
 
--- No barging: while a present user waits, a free unit is theirs.
-local served = c.unlimited or (c.free >= qty and (c.waiting == 0 or (c.presence_ms > 0 and present_count(c, line_key) == 0)))
+-- No barging: while a present user waits, a free unit is theirs, and so is the next code of a pool without a limit.
+local line_first = not c.unlimited or (code == '' and c.type == 'pool')
+local served = (c.unlimited or c.free >= qty) and
+  (not line_first or c.waiting == 0 or (c.presence_ms > 0 and present_count(c, line_key) == 0))
 local handed = code
 if served and code == '' and c.type == 'pool' then handed = next_code(codes_key, c, {}) end
 served = served and handed

@@ -55,7 +55,7 @@ local function forget_presence()
   plan.back = {}
   for i = 1, #back, 2 do
     local score = number_in(back[i + 1])
-    plan.line[back[i]] = score
+    plan.line[back[i]], plan.presence[back[i]] = score, false
     table.insert(plan.back, { back[i], score })
   end
   if #plan.back < limit then table.insert(plan.unlinked, keys.presence) else more = true end

@@ -46,6 +46,14 @@ export class Real {
     expect(await sale.store.amend(changed)).toEqual({ kind: 'amended' });
   }
 
+  /** What an operator asks for whose Postgres takes the campaign for a draft. */
+  async lowerLimit(perUserLimit: number): Promise<object> {
+    const { campaigns, sale } = this.store;
+    const current = await campaigns.find(this.campaign.product);
+    if (!current) throw new Error('the campaign is gone');
+    return sale.store.amend({ ...current, perUserLimit, termsVersion: current.termsVersion + 1 });
+  }
+
   async persist(model: SaleModel, persist?: Persist): Promise<void> {
     await this.#remember();
     await this.store.persist(persist);
@@ -73,8 +81,8 @@ export class Real {
       usedCodes,
     }).toEqual({
       status: model.status,
-      total: model.total,
-      free: model.free,
+      total: model.total ?? -1,
+      free: model.total === null ? 0 : model.free,
       held: model.units('reserved'),
       redeemed: model.units('redeemed'),
       burned: model.units('burned'),
