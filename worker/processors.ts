@@ -16,7 +16,7 @@ import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
 import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
-import { keepSchedule } from './schedule/schedule.js';
+import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
 import { tendLines } from './tend-line/tend-line.js';
 import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
 
@@ -62,6 +62,7 @@ export function createProcessors({
   log,
   limits,
 }: ProcessorParts) {
+  const ahead: TermsAhead = new Map();
   return {
     // One at a time: batches are written in the journal's order, and a second would only wait for the first one's lock.
     persist: { concurrency: 1, run: ({ to }) => persist.upTo(to) },
@@ -71,7 +72,10 @@ export function createProcessors({
       concurrency: 4,
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
     },
-    schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat) },
+    schedule: {
+      concurrency: 1,
+      run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),
+    },
     reconcile: { concurrency: 1, run: reconcile },
     // One at a time: the stream takes events in their order.
     publish: { concurrency: 1, run: () => publishOutbox(publish) },

@@ -118,6 +118,7 @@ export class CampaignsTable {
 
   /**
    * Changes terms, if nobody else has since they were read.
+   * @param above the new version is later than this one too
    * @returns null when they were changed meanwhile
    */
   async amend(
@@ -125,14 +126,15 @@ export class CampaignsTable {
     terms: CampaignTerms,
     rules: CampaignRules,
     client: Queryable,
+    above = 0,
   ): Promise<StoredCampaign | null> {
     const { rows } = await client.query<Row>(
-      `update campaigns c set terms_version = terms_version + 1, updated_at = now(), rules = $3,
+      `update campaigns c set terms_version = greatest(terms_version, $17::int) + 1, updated_at = now(), rules = $3,
          name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,
          max_qty = $11, waiting_room = $12, confirmation = $13, late_payment = $14, refund_policy = $15,
          require_attestation = $16
        where campaign_id = $1 and terms_version = $2 returning ${COLUMNS}`,
-      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms)],
+      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms), above],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
