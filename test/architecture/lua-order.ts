@@ -106,10 +106,14 @@ function walk(block: Block, before: boolean, visit: (event: Event, written: bool
 const TOKEN = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\d[\w.]*|[A-Za-z_]\w*|\.\.\.|\.\.|==|~=|<=|>=|[^\s]/g;
 
 function bodiesOf(code: string): Body[] {
-  const found = [...code.matchAll(TOKEN)];
-  const tokens = found.map(([token]) => token);
+  const tokens: string[] = [];
   // A condition behind `until` ends with its line.
-  const lines = found.map(({ index }) => code.slice(0, index).split('\n').length);
+  const lines: number[] = [];
+  for (const [number, line] of code.split('\n').entries())
+    for (const [token] of line.matchAll(TOKEN)) {
+      tokens.push(token);
+      lines.push(number);
+    }
   const names = new Set([...code.matchAll(/\blocal function (\w+)/g)].map(([, name]) => String(name)));
   const bodies: Body[] = [];
   let at = 0;
