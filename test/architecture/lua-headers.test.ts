@@ -206,6 +206,12 @@ describe('ordersWrong', () => {
     ['a return that writes', `local function w() ${write} end\nif x then return w() end\n${read}`, []],
     ['the next time of a loop', `for i = 1, 2 do ${read}\n${write} end`, ['the script: GET after a write']],
     ['a loop that writes', `for i = 1, #list do ${write} end`, []],
+    [
+      'a journal entry after another write',
+      `${write}\nredis.call('XADD', key, id, 'a', 1)`,
+      ['the script: XADD after another write'],
+    ],
+    ['journal entries first', `for i = 1, 2 do redis.call('XADD', key, id, 'a', 1) end\n${write}`, []],
     ['a loop until', `repeat ${write}\nuntil v > 1`, ['the script: the operator > after a write']],
   ];
   for (const [what, code, wrong] of cases) {

@@ -29,14 +29,37 @@ type Body = { name: string; block: Block; tokens: string[] };
 /** @param code of a script as it runs, with its includes and without comments. @returns every breach, in words */
 export function ordersWrong(code: string): string[] {
   const bodies = bodiesOf(code);
-  const writers = closure(bodies, (event) => event.kind === 'writes');
-  const deciders = closure(bodies, (event) => event.kind === 'decides');
+  return [
+    ...breaches(
+      bodies,
+      (event) => event.kind === 'writes',
+      (event) => event.kind === 'decides',
+      'a write',
+    ),
+    // The only write that Redis may refuse although the script has written.
+    ...breaches(
+      bodies,
+      (event) => event.kind === 'writes' && event.what !== 'XADD',
+      (event) => event.what === 'XADD',
+      'another write',
+    ),
+  ];
+}
+
+/** Where the later of two sorts of events comes first. */
+function breaches(
+  bodies: readonly Body[],
+  isLast: (event: Event) => boolean,
+  isFirst: (event: Event) => boolean,
+  last: string,
+): string[] {
+  const [writers, deciders] = [closure(bodies, isLast), closure(bodies, isFirst)];
   const problems: string[] = [];
   for (const { name, block } of bodies) {
     walk(block, false, (event, written) => {
-      const decides = event.kind === 'decides' || (event.kind === 'uses' && deciders.has(event.what));
-      if (written && decides) problems.push(`${name || 'the script'}: ${event.what} after a write`);
-      return event.kind === 'writes' || (event.kind === 'uses' && writers.has(event.what));
+      const decides = isFirst(event) || (event.kind === 'uses' && deciders.has(event.what));
+      if (written && decides) problems.push(`${name || 'the script'}: ${event.what} after ${last}`);
+      return isLast(event) || (event.kind === 'uses' && writers.has(event.what));
     });
   }
   return [...new Set(problems)];

@@ -140,7 +140,7 @@ for (const refundPolicy of ['return', 'burn'] as const) {
     const before = await campaign.stock();
     const outcome = { kind: 'refunded', returned: refundPolicy === 'return' };
     expect(await archived.refund(String(ids.paid))).toMatchObject(outcome);
-    expect(await archived.refund(String(ids.paid))).toEqual(outcome);
+    expect(await archived.refund(String(ids.paid))).toMatchObject(outcome);
     await store.persist();
     const burned = refundPolicy === 'burn';
     expect(await store.redemption(String(ids.paid))).toMatchObject({ status: 'refunded', burned });
@@ -150,7 +150,7 @@ for (const refundPolicy of ['return', 'burn'] as const) {
     });
     await archive.worker().run();
     expect(await left(campaign)).not.toContain(keys.people(campaign.product));
-    expect(await archived.refund(String(ids.paid))).toEqual(outcome);
+    expect(await archived.refund(String(ids.paid))).toMatchObject(outcome);
     expect(await archived.standing('paid')).toMatchObject({ status: 'released' });
     expect(await verdictOf(campaign)).toMatchObject(CLEAN);
   });
@@ -177,7 +177,7 @@ test('a late payment takes a free unit again, once, with the code if nobody else
   expect(await verdictOf(campaign)).toMatchObject(CLEAN);
   await loseAndRestore(campaign);
   expect(await campaign.usedCodes()).toEqual([3, 4]);
-  expect(await archived.confirm(bobs)).toEqual({ kind: 'ended', state: 'released' });
+  expect(await archived.confirm(bobs)).toMatchObject({ kind: 'ended', state: 'released' });
 });
 
 test('who took an old reservation again stands where he stood', async () => {

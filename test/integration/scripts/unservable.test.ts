@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { DeviceId, IdempotencyKey } from '../../../shared/domain/ids.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { connectToRedis, startSale } from '../../harness/sale.js';
@@ -145,10 +146,15 @@ describe('a script that fails', () => {
 
   it('has written nothing when the journal refuses the id', async () => {
     const campaign = await sale.openCampaign({ totalLimit: 1, type: 'pool', codes: 3, perUserLimit: 3 });
-    const held = await campaign.take('ann', { device: 'phone' });
+    const held = await campaign.take('ann');
     await campaign.join('bob');
     const epoch = String(await sale.redis.get(keys.epoch));
-    const snapshot = async () => [await campaign.inRedis(), await sale.journal.lastId(), await sale.redis.dbsize()];
+    const [device, answer] = [keys.device('pad' as DeviceId), keys.idempotency('a-key-of-restock' as IdempotencyKey)];
+    const snapshot = async () => [
+      await campaign.inRedis(),
+      await sale.journal.lastId(),
+      await sale.redis.exists(device, answer),
+    ];
     const before = await snapshot();
     // An older generation than the entries that stand in the stream.
     await sale.redis.set(keys.epoch, '1|test');
