@@ -8,7 +8,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/calendar': ['shared/domain'],
   'shared/contracts': ['shared/domain'],
   'shared/errors': ['shared/domain'],
-  'shared/config': ['shared/domain'],
+  // REDIS_URL is read by the same function as everywhere.
+  'shared/config': ['shared/domain', 'shared/redis/redis-target'],
   'shared/redis': BASIS,
   'shared/postgres': BASIS,
   'shared/observability': BASIS,
