@@ -36,7 +36,7 @@ import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
-import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
+import { RedisConnections } from '../shared/redis/connections.js';
 import { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
@@ -125,7 +125,7 @@ const POST_METRICS_EVERY_MS = 5_000;
 
 /** Starts one API, or several processes of it. @throws WrongShape when Redis is set up in a way that loses promises */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redisUrl, config.production);
+  await requireShape(config.redis, config.production);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
 }
 
@@ -235,10 +235,13 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     log.warn({ purpose, reason: error.message }, 'Redis is away');
   };
   const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
-  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const redis = new RedisConnections(config.redis, connect, onRedisError, (reason) =>
+    log.warn({ reason }, 'Redis connections closed to find the primary'),
+  );
+  const commands = redis.forCommands();
   // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
-  const queueCommands = connectForCommands(config.redisUrl, connect, onRedisError);
-  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const queueCommands = redis.forCommands();
+  const subscriber = redis.forSubscription();
   const database = new Database({
     url: config.databaseUrl,
     name: 'doorbuster-api',
@@ -261,7 +264,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     connections: 1,
     statementMs: LIMITS.codePageStatementMs,
   });
-  const codeSubscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const codeSubscriber = redis.forSubscription();
   const codeFilter = new CodeFilter(codeSubscriber, new CodesTable(filterDatabase), log, LIMITS);
   const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
@@ -426,10 +429,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       await codeFilter.stop();
       await attempts.stop(LIMITS.attemptsStopMs);
       await Promise.all([database, transfers, filterDatabase].map((pool) => pool.close()));
-      commands.disconnect();
-      queueCommands.disconnect();
-      subscriber.disconnect();
-      codeSubscriber.disconnect();
+      redis.close();
     },
   };
 }

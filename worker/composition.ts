@@ -28,7 +28,7 @@ import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queu
 import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
-import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
+import { RedisConnections } from '../shared/redis/connections.js';
 import { EventStream } from '../shared/redis/event-stream.js';
 import { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
@@ -56,14 +56,17 @@ const KEEP_INTERVALS_EVERY_MS = 2_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redisUrl, config.production);
+  await requireShape(config.redis, config.production);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
   const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
-  const jobs = connectForJobs(config.redisUrl, onRedisError);
-  const blocking = connectForJobs(config.redisUrl, onRedisError);
-  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
-  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const redis = new RedisConnections(config.redis, connect, onRedisError, (reason) =>
+    log.warn({ reason }, 'Redis connections closed to find the primary'),
+  );
+  const jobs = redis.forJobs();
+  const blocking = redis.forJobs();
+  const subscriber = redis.forSubscription();
+  const commands = redis.forCommands();
   const database = new Database({
     url: config.databaseUrl,
     name: 'doorbuster-worker',
@@ -296,7 +299,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       clock.stop();
       await board.remove(name).catch(() => {});
       await Promise.all([database.close(), batches.close()]);
-      for (const connection of [commands, jobs, blocking, subscriber]) connection.disconnect();
+      redis.close();
     },
   };
 }

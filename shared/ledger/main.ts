@@ -23,9 +23,9 @@ if (!product || product.startsWith('-')) {
   process.stderr.write('usage: npm run ledger -- <product_id>\n');
   process.exit(2);
 }
-const { redisUrl, databaseUrl } = engineUrls();
+const { redis: target, databaseUrl } = engineUrls();
 
-const redis = connectForCommands(redisUrl, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
+const redis = connectForCommands(target, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
 const database = new Database({
   url: databaseUrl,
   name: 'doorbuster-ledger',

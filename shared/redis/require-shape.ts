@@ -1,4 +1,5 @@
 import { connectForCommands } from './connections.js';
+import type { RedisTarget } from './redis-target.js';
 import { shapeProblems } from './shape.js';
 
 const CONNECT_MS = 2_000;
@@ -13,13 +14,13 @@ export class WrongShape extends Error {
  * gate looks again when it is there.
  * @throws WrongShape
  */
-export async function requireShape(url: string, production: boolean): Promise<void> {
-  const problems = await problemsOf(url, production);
+export async function requireShape(target: RedisTarget, production: boolean): Promise<void> {
+  const problems = await problemsOf(target, production);
   if (problems.length > 0) throw new WrongShape(problems.join('\n'));
 }
 
-async function problemsOf(url: string, production: boolean): Promise<string[]> {
-  const redis = connectForCommands(url, { commandMs: CONNECT_MS, connectMs: CONNECT_MS }, () => {});
+async function problemsOf(target: RedisTarget, production: boolean): Promise<string[]> {
+  const redis = connectForCommands(target, { commandMs: CONNECT_MS, connectMs: CONNECT_MS }, () => {});
   try {
     await new Promise<void>((resolve, reject) => {
       redis.once('ready', resolve);
