@@ -20,6 +20,15 @@ export const LIMITS = {
   /** When the connection itself gives a command up: later, since a process that was busy has yet to read its answer. */
   redisSilenceMs: 1_500,
   redisConnectMs: 1_500,
+  /**
+   * Shares of Redis's `maxmemory`. Above the first new claims are refused: at 100 % Redis refuses every write, and payments,
+   * releases and the jobs that empty the journal need the rest. Below the second they are accepted again.
+   */
+  redisMemory: { refuseAbove: 0.9, acceptBelow: 0.88 },
+  /** One round waits so long for replicas, in Redis; then those who waited longest are given up, and the rest wait on. */
+  replicationRoundMs: 100,
+  /** How long an answer waits for replicas before 503; the promise stands, the retry gets it. */
+  replicationWaitMs: 500,
   /** One statement of the API; the worker's batches have their own. */
   postgresStatementMs: 1_500,
   postgresBatchStatementMs: 30_000,
