@@ -125,7 +125,9 @@ const POST_METRICS_EVERY_MS = 5_000;
 
 /** Starts one API, or several processes of it. @throws WrongShape when Redis is set up in a way that loses promises */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redis, config.production);
+  const shape = await requireShape(config.redis, config);
+  if (shape) log.info({ protection: shape.protection }, shape.summary);
+  for (const warning of shape?.warnings ?? []) log.warn(warning);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
 }
 
@@ -276,7 +278,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     commands,
     journal,
     () => commits.upTo,
-    () => shapeProblems(commands, config.production),
+    () => shapeProblems(commands, config.production, config.waitReplicas),
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
     async () => {

@@ -56,7 +56,9 @@ const KEEP_INTERVALS_EVERY_MS = 2_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redis, config.production);
+  const shape = await requireShape(config.redis, config);
+  if (shape) log.info({ protection: shape.protection }, shape.summary);
+  for (const warning of shape?.warnings ?? []) log.warn(warning);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
   const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
@@ -93,7 +95,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     commands,
     journal,
     () => commits.upTo,
-    () => shapeProblems(commands, config.production),
+    () => shapeProblems(commands, config.production, config.waitReplicas),
     LIMITS.redisCommandMs,
     (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
   );
