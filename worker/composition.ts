@@ -266,14 +266,25 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('velocity', LIMITS.velocityEveryMs, {});
     await queues.every('archive', LIMITS.archiveEveryMs, {});
   };
-  await keepIntervals();
-  const intervals = setInterval(() => {
-    keepIntervals().catch((error: unknown) => log.warn({ err: error }, 'the intervals could not be kept'));
-  }, KEEP_INTERVALS_EVERY_MS);
+  // The start depends on no write: in a full Redis nothing can be added to BullMQ until the relay has drained the journal.
+  let keeping = false;
+  const keepIntervalsSoon = () => {
+    if (keeping) return;
+    keeping = true;
+    keepIntervals()
+      .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the intervals could not be kept; trying again'))
+      .finally(() => {
+        keeping = false;
+      });
+  };
+  keepIntervalsSoon();
+  const intervals = setInterval(keepIntervalsSoon, KEEP_INTERVALS_EVERY_MS);
   relay.start();
   rebuild.start();
   // What a crash may have left; the interval looks again.
-  await queues.add('reconcile', `start-${name}`, {});
+  queues
+    .add('reconcile', `start-${name}`, {})
+    .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the reconciliation at the start was not queued'));
 
   const board = new MetricsBoard(commands);
   const posting = setInterval(() => {
@@ -320,6 +331,10 @@ async function fillBeforeServing(
     await rebuild.ensureFilled();
     commits.heard(await cursor.read());
   } catch (error) {
-    log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'starting although an engine is away');
+    log.warn({ reason: reasonOf(error) }, 'starting although an engine is away');
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -25,7 +25,7 @@ export const LIMITS = {
    * releases and the jobs that empty the journal need the rest. Below the second they are accepted again.
    */
   redisMemory: { refuseAbove: 0.9, acceptBelow: 0.88 },
-  /** One round waits so long for replicas, in Redis; then those who waited longest are given up, and the rest wait on. */
+  /** How long one WAIT blocks its connection; with too few replicas the next round follows until `replicationWaitMs`. */
   replicationRoundMs: 100,
   /** How long an answer waits for replicas before 503; the promise stands, the retry gets it. */
   replicationWaitMs: 500,
