@@ -175,7 +175,7 @@ async function addUnits(client: Queryable, added: readonly [number, number][]): 
   if (added.length === 0) return;
   await client.query(
     `update campaigns c set total_limit = c.total_limit + n.units, updated_at = now()
-     from unnest($1::int[], $2::int[]) as n(no, units) where c.no = n.no`,
+     from unnest($1::int[], $2::bigint[]) as n(no, units) where c.no = n.no`,
     [added.map(([no]) => no), added.map(([, units]) => units)],
   );
 }

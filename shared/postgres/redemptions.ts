@@ -60,13 +60,13 @@ export class RedemptionsTable {
 
   /** Units of the campaign that are held, redeemed or burned, and reservations made in the last `seconds`. */
   async summary(campaignId: string, seconds: number): Promise<{ taken: number; recent: number }> {
-    const { rows } = await this.database.query<{ taken: number; recent: string }>(
+    const { rows } = await this.database.query<{ taken: string; recent: string }>(
       `select taken, (select count(*) from redemptions
          where campaign_id = $1 and status <> 'voided' and reserved_at > now() - make_interval(secs => $2)) as recent
        from campaigns where campaign_id = $1`,
       [campaignId, seconds],
     );
-    return { taken: rows[0]?.taken ?? 0, recent: Number(rows[0]?.recent ?? 0) };
+    return { taken: Number(rows[0]?.taken ?? 0), recent: Number(rows[0]?.recent ?? 0) };
   }
 
   /** The same of many campaigns at once. */
@@ -74,7 +74,7 @@ export class RedemptionsTable {
     campaignIds: readonly string[],
     seconds: number,
   ): Promise<ReadonlyMap<string, { taken: number; recent: number }>> {
-    const { rows } = await this.database.query<{ campaign_id: string; taken: number; recent: string }>(
+    const { rows } = await this.database.query<{ campaign_id: string; taken: string; recent: string }>(
       `with made as (select campaign_id, count(*) as recent from redemptions
          where reserved_at > now() - make_interval(secs => $2) and status <> 'voided' group by campaign_id)
        select campaign_id, taken, coalesce(recent, 0) as recent from campaigns left join made using (campaign_id)
@@ -82,7 +82,9 @@ export class RedemptionsTable {
       [campaignIds, seconds],
     );
     return new Map(
-      rows.map(({ campaign_id, taken, recent }) => [campaign_id, { taken, recent: Number(recent) }] as const),
+      rows.map(
+        ({ campaign_id, taken, recent }) => [campaign_id, { taken: Number(taken), recent: Number(recent) }] as const,
+      ),
     );
   }
 

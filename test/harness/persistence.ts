@@ -135,11 +135,11 @@ export class Persistence {
   async campaignRow(
     campaign: TestCampaign,
   ): Promise<{ status: string; total_limit: number | null; taken: number } | undefined> {
-    return (
-      await this.sql.query('select status, total_limit, taken from campaigns where campaign_id = $1', [
-        campaign.terms.id,
-      ])
-    ).rows[0];
+    const { rows } = await this.sql.query(
+      'select status, total_limit::float8, taken::float8 from campaigns where campaign_id = $1',
+      [campaign.terms.id],
+    );
+    return rows[0];
   }
 
   /** Of each reservation: its state in Redis, and the status and the reason of its row. */

@@ -155,3 +155,16 @@ test('a restock beyond what a campaign may have is refused, not promised', async
   expect(await store.rejects()).toEqual([]);
   expect(await store.campaignRow(campaign)).toMatchObject({ total_limit: MAX_UNITS });
 });
+
+test('an unlimited campaign sells more units than 32 bits hold', async () => {
+  const campaign = await store.openCampaign({ totalLimit: null, maxQty: 1_000_000 });
+  for (let from = 0; from < 2_160; from += 240) {
+    const users = Array.from({ length: 240 }, (_, i) => `user-${from + i}`);
+    await Promise.all(users.map((user) => campaign.take(user, { qty: 1_000_000 })));
+  }
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'open', total_limit: null, taken: 2_160_000_000 });
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ held: 2_160_000_000, reservations: 2_160 });
+  expect(await store.rejects()).toEqual([]);
+});

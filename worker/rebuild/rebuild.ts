@@ -10,8 +10,6 @@ import { CampaignRestore } from '../../shared/redis/restore.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { restoreCampaign } from './restore-campaign.js';
 
-/** Closed campaigns are kept so long for services that ask again. */
-const CLOSED_DAYS = 7;
 const LOOK_EVERY_MS = 500;
 /** API processes connect again within a quarter of a second and need one statement. */
 const SALVAGE_MS = 1_000;
@@ -105,14 +103,15 @@ export class Rebuild {
     const began = performance.now();
     log.warn({ reason }, 'Redis is rebuilt from Postgres; until then everybody is told to come back');
     await engine(() => removeEpoch(redis));
-    for (const { productId } of await campaigns.toRestore(CLOSED_DAYS)) {
+    for (const { productId } of await campaigns.toRestore()) {
       await new CampaignRestore(redis, productId).takeOut();
     }
     const last = await journal.lastId();
     if (compareJournalIds(last, await cursor.read()) > 0) await this.parts.drain(last);
     await journal.continueAfter(await cursor.read());
-    const all = await campaigns.toRestore(CLOSED_DAYS);
-    if (all.length > 0) await this.#takeSalvaged();
+    if ((await campaigns.list(1, null)).length > 0) await this.#takeSalvaged();
+    // Read last: what was drained and salvaged changes statuses, totals and counters.
+    const all = await campaigns.toRestore();
     const now = await this.parts.nowMs();
     for (const campaign of all) await restoreCampaign(this.parts, campaign, now);
     await assertLocked();

@@ -2,7 +2,6 @@ import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { type RedemptionSums, RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
 import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
 import { CampaignRestore } from '../../shared/redis/restore.js';
@@ -33,11 +32,12 @@ export async function restoreCampaign(parts: RestoreParts, campaign: StoredCampa
   const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
 
   await restore.clear();
-  const totals = campaign.status === 'closed' ? await new RedemptionsTable(parts.database).sums(campaign.id) : null;
-  if (totals?.held === 0) {
+  if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
-    await remember(await snapshot.restocks());
-    await loadArchived(parts.sale, campaign, totals, nowMs);
+    // Nobody restocks a closed campaign, so all of its restocks are older than its last change.
+    const mayRemember = campaign.updatedAt.getTime() > nowMs - parts.idempotencyTtlMs;
+    if (mayRemember) await remember(await snapshot.restocks());
+    await loadArchived(parts.sale, campaign, nowMs);
     return;
   }
   for await (const rows of snapshot.reservations(BATCH_ROWS)) {
@@ -96,12 +96,8 @@ function stillRemembered(
 }
 
 /** What is over needs its counters only; whoever comes back to it is recalled. */
-async function loadArchived(
-  sale: SaleStore,
-  campaign: StoredCampaign,
-  { redeemed, burned, reservations }: RedemptionSums,
-  nowMs: number,
-): Promise<void> {
+async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: number): Promise<void> {
+  const { redeemed, burned, reservations } = campaign;
   // Nobody joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
   await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived);
