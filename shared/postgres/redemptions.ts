@@ -1,4 +1,5 @@
 import type { EntryOf } from '../contracts/journal.js';
+import type { CampaignStatus, Stock } from '../domain/campaign.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database, Queryable } from './pool.js';
 
@@ -36,6 +37,8 @@ export const REDEMPTION_COLUMNS = [
 
 /** Units by what became of them; reservations, those that were voided among them. */
 export type RedemptionSums = { held: number; redeemed: number; burned: number; reservations: number; voided: number };
+
+type StockRow = Stock & { status: CampaignStatus };
 
 export type LedgerRow = { status: RedemptionStatus; burned: boolean };
 
@@ -86,6 +89,28 @@ export class RedemptionsTable {
         ({ campaign_id, taken, recent }) => [campaign_id, { taken: Number(taken), recent: Number(recent) }] as const,
       ),
     );
+  }
+
+  /** The counters of a campaign in the form that Redis has them; null when the campaign is not in Postgres. */
+  async stock(campaignId: string, client: Queryable = this.database): Promise<Stock | null> {
+    const { rows } = await client.query<StockRow>(
+      `select status, total_limit::float8 as total, (total_limit - taken)::float8 as free, held::float8 as held,
+         redeemed::float8 as redeemed, burned::float8 as burned,
+         (select count(*) from waiting_tickets t where t.campaign_id = c.campaign_id and t.status = 'waiting')::float8 as waiting
+       from campaigns c where campaign_id = $1`,
+      [campaignId],
+    );
+    return rows[0] ?? null;
+  }
+
+  /** Units of reservations that were refused because they would have broken the cap. */
+  async refusedByCap(campaignId: string): Promise<number> {
+    const { rows } = await this.database.query<{ units: number }>(
+      `select coalesce(sum(qty), 0)::float8 as units from redemptions
+       where campaign_id = $1 and status = 'voided' and reason = 'campaigns_cap'`,
+      [campaignId],
+    );
+    return rows[0]?.units ?? 0;
   }
 
   /** What the rows of a campaign add up to: units, and reservations. */
