@@ -26,6 +26,23 @@ export class EventStream {
     }
   }
 
+  /** Number and id of every event that the stream still has, oldest first, a batch at a time. */
+  async *entries(batch: number): AsyncGenerator<{ seq: number; id: string }[]> {
+    let after = '-';
+    for (;;) {
+      const rows = await this.redis.xrange(keys.events, after, '+', 'COUNT', batch).catch((error: unknown) => {
+        throw unavailable(error);
+      });
+      yield rows.map(([entryId, fields]) => ({
+        seq: Number(entryId.split('-')[0]),
+        id: String(fields[fields.indexOf('id') + 1]),
+      }));
+      const last = rows.at(-1);
+      if (!last || rows.length < batch) return;
+      after = `(${last[0]}`;
+    }
+  }
+
   /**
    * Appends events, in their order, all or none: a transaction that meets a full Redis is refused whole, so there is never a
    * gap. Those that another publisher has appended meanwhile are refused by their id, which is as it should be.

@@ -173,7 +173,7 @@ function parts(journalId: string): [number, number] {
   return [Number(ms), Number(sequence)];
 }
 
-function unflatten(flat: string[]): Fields {
+export function unflatten(flat: string[]): Fields {
   const fields: Fields = {};
   for (let i = 0; i + 1 < flat.length; i += 2) fields[String(flat[i])] = String(flat[i + 1]);
   return fields;

@@ -16,6 +16,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/archive': [...BASIS, 'shared/redis', 'shared/postgres'],
   // The comparison of Redis, journal and Postgres.
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
+  // The repair of a Postgres that was set back.
+  'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.
   'shared/queues': [...BASIS, 'shared/redis/keys'],
 };

@@ -207,7 +207,10 @@ test('a campaign that was closed eight days ago answers as before after Redis ha
   const sale = await sell();
   const { product, people, ids } = sale;
   expect((await payments.release(String(ids[1]))).status).toBe(200);
-  await until('the one in the line is promoted', async () => (await people[3]?.queueStatus())?.data.status === 'promoted');
+  await until(
+    'the one in the line is promoted',
+    async () => (await people[3]?.queueStatus())?.data.status === 'promoted',
+  );
   expect((await people[3]?.leave())?.status).not.toBe(200);
   const promoted = (await people[3]?.queueStatus({ 'x-ticket': String(people[3]?.ticket) }))?.data.reservation_id;
   expect((await payments.confirm(String(promoted))).status).toBe(200);
