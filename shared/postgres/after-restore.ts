@@ -54,7 +54,7 @@ export class RestoredRows {
          coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes,
          held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned,
          coalesce((select sum(qty) from redemptions r where r.campaign_id = c.campaign_id and r.status = 'voided'
-           and r.reason = 'campaigns_cap'), 0)::float8 as refused
+           and r.reason = 'campaigns_cap' and not r.burned), 0)::float8 as refused
        from campaigns c order by no`,
     );
     return rows;

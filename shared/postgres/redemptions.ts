@@ -107,7 +107,7 @@ export class RedemptionsTable {
   async refusedByCap(campaignId: string): Promise<number> {
     const { rows } = await this.database.query<{ units: number }>(
       `select coalesce(sum(qty), 0)::float8 as units from redemptions
-       where campaign_id = $1 and status = 'voided' and reason = 'campaigns_cap'`,
+       where campaign_id = $1 and status = 'voided' and reason = 'campaigns_cap' and not burned`,
       [campaignId],
     );
     return rows[0]?.units ?? 0;

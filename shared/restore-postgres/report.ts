@@ -16,15 +16,14 @@ export function reportOf(findings: Findings, dryRun: boolean): string[] {
   const same = campaigns.length - differing.length;
   if (same > 0) lines.push(`${same} ${same === 1 ? 'campaign is' : 'campaigns are'} the same on both sides.`);
   if (renumberedEvents) lines.push(`${renumberedEvents} events had numbers that were used before; they have new ones.`);
-  const nothing = isWhole(findings);
-  if (dryRun) lines.push(nothing ? 'Nothing to write.' : 'Dry run: nothing was written.');
-  else lines.push(nothing ? 'There was nothing to write.' : 'Written to Postgres.');
+  if (isWhole(findings)) lines.push('Postgres lacks nothing that the journal does not have.');
+  lines.push(dryRun ? 'Dry run: nothing was written.' : 'Written to Postgres.');
   return lines;
 }
 
-/** Whether Postgres lacked nothing. */
-export function isWhole({ cursor, lastId, campaigns }: Findings): boolean {
-  return cursor === lastId && campaigns.every((campaign) => linesOf(campaign).length === 1);
+/** Whether Postgres lacks nothing but entries that the journal still has for the worker. */
+export function isWhole({ gap, campaigns }: Findings): boolean {
+  return !gap && campaigns.every((campaign) => linesOf(campaign).length === 1);
 }
 
 /** Ends the report: what the ledger says of a campaign. */

@@ -39,7 +39,7 @@ export type RestoreOptions = {
   settleMs: number;
 };
 
-/** What Postgres lacked of one campaign. */
+/** What Postgres lacked of one campaign, beside what the journal still has. */
 export type CampaignFindings = {
   product: string;
   /** Postgres does not have the campaign at all. */
@@ -125,7 +125,10 @@ export async function restorePostgres(parts: RestoreParts, options: RestoreOptio
 }
 
 type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null; step: Step };
+/** What has to be written of the campaign itself. */
+type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
 type CampaignPlan = {
+  need: Need;
   copy: CampaignCopy;
   row: CampaignRow | null;
   changes: Change[];
@@ -136,8 +139,13 @@ type CampaignPlan = {
 
 class Repair {
   readonly #rows: RestoredRows;
-  /** `<reservation> <kind>` of what the journal still has: its events and details are those of the entries. */
+  /**
+   * Names what the journal still has, which is not lost: `<reservation> <kind>`, `<number>/<line number>`, `<number> status`.
+   * Its events and details are those of the entries.
+   */
   readonly #journaled = new Set<string>();
+  /** Campaign number → units that were added by entries that the journal still has. */
+  readonly #restocked = new Map<number, number>();
   #backlog = 0;
   #gap = false;
 
@@ -170,19 +178,21 @@ class Repair {
 
   async #plan(copy: CampaignCopy, row: CampaignRow | null, nowMs: number): Promise<CampaignPlan> {
     const { product } = copy;
+    const need = needOf(copy, row);
     const plan: CampaignPlan = {
+      need,
       copy,
       row,
       changes: [],
       newTickets: [],
       ticketChanges: [],
-      findings: compareTerms(copy, row),
+      findings: this.#compareTerms(need, copy, row),
     };
     if (copy.archived || plan.findings.conflict) return plan;
     const records = this.picture.records.get(product) ?? { reservations: new Map(), people: new Map() };
     const names = this.picture.names.of(product);
     const tail = this.picture.tail.filter(({ no }) => no === copy.no);
-    await this.#planReservations(plan, [...names.reservations], records.reservations, tail);
+    await this.#planReservations(plan, [...names.reservations], records.reservations, tail, nowMs);
     await this.#planPlaces(plan, [...names.users], records.people, tail, nowMs);
     return plan;
   }
@@ -192,6 +202,7 @@ class Repair {
     ids: readonly string[],
     records: ReadonlyMap<string, ReservationRecord>,
     tail: readonly JournalEntry[],
+    nowMs: number,
   ): Promise<void> {
     const later = new Map<string, JournalEntry[]>();
     for (const entry of tail) {
@@ -210,7 +221,11 @@ class Repair {
         const record = entries.reduce(applied, base);
         const step = stepOf(record, row);
         if (step === 'left_alone') plan.findings.leftAlone += 1;
-        else if (step !== 'nothing' && record) count(plan, { id, record, row, step });
+        else if (step !== 'nothing' && record) {
+          plan.changes.push({ id, record, row, step });
+          const gone = this.#gone(missingEntries(plan.copy, id, record, row, nowMs));
+          if (gone.length > 0) count(plan.findings, record, row);
+        }
       }
     }
   }
@@ -236,7 +251,9 @@ class Repair {
     const { inserts, ends } = placeSteps(plan.copy.no, places, [...tickets.values()], nowMs);
     plan.newTickets = inserts;
     plan.ticketChanges = ends;
-    plan.findings.places = { missing: inserts.length, ended: ends.length };
+    const gone = (steps: readonly { no: number; lineNo: number }[]) =>
+      steps.filter(({ no, lineNo }) => !this.#journaled.has(`${no}/${lineNo}`)).length;
+    plan.findings.places = { missing: gone(inserts), ended: gone(ends) };
   }
 
   /** Terms and stock first; then what ends; then what takes a unit or a place. @returns events that were numbered again */
@@ -265,23 +282,23 @@ class Repair {
     await writeBatch(this.client, { ...emptyBatch(), ...batch });
   }
 
-  async #writeTerms({ copy, row, findings }: CampaignPlan): Promise<void> {
+  async #writeTerms({ copy, row, need }: CampaignPlan): Promise<void> {
     if (!row) await this.#rows.createCampaign(copy);
-    else if (findings.terms) await this.#rows.raiseTerms(row, copy);
-    if (findings.codes) await this.#rows.raiseCodes(copy.no, copy.codes);
-    if (row && findings.total && (copy.total === null || copy.total > Number(row.total))) {
+    else if (need.terms) await this.#rows.raiseTerms(row, copy);
+    if (need.codes) await this.#rows.raiseCodes(copy.no, copy.codes);
+    if (row && need.total && (copy.total === null || copy.total > Number(row.total))) {
       await this.#rows.setTotal(copy.no, copy.total);
     }
   }
 
-  async #writeStatus({ copy, row, findings }: CampaignPlan, nowMs: number): Promise<void> {
+  async #writeStatus({ copy, row, need }: CampaignPlan, nowMs: number): Promise<void> {
     // What was taken away is taken away last: until here more may have been taken.
-    if (row && findings.total && copy.total !== null && Number(row.total) > copy.total) {
+    if (row && need.total && copy.total !== null && Number(row.total) > copy.total) {
       await this.#rows.setTotal(copy.no, copy.total + row.refused);
     }
-    if (findings.status) await this.#writeSome({ statuses: new Map([[copy.no, copy.status]]) });
+    if (need.status) await this.#writeSome({ statuses: new Map([[copy.no, copy.status]]) });
     if (row && copy.status === 'open') await this.#rows.setBeginning(copy.no, copy.startsAtMs);
-    if (row && !findings.total && !findings.status && !findings.terms) return;
+    if (row && !need.total && !need.status && !need.terms) return;
     const before = row && { total_limit: row.total, status: row.status, version: row.version };
     const after = { total_limit: copy.total, status: copy.status, version: copy.version };
     const entry = { atMs: nowMs, actor: ACTOR, action: ACTION, no: copy.no, before: before ?? {}, after, request: '' };
@@ -299,8 +316,7 @@ class Repair {
   async #writeEvents(plan: CampaignPlan, nowMs: number): Promise<void> {
     for (const some of chunks(plan.changes)) {
       const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
-      const gone = entries.filter((entry) => 'reservation' in entry && !this.#journaled.has(nameOf(entry)));
-      await insertEvents(this.client, eventsOf(gone));
+      await insertEvents(this.client, eventsOf(this.#gone(entries)));
     }
   }
 
@@ -348,12 +364,48 @@ class Repair {
     return this.#rows.continueOutbox(await this.parts.stream.lastSeq(), published);
   }
 
+  #compareTerms(need: Need, copy: CampaignCopy, row: CampaignRow | null): CampaignFindings {
+    const { total, status } = need;
+    const restocked = this.#restocked.get(copy.no) ?? 0;
+    const isRestocked = total !== null && Number(total.redis) - restocked === total.postgres;
+    const conflict = row && row.product !== copy.product ? row.product : null;
+    const units = (one: { held: number; redeemed: number; burned: number }) => [one.held, one.redeemed, one.burned];
+    const differing =
+      row && !conflict && copy.archived ? units(copy).map((n, i) => Math.abs(n - (units(row)[i] ?? 0))) : [];
+    return {
+      ...need,
+      product: copy.product,
+      unknown: row === null,
+      archived: copy.archived,
+      total: isRestocked ? null : total,
+      status: this.#journaled.has(`${copy.no} status`) ? null : status,
+      archivedUnits: differing.reduce((sum, n) => sum + n, 0),
+      missing: { reservations: 0, units: 0 },
+      changed: {},
+      places: { missing: 0, ended: 0 },
+      leftAlone: 0,
+      conflict,
+    };
+  }
+
+  /** Entries that the journal does not have any more. */
+  #gone(entries: readonly JournalEntry[]): JournalEntry[] {
+    return entries.filter(
+      (entry) => 'reservation' in entry && !this.#journaled.has(`${entry.reservation} ${entry.kind}`),
+    );
+  }
+
   async #readBacklog(): Promise<void> {
     for await (const entries of this.#entries()) {
       const [first] = entries;
       if (this.#backlog === 0 && first) this.#gap = !follows(this.cursor, first.journalId);
       this.#backlog += entries.length;
-      for (const entry of entries) if ('reservation' in entry) this.#journaled.add(nameOf(entry));
+      for (const entry of entries) {
+        for (const name of namesOf(entry)) this.#journaled.add(name);
+        if (entry.kind === 'restocked') {
+          this.#restocked.set(entry.no, (this.#restocked.get(entry.no) ?? 0) + entry.delta);
+        }
+      }
     }
     if (this.#backlog === 0) this.#gap = this.cursor !== this.picture.lastId;
   }
@@ -380,41 +432,21 @@ class Repair {
   }
 }
 
-function compareTerms(copy: CampaignCopy, row: CampaignRow | null): CampaignFindings {
-  const findings: CampaignFindings = {
-    product: copy.product,
-    unknown: row === null,
-    archived: copy.archived,
-    total: null,
-    status: null,
-    terms: null,
-    codes: copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null,
-    archivedUnits: 0,
-    missing: { reservations: 0, units: 0 },
-    changed: {},
-    places: { missing: 0, ended: 0 },
-    leftAlone: 0,
-    conflict: row && row.product !== copy.product ? row.product : null,
-  };
-  if (!row || findings.conflict) return findings;
+function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
+  const codes = copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null;
+  const need: Need = { total: null, status: null, terms: null, codes };
+  if (!row || row.product !== copy.product) return need;
   // Units that Postgres refused left the total of Redis and stayed in that of Postgres.
   const fewer = Number(row.total) - Number(copy.total);
   if (row.total !== copy.total && (fewer < 0 || fewer > row.refused)) {
-    findings.total = { redis: copy.total, postgres: row.total };
+    need.total = { redis: copy.total, postgres: row.total };
   }
-  if (row.status !== copy.status) findings.status = { redis: copy.status, postgres: row.status };
-  if (copy.version > row.version) findings.terms = { redis: copy.version, postgres: row.version };
-  if (copy.archived) {
-    findings.archivedUnits =
-      Math.abs(copy.redeemed - row.redeemed) + Math.abs(copy.burned - row.burned) + Math.abs(copy.held - row.held);
-  }
-  return findings;
+  if (row.status !== copy.status) need.status = { redis: copy.status, postgres: row.status };
+  if (copy.version > row.version) need.terms = { redis: copy.version, postgres: row.version };
+  return need;
 }
 
-function count(plan: CampaignPlan, change: Change): void {
-  plan.changes.push(change);
-  const { findings } = plan;
-  const { record, row } = change;
+function count(findings: CampaignFindings, record: ReservationRecord, row: ReservationRecord | null): void {
   if (!row) {
     findings.missing.reservations += 1;
     findings.missing.units += record.qty;
@@ -424,14 +456,25 @@ function count(plan: CampaignPlan, change: Change): void {
   findings.changed[what] = (findings.changed[what] ?? 0) + 1;
 }
 
-function nameOf(entry: Extract<JournalEntry, { reservation: string }>): string {
-  return `${entry.reservation} ${entry.kind}`;
+function namesOf(entry: JournalEntry): string[] {
+  switch (entry.kind) {
+    case 'reserved':
+      return [`${entry.reservation} ${entry.kind}`, `${entry.no}/${entry.lineNo}`];
+    case 'queued':
+    case 'left':
+      return [`${entry.no}/${entry.lineNo}`];
+    case 'status':
+      return [`${entry.no} status`];
+    default:
+      return 'reservation' in entry ? [`${entry.reservation} ${entry.kind}`] : [];
+  }
 }
 
-/** Whether an entry is the very next one: entries of a history are counted without a gap. */
+/** Whether an entry is the very next one: entries of a history are counted from 0 without a gap. */
 function follows(cursor: string, journalId: string): boolean {
-  const [generation, n] = cursor.split('-');
-  return journalId === `${generation}-${Number(n) + 1}`;
+  const [committed = '', n] = cursor.split('-');
+  const [generation = ''] = journalId.split('-');
+  return journalId === `${committed}-${Number(n) + 1}` || (generation !== committed && journalId === `${generation}-0`);
 }
 
 function chunks<Item>(items: readonly Item[]): Item[][] {

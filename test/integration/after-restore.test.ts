@@ -214,6 +214,32 @@ test('brings back every state, ends before beginnings, and terms before the rese
   expect(await afterLossOfRedis(campaign)).toEqual(standing);
 });
 
+test('tells what the journal still has from what is lost', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const id = await campaign.take('ann');
+  await store.persist();
+  await campaign.confirm(id);
+  await campaign.join('bob');
+  await campaign.restock(1);
+  await campaign.setStatus('pause');
+  const found = await repair(true);
+  expect(found).toMatchObject({ gap: false });
+  expect(isWhole(found)).toBe(true);
+  expect(reportOf(found, true)).toContain('Postgres lacks nothing that the journal does not have.');
+  await repair();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'paused', total_limit: 2, taken: 2 });
+  await expectWhole(campaign);
+  const { rows } = await store.sql.query('select action, actor from audit_log where campaign_id = $1 order by action', [
+    campaign.terms.id,
+  ]);
+  expect(rows).toMatchObject([
+    { action: 'campaign.pause', actor: 'tester' },
+    { action: 'campaign.restock', actor: 'tester' },
+    { action: 'reconcile after restore' },
+  ]);
+});
+
 test('ends a line that was closed with its campaign', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const id = await campaign.take('ann');
