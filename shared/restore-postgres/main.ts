@@ -22,7 +22,7 @@ import { type Findings, restorePostgres } from './restore.js';
 const STATEMENT_MS = 120_000;
 /** How long the journal may stand still before the workers are taken for stopped. */
 const STANDSTILL_MS = 2_000;
-const LEDGER_SETTLE_MS = 15_000;
+const LEDGER_SETTLE_MS = 3_000;
 
 const { dryRun } = options();
 const { redisUrl, databaseUrl } = engineUrls();
