@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
+import { ledger } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
@@ -100,10 +101,15 @@ test('a Postgres whose data directory was set back is made whole while the sale 
   expect(written.code).toBe(0);
   expect((await reconcile(['--dry-run'])).out).toContain('Postgres lacks nothing');
   await crowd.finish();
-  await stage.expectNothingLost(crowd, product);
+  // Not how fast the crowd was served, since the command and three engines share the machine with it.
+  const { verdict } = await ledger(stage.env, product);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] });
+  const rows = await stage.query<{ id: string }>('select redemption_id as id from redemptions');
+  const saved = new Set(rows.map(({ id }) => id));
+  expect(crowd.completed.filter(({ body }) => !saved.has(body.data.reservation_id))).toEqual([]);
   expect(await stage.query("select redemption_id from redemptions where status = 'voided'")).toEqual([]);
   const paid = await stage.query<{ id: string }>(
     "select redemption_id as id from redemptions where status = 'redeemed' order by redemption_id",
   );
   expect(paid.map(({ id }) => id)).toEqual(sold.slice(0, 2).map(({ id }) => id));
-}, 120_000);
+}, 240_000);
