@@ -1,0 +1,90 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Cluster } from './cluster/cluster.js';
+import { Crowd } from './crowd/crowd.js';
+import { History } from './history.js';
+import { judge } from './judge/judge.js';
+import type { Violation } from './judge/violation.js';
+import { Nemesis } from './nemesis.js';
+import { observe } from './observe.js';
+import { planFaults } from './plan.js';
+import { Random } from './random.js';
+import { reportOf } from './report.js';
+import { awaitRecovery, comeToRest, openProbe, replaySome } from './settle.js';
+import type { Tools } from './tools.js';
+
+export type RunOptions = {
+  seed: number;
+  minutes: number;
+  /** null = the usual mix */
+  faults: string[] | null;
+  replicas: number;
+  perSecond: number;
+  folder: string;
+  /** Whether `npm run reconcile` exists, which makes Postgres whole after it was restored. */
+  canReconcile: boolean;
+};
+
+export type RunResult = { violations: Violation[]; failures: string[]; report: string[] };
+
+const REPORT_EVERY_MS = 10_000;
+
+/** One run: cluster, crowd and faults, then the judgement of the whole history. */
+export async function runTorture(options: RunOptions, tools: Tools): Promise<RunResult> {
+  const { seed, minutes, folder, replicas } = options;
+  mkdirSync(folder, { recursive: true });
+  const random = new Random(`torture-${seed}`);
+  const plan = planFaults(random.fork('faults'), minutes * 60_000, options);
+  writeFileSync(join(folder, 'plan.json'), `${JSON.stringify({ ...options, plan }, null, 2)}\n`);
+  const history = new History(join(folder, 'history.jsonl'));
+  const movesClocks = plan.some(({ lane }) => lane === 'clock');
+  const cluster = await Cluster.start({ folder, replicas, movesClocks }, tools, history);
+  const crowd = new Crowd(cluster, history, random.fork('crowd'), options);
+  try {
+    const nemesis = new Nemesis(cluster, history, random.fork('nemesis'), folder, tools.print);
+    const caller = crowd.caller();
+    await openProbe(caller);
+    await awaitRecovery(cluster, caller, history);
+    await crowd.prepare();
+    tools.print(`${plan.length} faults planned, ${crowd.campaigns.length} campaigns open`);
+    await underFaults(crowd, nemesis, history, plan, minutes, tools);
+    tools.print('the faults are over; waiting until each API sells again');
+    await awaitRecovery(cluster, caller, history);
+    await comeToRest(crowd, caller);
+    await replaySome(caller, [...history.calls]);
+    const final = await observe(cluster, caller, history);
+    writeFileSync(join(folder, 'final.json'), `${JSON.stringify(final)}\n`);
+    const violations = judge(history, final, crowd.facts());
+    return { violations, failures: nemesis.failures, report: reportOf(history, violations) };
+  } finally {
+    crowd.close();
+    await cluster.stop();
+    await history.close();
+  }
+}
+
+async function underFaults(
+  crowd: Crowd,
+  nemesis: Nemesis,
+  history: History,
+  plan: Parameters<Nemesis['run']>[0],
+  minutes: number,
+  { print }: Tools,
+): Promise<void> {
+  const over = new AbortController();
+  const limit = setTimeout(() => over.abort(), minutes * 60_000);
+  const report = setInterval(() => print(progressOf(crowd, history)), REPORT_EVERY_MS);
+  crowd.start();
+  try {
+    const ended = new Promise((resolve) => over.signal.addEventListener('abort', resolve));
+    await Promise.all([nemesis.run(plan, over.signal), ended]);
+  } finally {
+    clearTimeout(limit);
+    clearInterval(report);
+  }
+}
+
+function progressOf({ arrived, underWay }: Crowd, history: History): string {
+  const seconds = (history.now() / 1_000).toFixed(1).padStart(6);
+  return `${seconds} s  ${arrived} shoppers, ${underWay} under way, ${history.calls.length} calls`;
+}
