@@ -20,6 +20,8 @@ const TYPICAL_MS = 4_000;
 /** In each round faults begin during the first part; in the rest the system must work. */
 const ROUND_MS = 100_000;
 const CALM_MS = 30_000;
+/** When the other fault begins, before or after the one of Redis. */
+const COMBINED_MS = [-3_000, 500] as const;
 /** The first fault waits until shoppers hold units and places. */
 const BEGIN_MS = 3_000;
 
@@ -33,14 +35,38 @@ export function planFaults(
   const faults = ALL_FAULTS.filter((fault) => (names ? names.includes(fault.name) : isUsual(fault)));
   const lanes = [...new Set(faults.flatMap(({ lanes: all }) => all))];
   const planned = lanes.flatMap((lane) => planLane(random.fork(lane), lane, lengthMs, faults));
-  return planned.sort((a, b) => a.atMs - b.atMs).map((one, i) => ({ id: i + 1, ...one }));
+  const combined = combine(random.fork('combine'), planned, lanes, faults);
+  return combined.sort((a, b) => a.atMs - b.atMs).map((one, i) => ({ id: i + 1, ...one }));
 }
 
-function planLane(random: Random, lane: Lane, lengthMs: number, faults: readonly Fault[]): Omit<PlannedFault, 'id'>[] {
-  const candidates = faults.filter(({ lanes }) => lanes.includes(lane)).map((fault) => [fault, fault.weight] as const);
-  const planned: Omit<PlannedFault, 'id'>[] = [];
+type Unnumbered = Omit<PlannedFault, 'id'>;
+
+/** Lets a fault of another lane strike at about the time of half of Redis's faults: what is hard is seldom alone. */
+function combine(
+  random: Random,
+  planned: readonly Unnumbered[],
+  lanes: readonly Lane[],
+  faults: readonly Fault[],
+): Unnumbered[] {
+  const others = lanes.filter((lane) => lane !== 'redis' && lane !== 'clock');
+  let all = [...planned];
+  for (const { atMs: near } of planned.filter(({ lane }) => lane === 'redis')) {
+    if (others.length === 0 || random.chance(0.5)) continue;
+    const lane = random.pick(others);
+    const atMs = Math.max(BEGIN_MS, near + random.int(...COMBINED_MS));
+    all = all.filter((one) => one.lane !== lane || Math.abs(one.atMs - atMs) > 2 * TYPICAL_MS);
+    all.push({ atMs, fault: random.weighted(candidatesOf(lane, faults)).name, lane });
+  }
+  return all;
+}
+
+const candidatesOf = (lane: Lane, faults: readonly Fault[]) =>
+  faults.filter(({ lanes }) => lanes.includes(lane)).map((fault) => [fault, fault.weight] as const);
+
+function planLane(random: Random, lane: Lane, lengthMs: number, faults: readonly Fault[]): Unnumbered[] {
+  const candidates = candidatesOf(lane, faults);
+  const planned: Unnumbered[] = [];
   const [shortest, longest] = GAPS[lane];
-  // A lane with few kinds of faults is not struck more often than its length allows.
   for (let atMs = BEGIN_MS + random.int(0, longest / 2); atMs < lengthMs; ) {
     if (atMs % ROUND_MS < ROUND_MS - CALM_MS) planned.push({ atMs, fault: random.weighted(candidates).name, lane });
     atMs += TYPICAL_MS + random.int(shortest, longest);

@@ -4,8 +4,10 @@ import type { Caller } from './crowd/caller.js';
 import type { Crowd } from './crowd/crowd.js';
 import type { Call, History } from './history.js';
 
-/** After the last fault, a new checkout must succeed within so long. */
-export const RECOVERY_LIMIT_MS = 30_000;
+/** After the last fault, a new checkout must succeed within so long: processes start and wake up on a busy machine. */
+export const RECOVERY_LIMIT_MS = 10_000;
+/** So long is it tried, so that the rest can be judged too. */
+const RECOVERY_PATIENCE_MS = 30_000;
 /** Clients that are under way get so long to receive their final responses. */
 const FINISH_LIMIT_MS = 25_000;
 /** Longest hold of any campaign, and the sweep. */
@@ -33,7 +35,7 @@ export async function awaitRecovery(cluster: Cluster, caller: Caller, history: H
     cluster.apis.map(async ({ name: api }) => {
       const began = history.now();
       let sells = false;
-      for (let tries = 1; !sells && history.now() - began < RECOVERY_LIMIT_MS; tries += 1) {
+      for (let tries = 1; !sells && history.now() - began < RECOVERY_PATIENCE_MS; tries += 1) {
         sells = await probe(caller, api, `${api}-${tries}`);
         if (!sells) await sleep(LOOK_EVERY_MS);
       }

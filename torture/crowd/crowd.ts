@@ -37,8 +37,13 @@ export class Crowd {
   ) {
     this.http = new HttpClient(cluster, history);
     // Each client that waits listens for the end.
-    setMaxListeners(0, this.#end.signal);
-    this.#stage = { http: this.http, apis: cluster.apis.map(({ name }) => name), end: this.#end.signal };
+    setMaxListeners(0, this.#end.signal, this.#closing.signal);
+    this.#stage = {
+      http: this.http,
+      apis: cluster.apis.map(({ name }) => name),
+      closing: this.#closing.signal,
+      end: this.#end.signal,
+    };
     this.operators = new Operators(this.#stage, random.fork('operators'), this.campaigns);
   }
 

@@ -4,6 +4,8 @@ import { CAMPAIGN_KINDS, planCampaign, type RunCampaign } from './campaign-kinds
 
 /** An operator does something to some campaign about this often. */
 const EVERY_MS = [400, 1_600] as const;
+const JOB_EVERY_MS = 200;
+const JOB_TRIES = 150;
 const NEW_CAMPAIGN_UNITS_MINUTES = 0.3;
 /** Kinds that are also created during a run; a small campaign of them is sold out and closed again. */
 const CREATED_KINDS = ['line', 'instant', 'durable', 'groups'];
@@ -76,8 +78,18 @@ export class Operators {
   async #issueCodes({ product, owners, total }: RunCampaign): Promise<void> {
     const path = `/admin/campaigns/${product}/codes`;
     const about = { kind: 'codes' as const, method: 'POST', path, product, as: 'admin' as const };
-    if (owners.length === 0) await this.#caller.insist({ ...about, json: { count: 2 * Number(total) } });
-    else await this.#caller.insist({ ...about, csv: owners.map(({ user, code }) => `${code},${user}`).join('\n') });
+    const lines = owners.map(({ user, code }) => `${code},${user}`).join('\n');
+    const codes = owners.length === 0 ? { json: { count: 2 * Number(total) } } : { csv: lines };
+    const job = await this.#caller.insist({ ...about, ...codes });
+    if (job?.status === 202) await this.#jobIsDone(product, `${path}/jobs/${job.data.id}`);
+  }
+
+  async #jobIsDone(product: string, path: string): Promise<void> {
+    const about = { kind: 'codes', method: 'GET', path, product, as: 'admin' } as const;
+    for (let tries = 1; tries <= JOB_TRIES && (await this.#caller.pause(JOB_EVERY_MS)); tries += 1) {
+      const { data } = await this.#caller.once(about);
+      if (data.status === 'done') return;
+    }
   }
 
   async #createAnother(): Promise<void> {

@@ -130,7 +130,7 @@ export class Shopper {
     const bySocket = this.#random.chance(0.25);
     // Campaigns with presence: some people close their laptop.
     const vanishes = this.#random.chance(0.15);
-    while (performance.now() < until) {
+    while (performance.now() < until && !this.stage.closing.aborted) {
       if (!(await this.#caller.pause(vanishes ? 7_000 : this.#random.int(500, 1_500)))) return;
       const seen = bySocket ? await follow(this.#caller, { product, user, ticket }, until) : await this.#ask(ticket);
       if (seen?.reservation) return this.#settle(seen.reservation, ticket, seen.payBefore);

@@ -9,7 +9,7 @@ type Who = { product: string; user: string; ticket: string };
 
 /** Follows a place through a WebSocket. @returns what the frames say, null when they do not decide anything */
 export function follow(caller: Caller, who: Who, until: number): Promise<Followed | null> {
-  const { http, apis, end } = caller.stage;
+  const { http, apis, closing } = caller.stage;
   const api = caller.random.pick(apis);
   const name = `${who.user}/${caller.random.text(4)}`;
   const process = http.cluster.node(api).process;
@@ -20,13 +20,13 @@ export function follow(caller: Caller, who: Who, until: number): Promise<Followe
     const timer = setTimeout(() => finish(null), Math.max(0, Math.min(FOLLOW_MS, until - performance.now())));
     const finish = (followed: Followed | null) => {
       clearTimeout(timer);
-      end.removeEventListener('abort', onEnd);
+      closing.removeEventListener('abort', onEnd);
       socket.close();
       setTimeout(() => socket.terminate(), 1_000).unref();
       resolve(followed);
     };
     const onEnd = () => finish(null);
-    end.addEventListener('abort', onEnd);
+    closing.addEventListener('abort', onEnd);
     socket.on('open', () => {
       if (byMessage) socket.send(JSON.stringify({ type: 'subscribe', ticket: who.ticket }));
     });
