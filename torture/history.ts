@@ -1,4 +1,5 @@
-import { createWriteStream, type WriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
+import { createInterface } from 'node:readline';
 
 export type CallKind =
   | 'token'
@@ -76,6 +77,7 @@ export type Event = { type: 'event'; at: number } & (
 );
 
 export type HistoryRecord = Call | Frame | Event;
+export type Recorded = { calls: readonly Call[]; frames: readonly Frame[]; events: readonly Event[] };
 type Without<Type> = Type extends unknown ? Omit<Type, 'type' | 'at'> : never;
 
 /** Everything that happened, in memory for the judge and as JSON lines on disk. */
@@ -125,4 +127,16 @@ export class History {
   #write(record: HistoryRecord): void {
     this.#file.write(`${JSON.stringify(record)}\n`);
   }
+}
+
+/** What an earlier run wrote, line by line. */
+export async function readHistory(path: string): Promise<Recorded> {
+  const [calls, frames, events]: [Call[], Frame[], Event[]] = [[], [], []];
+  for await (const line of createInterface({ input: createReadStream(path) })) {
+    const record = JSON.parse(line) as HistoryRecord;
+    if (record.type === 'call') calls.push(record);
+    else if (record.type === 'frame') frames.push(record);
+    else events.push(record);
+  }
+  return { calls, frames, events };
 }

@@ -30,6 +30,7 @@ async function main(args) {
     const { prepare } = await import('../scripts/prepare.mjs');
     await prepare(ROOT, terminal);
     if (options.what === 'faults') return await listFaults(terminal);
+    if (options.what === 'judge') return await judgeAgain(terminal, options.folder);
     return await runOne(terminal, options);
   } catch (error) {
     terminal.explain(error);
@@ -48,6 +49,17 @@ async function listFaults({ print }) {
   const width = Math.max(...ALL_FAULTS.map((/** @type {{ name: string }} */ { name }) => name.length));
   for (const { name, about } of ALL_FAULTS) print(`${name.padEnd(width)}  ${about}`);
   return 0;
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {string} folder
+ */
+async function judgeAgain({ print }, folder) {
+  const result = await (await built('run.js')).judgeAgain(folder);
+  for (const line of result.report) print(line);
+  print(result.violations.length === 0 ? 'PASSED' : `FAILED  ${result.violations.length} violations`);
+  return result.violations.length === 0 ? 0 : 1;
 }
 
 /**

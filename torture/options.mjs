@@ -16,13 +16,14 @@ Runs a crowd with every call of the API against real processes and engines while
   --replicas N    REDIS_WAIT_REPLICAS of the processes, 0 or 1 (0)
   --rate R        shoppers that arrive in a second (${DEFAULT_PER_SECOND})
   --keep          keep the folder with the history, the rows and the logs
+  --judge FOLDER  judge the history that an earlier run with --keep left in this folder; nothing is started
   --help
 
 Exit code 0: the contract was kept. 1: it was not; the violations are printed. 2: the run itself failed.
 `;
 
 /**
- * @typedef {{ what: 'help' | 'faults' }} Question
+ * @typedef {{ what: 'help' | 'faults' } | { what: 'judge', folder: string }} Question
  * @typedef {{ what: 'run', seed: number, minutes: number, faults: string[] | null, replicas: number, perSecond: number, keep: boolean }} Run
  */
 
@@ -55,6 +56,7 @@ export function readOptions(args) {
     else if (name === '--minutes') run.minutes = number(name, value, 0.1, 1_440);
     else if (name === '--replicas') run.replicas = number(name, value, 0, 1);
     else if (name === '--rate') run.perSecond = number(name, value, 1, 1_000);
+    else if (name === '--judge') return { what: 'judge', folder: value };
     else if (name === '--faults' && value === 'help') return { what: 'faults' };
     else if (name === '--faults') run.faults = value === 'none' ? [] : value.split(',');
     else throw mistake(`Unknown option ${name}.`);

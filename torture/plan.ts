@@ -20,6 +20,8 @@ const TYPICAL_MS = 4_000;
 /** In each round faults begin during the first part; in the rest the system must work. */
 const ROUND_MS = 100_000;
 const CALM_MS = 30_000;
+/** Losses of Redis are hardest while Postgres is away. */
+const POSTGRES_WEIGHT = 5;
 /** When the other fault begins, before or after the one of Redis. */
 const COMBINED_MS = [-3_000, 500] as const;
 /** The first fault waits until shoppers hold units and places. */
@@ -52,7 +54,7 @@ function combine(
   let all = [...planned];
   for (const { atMs: near } of planned.filter(({ lane }) => lane === 'redis')) {
     if (others.length === 0 || random.chance(0.5)) continue;
-    const lane = random.pick(others);
+    const lane = random.weighted(others.map((one) => [one, one === 'postgres' ? POSTGRES_WEIGHT : 1] as const));
     const atMs = Math.max(BEGIN_MS, near + random.int(...COMBINED_MS));
     all = all.filter((one) => one.lane !== lane || Math.abs(one.atMs - atMs) > 2 * TYPICAL_MS);
     all.push({ atMs, fault: random.weighted(candidatesOf(lane, faults)).name, lane });

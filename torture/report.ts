@@ -1,4 +1,4 @@
-import type { History } from './history.js';
+import type { Recorded } from './history.js';
 import { grouped } from './judge/facts.js';
 import type { Violation } from './judge/violation.js';
 
@@ -6,7 +6,7 @@ const SHOWN_OF_A_KIND = 3;
 const EVIDENCE_CHARACTERS = 700;
 
 /** The lines that a person reads at the end of a run. */
-export function reportOf(history: History, violations: readonly Violation[]): string[] {
+export function reportOf(history: Recorded, violations: readonly Violation[]): string[] {
   const kinds = grouped(violations, ({ rule, what }) => `${rule}: ${what.replaceAll(/\d+/g, 'n')}`);
   const shown = [...kinds].flatMap(([, same]) => {
     const rest = same.length - SHOWN_OF_A_KIND;
@@ -24,7 +24,7 @@ function linesOf({ rule, what, evidence }: Violation): string[] {
 const short = (text = 'nothing') =>
   text.length > EVIDENCE_CHARACTERS ? `${text.slice(0, EVIDENCE_CHARACTERS)} …` : text;
 
-function countsOf({ calls }: History): string {
+function countsOf({ calls }: Recorded): string {
   const count = new Map<string, number>();
   for (const { kind, status } of calls) {
     const name = `${kind} ${status ?? 'none'}`;

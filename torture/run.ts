@@ -1,8 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Cluster } from './cluster/cluster.js';
 import { Crowd } from './crowd/crowd.js';
-import { History } from './history.js';
+import type { FinalState } from './final-state.js';
+import { History, readHistory } from './history.js';
+import type { CampaignFacts } from './judge/facts.js';
 import { judge } from './judge/judge.js';
 import type { Violation } from './judge/violation.js';
 import { Nemesis } from './nemesis.js';
@@ -28,6 +30,18 @@ export type RunOptions = {
 export type RunResult = { violations: Violation[]; failures: string[]; report: string[] };
 
 const REPORT_EVERY_MS = 10_000;
+const HISTORY = 'history.jsonl';
+const FINAL = 'final.json';
+
+/** Judges the history of an earlier run again, from the folder that it kept. */
+export async function judgeAgain(folder: string): Promise<RunResult> {
+  const history = await readHistory(join(folder, HISTORY));
+  const { final, campaigns } = JSON.parse(readFileSync(join(folder, FINAL), 'utf8')) as Kept;
+  const violations = judge(history, final, campaigns);
+  return { violations, failures: [], report: reportOf(history, violations) };
+}
+
+type Kept = { final: FinalState; campaigns: CampaignFacts[] };
 
 /** One run: cluster, crowd and faults, then the judgement of the whole history. */
 export async function runTorture(options: RunOptions, tools: Tools): Promise<RunResult> {
@@ -36,7 +50,7 @@ export async function runTorture(options: RunOptions, tools: Tools): Promise<Run
   const random = new Random(`torture-${seed}`);
   const plan = planFaults(random.fork('faults'), minutes * 60_000, options);
   writeFileSync(join(folder, 'plan.json'), `${JSON.stringify({ ...options, plan }, null, 2)}\n`);
-  const history = new History(join(folder, 'history.jsonl'));
+  const history = new History(join(folder, HISTORY));
   const movesClocks = plan.some(({ lane }) => lane === 'clock');
   const cluster = await Cluster.start({ folder, replicas, movesClocks }, tools, history);
   const crowd = new Crowd(cluster, history, random.fork('crowd'), options);
@@ -53,8 +67,9 @@ export async function runTorture(options: RunOptions, tools: Tools): Promise<Run
     await comeToRest(crowd, caller);
     await replaySome(caller, [...history.calls]);
     const final = await observe(cluster, caller, history);
-    writeFileSync(join(folder, 'final.json'), `${JSON.stringify(final)}\n`);
-    const violations = judge(history, final, crowd.facts());
+    const campaigns = crowd.facts();
+    writeFileSync(join(folder, FINAL), `${JSON.stringify({ final, campaigns })}\n`);
+    const violations = judge(history, final, campaigns);
     return { violations, failures: nemesis.failures, report: reportOf(history, violations) };
   } finally {
     crowd.close();

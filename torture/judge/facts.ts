@@ -1,10 +1,9 @@
 import type { CampaignRow, FinalState, RedemptionRow, TicketRow } from '../final-state.js';
-import type { Call, CallKind, Event, Frame } from '../history.js';
+import type { Call, CallKind, Event, Frame, Recorded } from '../history.js';
 import { Losses } from './losses.js';
 
 /** What the judge knows of a campaign that it cannot read from the history. */
 export type CampaignFacts = { product: string; total: number | null; isCreated: boolean };
-export type Recorded = { calls: readonly Call[]; frames: readonly Frame[]; events: readonly Event[] };
 
 /** An acknowledged checkout or redemption: a unit or a place in line. */
 export type Acknowledged = { call: Call; data: Record<string, unknown>; key: string; user: string; product: string };

@@ -1,7 +1,8 @@
 import type { FinalState } from '../final-state.js';
+import type { Recorded } from '../history.js';
 import { capsHold } from './caps.js';
 import { stockIsConserved } from './conservation.js';
-import { type CampaignFacts, Facts, type Recorded } from './facts.js';
+import { type CampaignFacts, Facts } from './facts.js';
 import { reservationsEndOnce } from './finality.js';
 import { framesAreRight } from './frames.js';
 import { keysHaveOneResponse } from './keys.js';
