@@ -64,6 +64,8 @@ export type Event = { type: 'event'; at: number } & (
   /** The process accepts connections. */
   | { what: 'up'; process: string }
   | { what: 'freeze'; process: string; phase: 'begin' | 'end' }
+  /** The packets of a process to an engine are lost: it cannot save what it acknowledged. */
+  | { what: 'unreachable'; process: string; phase: 'begin' | 'end' }
   /** Connections of clients to an API process were cut. */
   | { what: 'cut'; api: string }
   /** Redis lost entries: all of them, those after a snapshot, or those that a promoted replica lacks. */

@@ -45,7 +45,10 @@ describe('the rule on promises', () => {
   it('finds a voided reservation', () => {
     const made = new HandMade();
     made.unit(ANNA, 100, { status: 'voided', reason: 'campaigns_cap' });
-    expect(findings(made)).toEqual(['promises: an acknowledged reservation was voided']);
+    expect(findings(made)).toEqual([
+      'promises: an acknowledged reservation was voided',
+      'traces: a reservation was voided although Redis lost nothing',
+    ]);
   });
 
   it('finds a place in line without a row', () => {
@@ -155,11 +158,25 @@ describe('what may be lost', () => {
     expect(lost(2_000, { at: 1_500, process: API }, 'replicated')).toEqual(missing);
   });
 
+  it('is a promise of a process that was frozen when Redis lost its data, if a row says so', () => {
+    const made = new HandMade();
+    const { row } = made.unit(ANNA, 1_000, { status: 'voided', reason: 'taken' });
+    made.fault(900, 3_000);
+    made.event({ at: 1_100, what: 'redis-lost', mode: 'empty' });
+    expect(findings(made)).toContain('promises: an acknowledged reservation was voided');
+    made.event({ at: 1_050, what: 'freeze', process: 'api-1#1', phase: 'begin' });
+    made.event({ at: 2_900, what: 'freeze', process: 'api-1#1', phase: 'end' });
+    expect(findings(made)).toEqual([]);
+    row.reason = null;
+    expect(findings(made)).toContain('promises: an acknowledged reservation was voided');
+  });
+
   it('is a promise of an isolated process, if a reject or a voided row says so', () => {
     const made = new HandMade();
     made.unit(ANNA, 1_000);
     made.final.redemptions.length = 0;
     made.fault(900, 3_000);
+    made.event({ at: 950, what: 'redis-lost', mode: 'promoted' });
     made.event({ at: 950, what: 'isolated', phase: 'begin', processes: ['api-1'] });
     made.event({ at: 2_000, what: 'isolated', phase: 'end', processes: ['api-1'] });
     expect(findings(made)).toEqual(missing);
@@ -237,7 +254,7 @@ describe('the rule on the line', () => {
     expect(findings(made)).toEqual(['line: a later place was served first']);
   });
 
-  it('finds somebody who waits while a later place was served', () => {
+  it('finds a user who waits while a later place was served', () => {
     const made = new HandMade();
     made.place(ANNA, 100, 1);
     made.serve(made.place(BEN, 200, 2), 300);
@@ -253,11 +270,11 @@ describe('the rule on the line', () => {
     expect(findings(made)).toEqual(['line: a later place was served first']);
   });
 
-  it('finds a unit that was given to somebody new while somebody waited', () => {
+  it('finds a unit that was given to a new user while another user waited', () => {
     const made = new HandMade();
     made.place(ANNA, 100, 1);
     made.unit(BEN, 200);
-    expect(findings(made)).toEqual(['line: a unit was given to somebody new while somebody waited']);
+    expect(findings(made)).toEqual(['line: a unit was given to a new user while another user waited']);
   });
 });
 
@@ -311,7 +328,7 @@ describe('the rule on conservation', () => {
     made.call('action', 100, 200, { detail: 'close' });
     made.call('patch', 200, 200, { body: { name: 'new' } });
     expect(findings(made)).toEqual([
-      'conservation: shop is paused although it was told to close',
+      'conservation: shop is paused although the last acknowledged action is close',
       'conservation: the acknowledged name of shop is lost',
     ]);
     made.final.campaigns.length = 0;
@@ -354,6 +371,22 @@ describe('the rule on finality', () => {
     expect(findings(made)).toEqual([
       'finality: a paid reservation is unpaid again',
       'finality: a released reservation is held again',
+    ]);
+  });
+});
+
+describe('the rule on traces', () => {
+  it('finds what was given up without a reason or without a cause', () => {
+    const made = new HandMade();
+    made.unit(ANNA, 100, { status: 'voided' });
+    made.calls.length = 0;
+    made.place(BEN, 200, 1, { status: 'left' });
+    made.final.rejects.push({ journal_id: '1-1', fields: { kind: 'queued', user: BEN }, reason: 'no row' });
+    expect(findings(made)).toEqual([
+      'traces: a reservation was voided without a reason',
+      'traces: a reservation was voided although Redis lost nothing',
+      'traces: an entry was rejected although Redis lost nothing',
+      'traces: a place is left although its user did not leave',
     ]);
   });
 });

@@ -78,7 +78,7 @@ export class RedisPair {
     server.engine = null;
   }
 
-  /** The replica becomes a primary of its own. The other server is not told. */
+  /** The replica becomes a primary of its own. The other server does not learn of it. */
   async promote(): Promise<void> {
     await this.command(this.replica, ['REPLICAOF', 'NO', 'ONE']);
     [this.primary, this.replica] = [this.replica, this.primary];

@@ -10,7 +10,7 @@ const TRIES = 80;
 export type Stage = {
   http: HttpClient;
   apis: readonly string[];
-  /** Aborted when nobody new comes: people in line stop waiting. */
+  /** Aborted when no more shoppers arrive: those in line stop waiting. */
   closing: AbortSignal;
   /** Aborted when the run gives its clients no more time. */
   end: AbortSignal;

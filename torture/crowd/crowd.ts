@@ -47,7 +47,7 @@ export class Crowd {
     this.operators = new Operators(this.#stage, random.fork('operators'), this.campaigns);
   }
 
-  /** Opens the campaigns; nobody has come yet. */
+  /** Opens the campaigns; no shopper has arrived yet. */
   prepare(): Promise<void> {
     return this.operators.openAll(this.options.minutes);
   }
@@ -56,7 +56,7 @@ export class Crowd {
     this.#arrivals = Promise.all([this.#arrive(), this.operators.run(this.#closing.signal)]).then(() => {});
   }
 
-  /** Nobody new comes. Those who are under way have `limitMs` to get their final responses. */
+  /** No more shoppers arrive. Those who are under way have `limitMs` to get their final responses. */
   async finish(limitMs: number): Promise<void> {
     this.#closing.abort();
     const all = Promise.all([this.#arrivals, ...this.#underWay]);

@@ -39,7 +39,7 @@ export class Operators {
     while (!signal.aborted && (await this.#caller.pause(this.random.int(...EVERY_MS)))) await this.#act();
   }
 
-  /** Stops what changes by itself, so that both sides can be compared: paused campaigns promote nobody. */
+  /** Stops what changes by itself, so that both sides can be compared: paused campaigns do not promote. */
   async pauseAll(): Promise<void> {
     await Promise.all(this.campaigns.map((campaign) => this.#action(campaign, 'pause')));
   }

@@ -1,4 +1,3 @@
-import type { Link } from '../cluster/link.js';
 import { type Fault, type FaultStage, type Lane, lastFor } from './fault.js';
 
 const LANES: readonly Lane[] = ['network'];
@@ -49,20 +48,18 @@ export const NETWORK_FAULTS: readonly Fault[] = [
   },
 ];
 
-function linkOf({ cluster, random }: FaultStage, engine: 'redis' | 'postgres'): Link {
-  return random.pick(cluster.nodes).links[engine];
-}
-
 async function cutResponses(stage: FaultStage, engine: 'redis' | 'postgres'): Promise<void> {
-  const link = linkOf(stage, engine);
+  const link = stage.random.pick(stage.cluster.nodes).links[engine];
   link.cutResponses(stage.random.int(1, 8));
   await lastFor(stage.random, 200, 2_000);
   link.heal();
 }
 
 async function swallow(stage: FaultStage, engine: 'redis' | 'postgres'): Promise<void> {
-  const link = linkOf(stage, engine);
-  link.swallow();
+  const { name, links } = stage.random.pick(stage.cluster.nodes);
+  stage.history.event({ what: 'unreachable', process: name, phase: 'begin' });
+  links[engine].swallow();
   await lastFor(stage.random, 300, 5_000);
-  link.heal();
+  links[engine].heal();
+  stage.history.event({ what: 'unreachable', process: name, phase: 'end' });
 }

@@ -116,7 +116,7 @@ function statusIsRight(facts: Facts, product: string): Violation[] {
   const later = actions.some(({ status, end }) => status === null && end > last.at);
   const excuse = facts.losses.excuseOf(attemptsBefore(actions, last), facts.durabilityOf(product));
   if (later || excuse !== null || row.status === STATUS_AFTER[last.detail ?? '']) return [];
-  return [violation(`${product} is ${row.status} although it was told to ${last.detail}`, last, row)];
+  return [violation(`${product} is ${row.status} although the last acknowledged action is ${last.detail}`, last, row)];
 }
 
 function nameIsRight(facts: Facts, product: string): Violation[] {

@@ -10,6 +10,7 @@ import { lineIsStrict } from './line.js';
 import { promisesAreKept } from './promises.js';
 import { serviceComesBack } from './recovery.js';
 import { responsesAreRight } from './responses.js';
+import { exceptionsAreExplained } from './traces.js';
 import type { Violation } from './violation.js';
 
 const RULES = [
@@ -19,6 +20,7 @@ const RULES = [
   lineIsStrict,
   stockIsConserved,
   reservationsEndOnce,
+  exceptionsAreExplained,
   responsesAreRight,
   framesAreRight,
   serviceComesBack,

@@ -8,20 +8,20 @@ const MAY_FOLLOW = new Set([401, 403, 429, 503]);
 export function keysHaveOneResponse(facts: Facts): Violation[] {
   const violations: Violation[] = [];
   for (const attempts of facts.attemptsOfKey.values()) {
-    const told = facts.acknowledged.filter(({ call }) => attempts.includes(call));
-    const [first] = told;
+    const promises = facts.acknowledged.filter(({ call }) => attempts.includes(call));
+    const [first] = promises;
     if (!first) continue;
     const excuse = facts.losses.excuseOf(facts.attemptsFor(first), facts.durabilityOf(first.product, first.data));
     if (excuse !== null) continue;
     const data = JSON.stringify(first.data);
-    const other = told.find((one) => JSON.stringify(one.data) !== data);
+    const other = promises.find((one) => JSON.stringify(one.data) !== data);
     if (other) violations.push(violation('a key has two responses', first.call, other.call));
     const forgotten = attempts.find(
       (call) =>
         call.at > first.call.end &&
         call.status !== null &&
         !MAY_FOLLOW.has(call.status) &&
-        !told.some((one) => one.call === call),
+        !promises.some((one) => one.call === call),
     );
     if (forgotten) violations.push(violation('a key was acknowledged and is refused later', first.call, forgotten));
   }

@@ -2,7 +2,7 @@ import type { RedemptionRow, TicketRow } from '../final-state.js';
 import type { Acknowledged, Facts } from './facts.js';
 import type { Violation } from './violation.js';
 
-type Place = { told: Acknowledged; beganAt: number; ticket: TicketRow; servedAt: number | null };
+type Place = { promise: Acknowledged; beganAt: number; ticket: TicketRow; servedAt: number | null };
 
 /** Evidence for one campaign is enough; the first pairs are shown. */
 const SHOWN = 3;
@@ -25,24 +25,24 @@ export function lineIsStrict(facts: Facts): Violation[] {
 
 const violation = (what: string, first: Place, second: Place | RedemptionRow): Violation => {
   const shown = (place: Place | RedemptionRow) =>
-    'ticket' in place ? { call: place.told.call, ticket: place.ticket, served_at: place.servedAt } : place;
+    'ticket' in place ? { call: place.promise.call, ticket: place.ticket, served_at: place.servedAt } : place;
   return { rule: 'line', what, evidence: [shown(first), shown(second)] };
 };
 
 /** The first acknowledged place of each person, where it cannot be lost. */
 function placesOf(facts: Facts, product: string): Place[] {
   const seen = new Set<string>();
-  return facts.acknowledged.flatMap((told) => {
-    if (told.product !== product || told.data.status !== 'queued' || seen.has(told.user)) return [];
-    seen.add(told.user);
-    const ticket = (facts.ticketsOf.get(`${product} ${told.user}`) ?? []).find(
-      ({ idempotency_key: key }) => key === told.key,
+  return facts.acknowledged.flatMap((promise) => {
+    if (promise.product !== product || promise.data.status !== 'queued' || seen.has(promise.user)) return [];
+    seen.add(promise.user);
+    const ticket = (facts.ticketsOf.get(`${product} ${promise.user}`) ?? []).find(
+      ({ idempotency_key: key }) => key === promise.key,
     );
     if (!ticket) return [];
-    const attempts = facts.attemptsFor(told);
+    const attempts = facts.attemptsFor(promise);
     if (facts.losses.excuseOf(attempts, facts.durabilityOf(product)) !== null) return [];
     const beganAt = Math.min(...attempts.map(({ at }) => at));
-    return [{ told, beganAt, ticket, servedAt: servedAt(facts, ticket) }];
+    return [{ promise, beganAt, ticket, servedAt: servedAt(facts, ticket) }];
   });
 }
 
@@ -54,7 +54,7 @@ function servedAt(facts: Facts, ticket: TicketRow): number | null {
 /** Pairs of which the first was acknowledged before the second asked. */
 function pairs(places: readonly Place[]): [Place, Place][] {
   return places.flatMap((first) =>
-    places.filter((second) => first.told.call.end < second.beganAt).map((second): [Place, Place] => [first, second]),
+    places.filter((second) => first.promise.call.end < second.beganAt).map((second): [Place, Place] => [first, second]),
   );
 }
 
@@ -67,23 +67,23 @@ function servedInTurn(facts: Facts, places: readonly Place[]): Violation[] {
   return wrong.slice(0, SHOWN).map(([first, second]) => violation('a later place was served first', first, second));
 }
 
-/** Units that were taken without a place while somebody waited. */
+/** Units that were taken without a place while another user waited. */
 function nobodyBarged(facts: Facts, product: string, places: readonly Place[]): Violation[] {
   const tolerance = clockTolerance(facts);
-  const wrong = facts.acknowledged.flatMap((told) => {
-    const row = facts.redemptions.get(String(told.data.reservation_id));
-    if (told.product !== product || !row || row.line_no !== null) return [];
-    const attempts = facts.attemptsFor(told);
-    if (facts.losses.excuseOf(attempts, facts.durabilityOf(product, told.data)) !== null) return [];
+  const wrong = facts.acknowledged.flatMap((promise) => {
+    const row = facts.redemptions.get(String(promise.data.reservation_id));
+    if (promise.product !== product || !row || row.line_no !== null) return [];
+    const attempts = facts.attemptsFor(promise);
+    if (facts.losses.excuseOf(attempts, facts.durabilityOf(product, promise.data)) !== null) return [];
     const beganAt = Math.min(...attempts.map(({ at }) => at));
     const passed = places.find(
       (place) =>
-        place.told.call.end < beganAt &&
+        place.promise.call.end < beganAt &&
         !mayPass(facts, place, row.qty, row.reserved_at) &&
         place.ticket.joined_at < row.reserved_at - tolerance &&
         waitedUntil(place) > row.reserved_at + tolerance,
     );
-    return passed ? [violation('a unit was given to somebody new while somebody waited', passed, row)] : [];
+    return passed ? [violation('a unit was given to a new user while another user waited', passed, row)] : [];
   });
   return wrong.slice(0, SHOWN);
 }
@@ -95,7 +95,7 @@ function waitedUntil({ servedAt: served, ticket }: Place): number {
   return ticket.status === 'waiting' ? Number.POSITIVE_INFINITY : 0;
 }
 
-/** Whether somebody who wants `qty` may be served at a time before a person in front. */
+/** Whether a user who wants `qty` may be served at a time before a user in front. */
 function mayPass(facts: Facts, first: Place, qty: number, servedAtMs: number): boolean {
   const at = servedAtMs - facts.final.beganAt;
   return first.ticket.qty > qty || facts.losses.isolatedBetween(at, at);

@@ -3,7 +3,8 @@ import type { Call, Event } from '../history.js';
 /**
  * Whether an acknowledged promise may be lost (CONTRACT §5, `durability`).
  * silently: Redis lost its data and the process that acknowledged it was killed before Postgres had it
- * visibly: an isolated primary acknowledged it; a row or a reject must say what became of it
+ * visibly: an isolated primary acknowledged it, or its process could not save it in time because it was frozen or cut off when
+ *   Redis lost its data; a row or a reject must say what became of it
  */
 export type Excuse = 'silently' | 'visibly' | null;
 
@@ -20,6 +21,7 @@ export class Losses {
   readonly #lost: { at: number; mode: string }[];
   readonly #killed: { at: number; process: string }[];
   readonly #isolated: (Span & { processes: string[] })[];
+  readonly #away: (Span & { node: string })[];
 
   constructor(events: readonly Event[]) {
     this.faults = spansOf(events, (event) => event.what === 'fault' && [event.phase, String(event.id)]);
@@ -28,6 +30,7 @@ export class Losses {
       event.what === 'down' && event.how !== 'stop' ? [{ at: event.at, process: event.process }] : [],
     );
     this.#isolated = isolationsOf(events);
+    this.#away = absencesOf(events);
   }
 
   /** The excuse of a promise that one of these attempts made. @param durability of the response */
@@ -41,7 +44,9 @@ export class Losses {
   excuseOfUnknown(at: number): Excuse {
     const until = this.calmAfter(at);
     const within = (time: number) => time >= at - 2 * CALM_MS && time <= until;
-    if (this.#lost.some((loss) => within(loss.at)) && this.#killed.some((death) => within(death.at))) return 'silently';
+    const lost = this.#lost.some((loss) => within(loss.at));
+    if (lost && this.#killed.some((death) => within(death.at))) return 'silently';
+    if (lost && this.#away.some(({ from, to }) => from <= until && to >= at - 2 * CALM_MS)) return 'visibly';
     return this.#isolated.some(({ from, to }) => from <= until && to >= at - 2 * CALM_MS) ? 'visibly' : null;
   }
 
@@ -69,14 +74,32 @@ export class Losses {
     const lost = this.#lost.some(({ at, mode }) => after(at) && counts(mode));
     const killed = this.#killed.some(({ at, process }) => process === call.process && after(at));
     if (durability !== 'replicated') {
-      const node = call.process.split('#')[0] ?? '';
+      const node = nodeOf(call.process);
       const isolated = this.#isolated.some(
         ({ from, to, processes }) => processes.includes(node) && call.end >= from && call.at <= to + SLACK_MS,
       );
       if (isolated) return killed ? 'silently' : 'visibly';
     }
-    return lost && killed ? 'silently' : null;
+    if (!lost) return null;
+    if (killed) return 'silently';
+    const node = nodeOf(call.process);
+    return this.#away.some((span) => span.node === node && span.to >= call.at && span.from <= until) ? 'visibly' : null;
   }
+}
+
+const nodeOf = (process: string): string => process.split('#')[0] ?? '';
+
+/** When a process was frozen, or could not reach an engine. */
+function absencesOf(events: readonly Event[]): (Span & { node: string })[] {
+  const away = (event: Event) => event.what === 'freeze' || event.what === 'unreachable';
+  const nodes = new Set(events.flatMap((event) => (away(event) && 'process' in event ? [nodeOf(event.process)] : [])));
+  return [...nodes].flatMap((node) =>
+    (['freeze', 'unreachable'] as const).flatMap((what) =>
+      spansOf(events, (event) => event.what === what && nodeOf(event.process) === node && [event.phase, node]).map(
+        (span) => ({ ...span, node }),
+      ),
+    ),
+  );
 }
 
 /** Spans between the begin and the end of things with a name, in order of their begin. */

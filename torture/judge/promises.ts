@@ -14,8 +14,10 @@ export function promisesAreKept(facts: Facts): Violation[] {
     ({ data }) => String(data.reservation_id),
   );
   return [
-    ...[...held].flatMap(([reservation, told]) => unitIsKept(facts, reservation, told)),
-    ...facts.acknowledged.filter(({ data }) => data.status === 'queued').flatMap((told) => placeIsKept(facts, told)),
+    ...[...held].flatMap(([reservation, promises]) => unitIsKept(facts, reservation, promises)),
+    ...facts.acknowledged
+      .filter(({ data }) => data.status === 'queued')
+      .flatMap((promise) => placeIsKept(facts, promise)),
     ...[...facts.redemptions.values()].flatMap((row) => stateIsAllowed(facts, row)),
     ...promotionsAreKept(facts),
     ...leavingIsKept(facts),
@@ -35,11 +37,11 @@ function isVoided(facts: Facts, reservation: string): boolean {
   return row?.status === 'voided' && row.reason !== null;
 }
 
-function unitIsKept(facts: Facts, reservation: string, told: readonly Acknowledged[]): Violation[] {
-  const [first] = told;
+function unitIsKept(facts: Facts, reservation: string, promises: readonly Acknowledged[]): Violation[] {
+  const [first] = promises;
   if (!first) return [];
   const row = facts.redemptions.get(reservation);
-  const attempts = told.flatMap((one) => facts.attemptsFor(one));
+  const attempts = promises.flatMap((one) => facts.attemptsFor(one));
   const durability = facts.durabilityOf(first.product, first.data);
   if (row && row.status !== 'voided') {
     const qty = Number((first.call.body as { qty?: number } | undefined)?.qty ?? 1);
@@ -51,10 +53,10 @@ function unitIsKept(facts: Facts, reservation: string, told: readonly Acknowledg
   return [violation(what, first.call, row ?? null)];
 }
 
-function placeIsKept(facts: Facts, told: Acknowledged): Violation[] {
-  const { product, user, key, call } = told;
+function placeIsKept(facts: Facts, promise: Acknowledged): Violation[] {
+  const { product, user, key, call } = promise;
   if (facts.ticketsOf.has(`${product} ${user}`)) return [];
-  const excuse = facts.losses.excuseOf(facts.attemptsFor(told), facts.durabilityOf(product));
+  const excuse = facts.losses.excuseOf(facts.attemptsFor(promise), facts.durabilityOf(product));
   if (excuse === 'silently' || (excuse === 'visibly' && facts.isRejected('', user))) return [];
   const remembered = facts.final.answers.includes(key) ? 'its idempotency key is remembered' : null;
   return [violation('an acknowledged place in line has no row', call, remembered)];

@@ -90,10 +90,10 @@ function wrongIn(facts: Facts, call: Call): string | null {
 /** A reservation or a campaign is only unknown when its acknowledgement may be lost. */
 function mayBeForgotten(facts: Facts, call: Call): boolean {
   if (call.reservation === undefined) return false;
-  const told = facts.acknowledged.filter(({ data }) => data.reservation_id === call.reservation);
-  const [first] = told;
+  const promises = facts.acknowledged.filter(({ data }) => data.reservation_id === call.reservation);
+  const [first] = promises;
   if (!first) return facts.losses.excuseOfUnknown(call.at) !== null;
-  const attempts = told.flatMap((one) => facts.attemptsFor(one));
+  const attempts = promises.flatMap((one) => facts.attemptsFor(one));
   return facts.losses.excuseOf(attempts, facts.durabilityOf(first.product, first.data)) !== null;
 }
 
