@@ -74,6 +74,8 @@ export type Event = { type: 'event'; at: number } & (
   | { what: 'isolated'; phase: 'begin' | 'end'; processes: string[] }
   | { what: 'redis-clock'; movedMs: number }
   | { what: 'postgres-restored' }
+  /** This program was not scheduled for so long; the others shared that fate. */
+  | { what: 'lag'; ms: number }
   | { what: 'calm' }
   | { what: 'recovered'; api: string; afterMs: number | null }
 );

@@ -30,6 +30,8 @@ export type RunOptions = {
 export type RunResult = { violations: Violation[]; failures: string[]; report: string[] };
 
 const REPORT_EVERY_MS = 10_000;
+const LAG_EVERY_MS = 100;
+const LAG_NOTED_MS = 150;
 const HISTORY = 'history.jsonl';
 const FINAL = 'final.json';
 
@@ -88,6 +90,7 @@ async function underFaults(
 ): Promise<void> {
   const over = new AbortController();
   const limit = setTimeout(() => over.abort(), minutes * 60_000);
+  const lag = watchLag(history);
   const report = setInterval(() => print(progressOf(crowd, history)), REPORT_EVERY_MS);
   crowd.start();
   try {
@@ -96,7 +99,18 @@ async function underFaults(
   } finally {
     clearTimeout(limit);
     clearInterval(report);
+    clearInterval(lag);
   }
+}
+
+/** Notes when a timer is late, for the judge of response times. */
+function watchLag(history: History): NodeJS.Timeout {
+  let lookedAt = performance.now();
+  return setInterval(() => {
+    const ms = performance.now() - lookedAt - LAG_EVERY_MS;
+    lookedAt = performance.now();
+    if (ms > LAG_NOTED_MS) history.event({ what: 'lag', ms: Math.round(ms) });
+  }, LAG_EVERY_MS);
 }
 
 function progressOf({ arrived, underWay }: Crowd, history: History): string {

@@ -450,16 +450,24 @@ describe('the rule on responses', () => {
 });
 
 describe('the rule on recovery', () => {
-  it('finds a 503 long after the last fault, and an API that does not sell', () => {
+  const refuse = (made: HandMade, at: number) => made.call('checkout', at, 503, { code: 'temporarily_unavailable' });
+
+  it('finds an API that does not sell after the faults', () => {
+    const made = new HandMade();
+    made.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: null });
+    expect(findings(made)).toEqual(['recovery: an API does not sell 10 s after the faults']);
+  });
+
+  it('finds an outage long after the last fault, and no outage in a single 503', () => {
     const made = new HandMade();
     made.fault(1_000, 2_000);
-    made.call('checkout', 11_000, 503, { code: 'temporarily_unavailable' });
+    for (const at of [3_000, 4_000, 5_000, 6_000, 7_000, 20_000]) refuse(made, at);
+    made.call('checkout', 20_500, 410);
     expect(findings(made)).toEqual([]);
-    made.call('checkout', 50_000, 503, { code: 'temporarily_unavailable' });
-    made.event({ at: 60_000, what: 'recovered', api: 'api-1', afterMs: null });
+    for (const at of [21_000, 22_000, 23_000, 24_000, 25_000]) refuse(made, at);
     expect(findings(made)).toEqual([
-      'recovery: an API does not sell 10 s after the faults',
-      'recovery: api-1 returned 503 to 1 calls more than 10 s after the last fault',
+      'recovery: api-1: 5 calls one after another get 503 more than 10 s after the last fault',
+      'recovery: shop: 5 calls one after another get 503 more than 10 s after the last fault',
     ]);
   });
 });

@@ -32,6 +32,7 @@ export class ServiceNode {
   #running: RunningProcess | null = null;
   #incarnation = 0;
   #wanted = false;
+  #frozen = false;
 
   constructor(
     readonly options: ServiceNodeOptions,
@@ -80,9 +81,12 @@ export class ServiceNode {
   freeze(): void {
     this.history.event({ what: 'freeze', process: this.process, phase: 'begin' });
     this.#running?.kill('SIGSTOP');
+    this.#frozen = true;
   }
 
   resume(): void {
+    if (!this.#frozen) return;
+    this.#frozen = false;
     this.#running?.kill('SIGCONT');
     this.history.event({ what: 'freeze', process: this.process, phase: 'end' });
   }

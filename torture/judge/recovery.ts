@@ -1,8 +1,12 @@
+import type { Call } from '../history.js';
 import { RECOVERY_LIMIT_MS } from '../settle.js';
 import { type Facts, grouped } from './facts.js';
 import type { Violation } from './violation.js';
 
-const SHOWN = 2;
+/** An outage: so many calls that change something are refused one after another, for so long. */
+const REFUSALS = 5;
+const REFUSAL_MS = 2_000;
+const CHANGES = new Set(['checkout', 'redeem', 'confirm', 'release', 'refund', 'stock', 'action', 'leave']);
 
 /** Rule 9: the service comes back by itself within a bounded time after the last fault is healed. */
 export function serviceComesBack(facts: Facts): Violation[] {
@@ -13,15 +17,26 @@ export function serviceComesBack(facts: Facts): Violation[] {
   const violations = late.map((event): Violation => {
     return { rule: 'recovery', what: `an API does not sell ${seconds} s after the faults`, evidence: [event] };
   });
-  const refused = facts.calls.filter(
-    (call) =>
-      call.status === 503 &&
-      facts.bodyOf(call).code === 'temporarily_unavailable' &&
-      !facts.losses.faults.some(({ from, to }) => from <= call.end && to + RECOVERY_LIMIT_MS >= call.at),
+  const calm = facts.calls.filter(
+    ({ at, end }) => !facts.losses.faults.some(({ from, to }) => from <= end && to + RECOVERY_LIMIT_MS >= at),
   );
-  for (const [api, calls] of grouped(refused, ({ api: name }) => name)) {
-    const what = `${api} returned 503 to ${calls.length} calls more than ${seconds} s after the last fault`;
-    violations.push({ rule: 'recovery', what, evidence: calls.slice(0, SHOWN) });
+  const places = [...grouped(calm, ({ api }) => api), ...grouped(calm, ({ product }) => product)];
+  for (const [place, calls] of places) {
+    const refused = longestRefusal(facts, calls);
+    const [first, last] = [refused[0], refused.at(-1)];
+    if (!first || !last || last.end - first.at < REFUSAL_MS || refused.length < REFUSALS) continue;
+    const what = `${place}: ${refused.length} calls one after another get 503 more than ${seconds} s after the last fault`;
+    violations.push({ rule: 'recovery', what, evidence: [first, last] });
   }
   return violations;
+}
+
+/** The longest series of calls that were all refused. A single 503 of a busy machine is no outage. */
+function longestRefusal(facts: Facts, calls: readonly Call[]): Call[] {
+  let [longest, present]: [Call[], Call[]] = [[], []];
+  for (const call of calls.filter(({ kind, status }) => CHANGES.has(kind) && status !== null)) {
+    present = facts.bodyOf(call).code === 'temporarily_unavailable' ? [...present, call] : [];
+    if (present.length > longest.length) longest = present;
+  }
+  return longest;
 }

@@ -6,6 +6,8 @@ import type { Violation } from './violation.js';
 /** CONTRACT: a response within 2 s. The rest is for processes that share two cores with the engines and the clients. */
 const LIMIT_MS = 2_000;
 const SCHEDULER_SLACK_MS = 3_000;
+/** A request waits for several processes in turn. */
+const LAG_FACTOR = 4;
 /** A process that starts or wakes up serves those who waited for it. */
 const WAKE_UP_MS = 3_000;
 const NEEDS_RETRY_AFTER = new Set([202, 429, 503]);
@@ -36,10 +38,18 @@ export function responsesAreRight(facts: Facts): Violation[] {
   const away = outages(facts);
   return facts.calls.flatMap((call) => {
     const found = call.status === null ? missing(call, away) : wrongIn(facts, call);
-    const late = call.status !== null && call.end - call.at > LIMIT_MS + SCHEDULER_SLACK_MS && !overlaps(call, away);
+    const late = call.status !== null && call.end - call.at > LIMIT_MS + slackAt(facts, call) && !overlaps(call, away);
     const what = found ?? (late ? `a response took ${Math.round(call.end - call.at)} ms` : null);
     return what === null ? [] : [{ rule: 'responses', what, evidence: [call] }];
   });
+}
+
+/** More on a machine that let this program itself wait. */
+function slackAt({ events }: Facts, call: Call): number {
+  const lags = events.flatMap((event) =>
+    event.what === 'lag' && event.at >= call.at && event.at - event.ms <= call.end ? [event.ms] : [],
+  );
+  return SCHEDULER_SLACK_MS + LAG_FACTOR * Math.max(0, ...lags);
 }
 
 /** Times in which each API process was down, frozen, starting or cut off from its clients. */
