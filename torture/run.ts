@@ -63,9 +63,11 @@ export async function runTorture(options: RunOptions, tools: Tools): Promise<Run
     await awaitRecovery(cluster, caller, history);
     await crowd.prepare();
     tools.print(`${plan.length} faults planned, ${crowd.campaigns.length} campaigns open`);
+    const lag = watchLag(history);
     await underFaults(crowd, nemesis, history, plan, minutes, tools);
     tools.print('the faults are over; waiting until each API sells again');
     await awaitRecovery(cluster, caller, history);
+    clearInterval(lag);
     await comeToRest(crowd, caller);
     await replaySome(caller, [...history.calls]);
     const final = await observe(cluster, caller, history);
@@ -90,7 +92,6 @@ async function underFaults(
 ): Promise<void> {
   const over = new AbortController();
   const limit = setTimeout(() => over.abort(), minutes * 60_000);
-  const lag = watchLag(history);
   const report = setInterval(() => print(progressOf(crowd, history)), REPORT_EVERY_MS);
   crowd.start();
   try {
@@ -99,7 +100,6 @@ async function underFaults(
   } finally {
     clearTimeout(limit);
     clearInterval(report);
-    clearInterval(lag);
   }
 }
 
@@ -110,7 +110,7 @@ function watchLag(history: History): NodeJS.Timeout {
     const ms = performance.now() - lookedAt - LAG_EVERY_MS;
     lookedAt = performance.now();
     if (ms > LAG_NOTED_MS) history.event({ what: 'lag', ms: Math.round(ms) });
-  }, LAG_EVERY_MS);
+  }, LAG_EVERY_MS).unref();
 }
 
 function progressOf({ arrived, underWay }: Crowd, history: History): string {

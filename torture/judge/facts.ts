@@ -72,6 +72,14 @@ export class Facts {
     return this.campaigns.get(product)?.confirmation === 'durable' ? 'committed' : 'journaled';
   }
 
+  /** The longest time for which the program that runs the clients was not scheduled, between two times. */
+  longestLag(from: number, to: number): number {
+    const lags = this.events.flatMap((event) =>
+      event.what === 'lag' && event.at >= from && event.at - event.ms <= to ? [event.ms] : [],
+    );
+    return Math.max(0, ...lags);
+  }
+
   /** Whether a reject names the reservation, or the user of a place. */
   isRejected(reservation: string, user: string): boolean {
     return this.final.rejects.some(

@@ -7,7 +7,7 @@ import type { Violation } from './violation.js';
 const LIMIT_MS = 2_000;
 const SCHEDULER_SLACK_MS = 3_000;
 /** A request waits for several processes in turn. */
-const LAG_FACTOR = 4;
+const LAG_FACTOR = 10;
 /** A process that starts or wakes up serves those who waited for it. */
 const WAKE_UP_MS = 3_000;
 const NEEDS_RETRY_AFTER = new Set([202, 429, 503]);
@@ -45,12 +45,8 @@ export function responsesAreRight(facts: Facts): Violation[] {
 }
 
 /** More on a machine that let this program itself wait. */
-function slackAt({ events }: Facts, call: Call): number {
-  const lags = events.flatMap((event) =>
-    event.what === 'lag' && event.at >= call.at && event.at - event.ms <= call.end ? [event.ms] : [],
-  );
-  return SCHEDULER_SLACK_MS + LAG_FACTOR * Math.max(0, ...lags);
-}
+const slackAt = (facts: Facts, { at, end }: Call): number =>
+  SCHEDULER_SLACK_MS + LAG_FACTOR * facts.longestLag(at, end);
 
 /** Times in which each API process was down, frozen, starting or cut off from its clients. */
 function outages({ events }: Facts): Map<string, Span[]> {
