@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import { Problem } from '../scripts/problem.mjs';
 
 const DEFAULT_MINUTES = 2;
-const DEFAULT_PER_SECOND = 25;
+const DEFAULT_PER_SECOND = 20;
 const LARGEST_SEED = 1_000_000;
 
 export const USAGE = `usage: npm run torture -- [options]

@@ -36,7 +36,7 @@ export class Caller {
       const spec = typeof attempt === 'function' ? await attempt() : attempt;
       const response = spec && (await this.once(spec));
       if (response && response.status !== null && !RETRIED.has(response.status) && !isStale(response)) return response;
-      await this.pause(100 + this.random.int(0, 100 * Math.min(tries, 8)));
+      await this.pause(150 + this.random.int(0, 200 * Math.min(tries, 8)));
     }
     return null;
   }

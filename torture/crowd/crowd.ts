@@ -11,7 +11,7 @@ import { Operators } from './operator.js';
 import { Shopper, type ShopperPlan } from './shopper.js';
 
 /** People who are under way at once; those who do not fit do not come. */
-const MAX_UNDER_WAY = 600;
+const MAX_UNDER_WAY = 250;
 const TICK_MS = 20;
 
 export type CrowdOptions = { perSecond: number; minutes: number };

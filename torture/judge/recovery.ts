@@ -13,25 +13,26 @@ const CHANGES = new Set(['checkout', 'redeem', 'confirm', 'release', 'refund', '
 export function serviceComesBack(facts: Facts): Violation[] {
   // A machine that let this program wait starts processes slowly, too.
   const limitMs = RECOVERY_LIMIT_MS + LAG_FACTOR * facts.longestLag(0, Number.POSITIVE_INFINITY);
-  const late = facts.events.filter(
-    (event) => event.what === 'recovered' && (event.afterMs === null || event.afterMs > limitMs),
-  );
   const seconds = Math.round(limitMs / 1_000);
-  const violations = late.map((event): Violation => {
-    return { rule: 'recovery', what: `an API does not sell ${seconds} s after the faults`, evidence: [event] };
+  const late = facts.events.flatMap((event): Violation[] => {
+    if (event.what !== 'recovered' || (event.afterMs !== null && event.afterMs <= limitMs)) return [];
+    return [{ rule: 'recovery', what: `an API does not sell ${seconds} s after the faults`, evidence: [event] }];
   });
   const calm = facts.calls.filter(
     ({ at, end }) => !facts.losses.faults.some(({ from, to }) => from <= end && to + limitMs >= at),
   );
-  const places = [...grouped(calm, ({ api }) => api), ...grouped(calm, ({ product }) => product)];
-  for (const [place, calls] of places) {
-    const refused = longestRefusal(facts, calls);
-    const [first, last] = [refused[0], refused.at(-1)];
-    if (!first || !last || last.end - first.at < REFUSAL_MS || refused.length < REFUSALS) continue;
-    const what = `${place}: ${refused.length} calls one after another get 503 more than ${seconds} s after the last fault`;
-    violations.push({ rule: 'recovery', what, evidence: [first, last] });
-  }
-  return violations;
+  const outages = (groups: Map<string, Call[]>) =>
+    [...groups].flatMap(([place, calls]) => outageOf(place, longestRefusal(facts, calls), seconds));
+  const ofApis = outages(grouped(calm, ({ api }) => api));
+  // An API that is down refuses the calls of every campaign.
+  return [...late, ...(ofApis.length > 0 ? ofApis : outages(grouped(calm, ({ product }) => product)))];
+}
+
+function outageOf(place: string, refused: readonly Call[], seconds: number): Violation[] {
+  const [first, last] = [refused[0], refused.at(-1)];
+  if (!first || !last || last.end - first.at < REFUSAL_MS || refused.length < REFUSALS) return [];
+  const what = `${place}: ${refused.length} calls one after another get 503 more than ${seconds} s after the last fault`;
+  return [{ rule: 'recovery', what, evidence: [first, last] }];
 }
 
 /** The longest series of calls that were all refused. A single 503 of a busy machine is no outage. */
