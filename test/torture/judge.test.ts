@@ -214,6 +214,18 @@ describe('the rule on keys', () => {
   });
 });
 
+describe('a key of a paused campaign', () => {
+  it('is forgotten when it gets 503 `campaign_paused`, and is not when the service is away', () => {
+    const made = new HandMade();
+    const { call } = made.unit(ANNA, 100);
+    const again = { user: ANNA, key: String(call.key) };
+    made.call('checkout', 200, 503, { ...again, code: 'temporarily_unavailable' });
+    expect(findings(made)).toEqual([]);
+    made.call('checkout', 300, 503, { ...again, code: 'campaign_paused' });
+    expect(findings(made)).toEqual(['keys: a key was acknowledged and is refused later']);
+  });
+});
+
 describe('the rule on caps', () => {
   it('finds more units than there are', () => {
     const made = new HandMade();

@@ -35,7 +35,7 @@ export class Caller {
     for (let tries = 1; tries <= TRIES && !this.stage.end.aborted; tries += 1) {
       const spec = typeof attempt === 'function' ? await attempt() : attempt;
       const response = spec && (await this.once(spec));
-      if (response && response.status !== null && !RETRIED.has(response.status) && !isStale(response)) return response;
+      if (response && spec && isFinal(response, spec)) return response;
       await this.pause(150 + this.random.int(0, 200 * Math.min(tries, 8)));
     }
     return null;
@@ -47,6 +47,12 @@ export class Caller {
     await sleep(ms, undefined, { signal: this.stage.end }).catch(() => {});
     return !this.stage.end.aborted;
   }
+}
+
+function isFinal(response: Response, { final = false }: Attempt): boolean {
+  // After the run campaigns stay paused: repeating the call does not change the response.
+  if (final && response.code === 'campaign_paused') return true;
+  return response.status !== null && !RETRIED.has(response.status) && !isStale(response);
 }
 
 /** The device token is too old, or was issued by a process whose clock is wrong: the client gets a new one. */

@@ -1,3 +1,4 @@
+import type { Call } from '../history.js';
 import type { Facts } from './facts.js';
 import type { Violation } from './violation.js';
 
@@ -20,12 +21,17 @@ export function keysHaveOneResponse(facts: Facts): Violation[] {
       (call) =>
         call.at > first.call.end &&
         call.status !== null &&
-        !MAY_FOLLOW.has(call.status) &&
+        !mayFollow(facts, call) &&
         !promises.some((one) => one.call === call),
     );
     if (forgotten) violations.push(violation('a key was acknowledged and is refused later', first.call, forgotten));
   }
   return violations;
+}
+
+/** A paused campaign still answers the keys that it knows. */
+function mayFollow(facts: Facts, call: Call): boolean {
+  return MAY_FOLLOW.has(call.status ?? 0) && facts.bodyOf(call).code !== 'campaign_paused';
 }
 
 const violation = (what: string, ...evidence: unknown[]): Violation => ({ rule: 'keys', what, evidence });
