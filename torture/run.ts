@@ -12,7 +12,7 @@ import { observe } from './observe.js';
 import { planFaults } from './plan.js';
 import { Random } from './random.js';
 import { reportOf } from './report.js';
-import { awaitRecovery, comeToRest, openProbe, replaySome } from './settle.js';
+import { awaitRecovery, comeToRest, openProbe, RECOVERY_PATIENCE_MS, replaySome } from './settle.js';
 import type { Tools } from './tools.js';
 
 export type RunOptions = {
@@ -30,6 +30,9 @@ export type RunOptions = {
 export type RunResult = { violations: Violation[]; failures: string[]; report: string[] };
 
 const REPORT_EVERY_MS = 10_000;
+const PREPARE_LIMIT_MS = 60_000;
+const REPLAY_LIMIT_MS = 60_000;
+const OBSERVE_LIMIT_MS = 120_000;
 const LAG_EVERY_MS = 100;
 const LAG_NOTED_MS = 150;
 const HISTORY = 'history.jsonl';
@@ -58,19 +61,18 @@ export async function runTorture(options: RunOptions, tools: Tools): Promise<Run
   const crowd = new Crowd(cluster, history, random.fork('crowd'), options);
   try {
     const nemesis = new Nemesis(cluster, history, random.fork('nemesis'), folder, tools.print);
-    const caller = crowd.caller();
-    await openProbe(caller);
-    await awaitRecovery(cluster, caller, history);
+    await openProbe(crowd.caller(PREPARE_LIMIT_MS));
+    await awaitRecovery(cluster, crowd.caller(PREPARE_LIMIT_MS), history);
     await crowd.prepare();
     tools.print(`${plan.length} faults planned, ${crowd.campaigns.length} campaigns open`);
     const lag = watchLag(history);
     await underFaults(crowd, nemesis, history, plan, minutes, tools);
     tools.print('the faults are over; waiting until each API sells again');
-    await awaitRecovery(cluster, caller, history);
+    await awaitRecovery(cluster, crowd.caller(RECOVERY_PATIENCE_MS), history);
     clearInterval(lag);
-    await comeToRest(crowd, caller);
-    await replaySome(caller, [...history.calls]);
-    const final = await observe(cluster, caller, history);
+    await comeToRest(crowd);
+    await replaySome(crowd.caller(REPLAY_LIMIT_MS), [...history.calls]);
+    const final = await observe(cluster, crowd.caller(OBSERVE_LIMIT_MS), history);
     const campaigns = crowd.facts();
     writeFileSync(join(folder, FINAL), `${JSON.stringify({ final, campaigns })}\n`);
     const violations = judge(history, final, campaigns);

@@ -7,12 +7,12 @@ import type { Call, History } from './history.js';
 /** After the last fault, a new checkout must succeed within so long: processes start and wake up on a busy machine. */
 export const RECOVERY_LIMIT_MS = 10_000;
 /** So long is it tried, so that the rest can be judged too. */
-const RECOVERY_PATIENCE_MS = 30_000;
+export const RECOVERY_PATIENCE_MS = 30_000;
 /** Clients that are under way get so long to receive their final responses. */
 const FINISH_LIMIT_MS = 25_000;
 /** Longest hold of any campaign, and the sweep. */
 const HOLDS_END_MS = 7_000;
-const DRAIN_LIMIT_MS = 60_000;
+const DRAIN_LIMIT_MS = 30_000;
 const REPLAYS = 200;
 const LOOK_EVERY_MS = 250;
 const PROBE = 'probe';
@@ -36,7 +36,8 @@ export async function awaitRecovery(cluster: Cluster, caller: Caller, history: H
       const began = history.now();
       let sells = false;
       for (let tries = 1; !sells && history.now() - began < RECOVERY_PATIENCE_MS; tries += 1) {
-        sells = await probe(caller, api, `${api}-${tries}`);
+        // A new key each time: a demoted primary can still replay the response of an earlier one.
+        sells = await probe(caller, api, `${api}-${Math.round(began)}-${tries}`);
         if (!sells) await sleep(LOOK_EVERY_MS);
       }
       history.event({ what: 'recovered', api, afterMs: sells ? history.now() - began : null });
@@ -63,9 +64,10 @@ async function probe(caller: Caller, api: string, name: string): Promise<boolean
 }
 
 /** Lets everyone finish, stops what changes by itself, and waits until Postgres has everything. */
-export async function comeToRest(crowd: Crowd, caller: Caller): Promise<void> {
+export async function comeToRest(crowd: Crowd): Promise<void> {
   await crowd.finish(FINISH_LIMIT_MS);
   await sleep(HOLDS_END_MS);
+  const caller = crowd.caller(DRAIN_LIMIT_MS);
   const end = performance.now() + DRAIN_LIMIT_MS;
   while (performance.now() < end) {
     const path = `/admin/campaigns/${PROBE}/stats`;
@@ -89,6 +91,7 @@ export async function replaySome(caller: Caller, calls: readonly Call[]): Promis
   );
   const every = Math.max(1, Math.floor(acknowledged.length / REPLAYS));
   for (const call of acknowledged.filter((_, i) => i % every === 0)) {
+    if (caller.stage.end.aborted) return;
     const { product, user = '', key = '', keyIn = 'header', body } = call;
     await caller.insist({
       kind: 'checkout',

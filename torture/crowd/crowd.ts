@@ -13,6 +13,8 @@ import { Shopper, type ShopperPlan } from './shopper.js';
 /** People who are under way at once; those who do not fit do not come. */
 const MAX_UNDER_WAY = 250;
 const TICK_MS = 20;
+/** Pausing every campaign takes moments, unless the service is down. */
+const PAUSE_LIMIT_MS = 20_000;
 
 export type CrowdOptions = { perSecond: number; minutes: number };
 
@@ -61,7 +63,9 @@ export class Crowd {
     this.#closing.abort();
     const all = Promise.all([this.#arrivals, ...this.#underWay]);
     await Promise.race([all, sleep(limitMs)]);
+    const stuck = setTimeout(() => this.#end.abort(), PAUSE_LIMIT_MS);
     await this.operators.pauseAll();
+    clearTimeout(stuck);
     this.#end.abort();
     await all;
   }
@@ -85,9 +89,10 @@ export class Crowd {
     return this.operators.created.map(({ product, total }) => ({ product, total, isCreated: true }));
   }
 
-  /** A client for the checks after the run. */
-  caller(): Caller {
-    const stage = { ...this.#stage, end: new AbortController().signal };
+  /** A client for the checks before and after the run, which gives up after a limit. */
+  caller(limitMs: number): Caller {
+    const stage = { ...this.#stage, end: AbortSignal.timeout(limitMs) };
+    setMaxListeners(0, stage.end);
     return new Caller(stage, this.random.fork('final'));
   }
 
