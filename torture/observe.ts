@@ -8,6 +8,7 @@ import type { FinalState, LedgerVerdict, Stats } from './final-state.js';
 import type { Call, History } from './history.js';
 
 const LEDGER_LIMIT_MS = 60_000;
+const LEDGERS_AT_ONCE = 4;
 const STANDINGS = 200;
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::float8 as ${column}`;
 
@@ -61,14 +62,16 @@ async function readLedgers(cluster: Cluster, products: readonly string[]): Promi
     REDIS_URL: `redis://127.0.0.1:${cluster.redis.primary.port}`,
     DATABASE_URL: cluster.postgres.url,
   };
-  for (const product of products) {
+  const compare = async (product: string) => {
     const { output } = await cluster.tools.run(process.execPath, [main, product], { env, limitMs: LEDGER_LIMIT_MS });
     try {
       ledgers[product] = JSON.parse(output) as LedgerVerdict;
     } catch {
       ledgers[product] = { lost: -1, duplicated: -1, over_cap: -1, drift: -1, output };
     }
-  }
+  };
+  for (let at = 0; at < products.length; at += LEDGERS_AT_ONCE)
+    await Promise.all(products.slice(at, at + LEDGERS_AT_ONCE).map(compare));
   return ledgers;
 }
 
