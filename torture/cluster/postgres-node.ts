@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { rm, writeFile } from 'node:fs/promises';
+import { chown, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -77,7 +77,11 @@ export class PostgresNode {
       await rm(join(to, 'pg_wal'), { recursive: true });
       await copy(join(this.#folder, 'pg_wal'), join(to, 'pg_wal'));
       await rm(join(to, 'postmaster.pid'), { force: true });
-      await writeFile(join(to, 'backup_label'), String(rows[0]?.labelfile), { mode: 0o644 });
+      const label = join(to, 'backup_label');
+      await writeFile(label, String(rows[0]?.labelfile), { mode: 0o600 });
+      // As root, Postgres runs as another user.
+      const { uid, gid } = await stat(this.#folder);
+      await chown(label, uid, gid);
     } finally {
       await client.end();
     }
