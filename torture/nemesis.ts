@@ -55,7 +55,9 @@ export class Nemesis {
         lane,
       );
     } catch (error) {
-      this.failures.push(`${fault}: ${error instanceof Error ? error.message : error}`);
+      const failure = `${fault}: ${error instanceof Error ? error.message : error}`;
+      this.failures.push(failure);
+      this.print(`a fault could not be caused or healed: ${failure}`);
     }
     this.#active -= 1;
     this.history.event({ what: 'fault', fault, phase: 'end', id });
