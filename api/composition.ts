@@ -9,6 +9,7 @@ import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
+import { createHistoryGate } from '../shared/history/history-gate.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -22,28 +23,27 @@ import { CodeJobs } from '../shared/postgres/code-jobs.js';
 import { CodeLookup } from '../shared/postgres/code-lookup.js';
 import { CodeTexts } from '../shared/postgres/code-texts.js';
 import { CodesTable } from '../shared/postgres/codes.js';
-import { JournalCursor } from '../shared/postgres/journal-cursor.js';
 import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
-import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
+import { Acknowledgement } from '../shared/redis/acknowledgement.js';
 import { AttestedKeys } from '../shared/redis/attested-keys.js';
 import { BanBoard } from '../shared/redis/ban-board.js';
 import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
-import { connectForCommands, connectForSubscription } from '../shared/redis/connections.js';
-import { RedisGate } from '../shared/redis/gate.js';
+import { RedisConnections } from '../shared/redis/connections.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
+import { MemoryGuard } from '../shared/redis/memory-guard.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
-import { PromiseMemory } from '../shared/redis/promise-memory.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
+import { ReplicationWatch } from '../shared/redis/replication-watch.js';
 import { requireShape } from '../shared/redis/require-shape.js';
 import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
@@ -119,13 +119,13 @@ import { queueStatusRoute } from './waiting-room/queue-status.route.js';
 
 /** Answers that may wait for Postgres at once; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
-/** Promises kept until Postgres has them, about 500 bytes each; ten seconds at full speed. */
-const MAX_PROMISES_KEPT = 100_000;
 const POST_METRICS_EVERY_MS = 5_000;
 
 /** Starts one API, or several processes of it. @throws WrongShape when Redis is set up in a way that loses promises */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redisUrl, config.production);
+  const shape = await requireShape(config.redis, config);
+  if (shape) log.info({ protection: shape.protection }, shape.summary);
+  for (const warning of shape?.warnings ?? []) log.warn(warning);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
 }
 
@@ -140,7 +140,7 @@ const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrima
 async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics();
-  const parts = connectParts(config, log, metrics);
+  const parts = connectParts(config, log, metrics, name);
   const { version } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8')) as { version: string };
 
   const routes = createRoutes(config, log, metrics, parts);
@@ -151,6 +151,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     parts.database,
     parts.journal,
     parts.clock,
+    parts.watch,
     config.journalLimitEntries,
   );
   const board = new MetricsBoard(parts.commands);
@@ -229,16 +230,21 @@ function turnAway(routes: readonly Route[], { door, tokenQuota }: Parts): (req: 
 
 type Parts = ReturnType<typeof connectParts>;
 
-function connectParts(config: Config, log: Log, metrics: Metrics) {
+function connectParts(config: Config, log: Log, metrics: Metrics, processId: string) {
   const onRedisError = (purpose: string, error: Error) => {
     metrics.engineErrors.inc({ engine: 'redis' });
     log.warn({ purpose, reason: error.message }, 'Redis is away');
   };
-  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
-  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const redis = new RedisConnections(
+    config.redis,
+    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
+    onRedisError,
+    (reason) => log.warn({ reason }, 'left the Redis server'),
+  );
+  const commands = redis.forCommands();
   // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
-  const queueCommands = connectForCommands(config.redisUrl, connect, onRedisError);
-  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
+  const queueCommands = redis.forCommands();
+  const subscriber = redis.forSubscription();
   const database = new Database({
     url: config.databaseUrl,
     name: 'doorbuster-api',
@@ -261,39 +267,61 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     connections: 1,
     statementMs: LIMITS.codePageStatementMs,
   });
-  const codeSubscriber = connectForSubscription(config.redisUrl, onRedisError);
+  // Apart as well: its reports tell a worker that this process is alive.
+  const historyDatabase = new Database({
+    ...connections,
+    name: 'doorbuster-api-history',
+    connections: 2,
+    statementMs: LIMITS.postgresStatementMs,
+  });
+  const codeSubscriber = redis.forSubscription();
   const codeFilter = new CodeFilter(codeSubscriber, new CodesTable(filterDatabase), log, LIMITS);
   const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
   const clock = new RedisClock(commands);
-  const memory = new PromiseMemory(MAX_PROMISES_KEPT, () => clock.nowMs());
-  const salvage = new Salvage(database);
-  commits.onCommit((upTo) => memory.committed(upTo));
-  const gate = new RedisGate(
-    commands,
-    journal,
-    () => commits.upTo,
-    () => shapeProblems(commands, config.production),
-    LIMITS.redisCommandMs,
-    (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
-    async () => {
-      const promises = memory.all();
-      await salvage.write(promises);
-      memory.forget(promises);
-      if (promises.length > 0)
-        log.warn({ promises: promises.length }, 'Redis lost its data; what it had told was saved');
-    },
+  const memoryGuard = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
+    log.warn(
+      { full, used_share: usedShare },
+      full ? 'Redis is nearly full: new claims get 503' : 'Redis has room again',
+    ),
   );
+  const { gate, watch, promises } = createHistoryGate({
+    processId,
+    kind: 'api',
+    redis: commands,
+    database: historyDatabase,
+    commits,
+    shape: () => shapeProblems(commands, config.production, config.waitReplicas),
+    leaveServer: (reason) => redis.leaveServer(reason),
+    onInfo: (info) => memoryGuard.observe(info),
+    log,
+    limits: LIMITS,
+  });
+  const replication = new ReplicationWatch(
+    redis.forCommands(),
+    config.waitReplicas,
+    {
+      waitMs: LIMITS.replicationWaitMs,
+      roundMs: LIMITS.replicationRoundMs,
+      maxWaiting: LIMITS.replicatedWaiting,
+    },
+    () => gate.server,
+  );
+  const acknowledgement = new Acknowledgement(commits, replication, journal, LIMITS);
   const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
   const sale = new SaleStore(
     scripts,
     {
       idempotencyTtlMs: config.idempotencyTtlMs,
-      journalLimitEntries: config.journalLimitEntries,
+      // A Redis that is nearly full accepts nothing new; payments, releases and replays go on.
+      get journalLimitEntries() {
+        return memoryGuard.full ? 0 : config.journalLimitEntries;
+      },
       deviceQuota: LIMITS.deviceQuota,
       deviceWindowMs: LIMITS.deviceWindowMs,
+      waitReplicas: config.waitReplicas,
     },
-    memory,
+    promises,
     new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {
       ...LIMITS,
       idempotencyTtlMs: config.idempotencyTtlMs,
@@ -328,7 +356,6 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
   const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
-  const cursor = new JournalCursor(database);
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
     capacity: LIMITS.termsKept,
@@ -352,6 +379,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
     sale,
     clock,
     commits,
+    acknowledgement,
+    watch,
     queues,
     journal,
     gate,
@@ -406,12 +435,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
         )
         .catch((error: unknown) => log.warn({ err: error }, 'changes of terms cannot be heard of'));
       commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched'));
-      cursor.read().then(
-        (upTo) => commits.heard(upTo),
-        () => {
-          // Postgres is away; the next announcement says it.
-        },
-      );
+      watch.start(gate);
     },
     async stop() {
       terse.flush();
@@ -425,11 +449,9 @@ function connectParts(config: Config, log: Log, metrics: Metrics) {
       await queues.close().catch(() => {});
       await codeFilter.stop();
       await attempts.stop(LIMITS.attemptsStopMs);
-      await Promise.all([database, transfers, filterDatabase].map((pool) => pool.close()));
-      commands.disconnect();
-      queueCommands.disconnect();
-      subscriber.disconnect();
-      codeSubscriber.disconnect();
+      await watch.stop();
+      await Promise.all([database, transfers, filterDatabase, historyDatabase].map((pool) => pool.close()));
+      redis.close();
     },
   };
 }
@@ -445,7 +467,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     'max',
   );
   observeJournal(metrics, parts);
-  const claim = new Claim(parts.sale, parts.tickets, parts.commits, parts.journal, LIMITS);
+  const claim = new Claim(parts.sale, parts.tickets, parts.acknowledgement, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts);
   const finder = new CodeFinder(
     parts.codeFilter,
@@ -462,6 +484,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     parts.sale,
     parts.queues,
     parts.commits,
+    parts.acknowledgement,
     parts.codes,
     new CodeNews(parts.commands, LIMITS),
     parts.termsNews,
@@ -512,7 +535,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...paymentRoutes({ ...parts, metrics, log }),
     campaignViewRoute(parts),
     queueStatusRoute({ ...parts, quota: quota('poll', config.pollsPer10sPerCaller, 10) }),
-    leaveRoute(parts.sale, parts.directory, parts.tickets, log),
+    leaveRoute({ ...parts, log }),
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),

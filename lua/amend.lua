@@ -8,6 +8,7 @@
 -- REPLY
 --   amended
 --   known version        these terms or newer ones are in force
+--   refused per_user_limit     a smaller limit than this one, and the campaign is not a draft any more: some may have used it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing: Postgres has the terms before Redis does
@@ -18,9 +19,10 @@ assert(#KEYS == 2 and #ARGV == 14, 'amend takes 2 keys and 14 arguments')
 local epoch_key = KEYS[2]
 local campaign_key, version = KEYS[1], tonumber(ARGV[1])
 
-local current = redis.call('HGET', campaign_key, 'version')
-if not current then return no_campaign(epoch_key) end
-if tonumber(current) >= version then return { 'known', current } end
+local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit')
+if not known[1] then return no_campaign(epoch_key) end
+if tonumber(known[1]) >= version then return { 'known', known[1] } end
+if known[2] ~= 'draft' and tonumber(ARGV[5]) < tonumber(known[3]) then return { 'refused', known[3] } end
 redis.call('HSET', campaign_key, 'version', version, 'starts_at', ARGV[2], 'ends_at', ARGV[3], 'hold_ms', ARGV[4],
   'per_user_limit', ARGV[5], 'max_qty', ARGV[6], 'line_enabled', ARGV[7], 'line_max', ARGV[8], 'late_payment', ARGV[9],
   'refund_policy', ARGV[10], 'durable', ARGV[11], 'attest', ARGV[12], 'once', ARGV[13],

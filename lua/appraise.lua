@@ -29,8 +29,8 @@ if phase == 'not_started' then return { 'not_started', tostring(c.starts_at) } e
 if phase ~= 'open' then return { phase } end
 local person = unpack_person(redis.call('HGET', people_key, user))
 if not free_slot(person.slots, c.per_user_limit) then return { 'limit_reached' } end
-local his = person.state == 'queued' and person.code == tostring(code)
-if code > 0 and not his and code_is_used(codes_key, code) then return { 'code_used' } end
+local brought = person.state == 'queued' and person.code == tostring(code)
+if code > 0 and not brought and code_is_used(codes_key, code, {}) then return { 'code_used' } end
 if c.unlimited then return { 'usable', '0', '-1' } end
 local free = c.waiting == 0 and c.free or 0
 if free == 0 and not c.line_enabled then return { 'sold_out' } end

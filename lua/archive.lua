@@ -51,15 +51,17 @@ for _, entry in ipairs(entries) do
     if entry[2][i] == 'no' and tonumber(entry[2][i + 1]) == c.no then return { 'unsettled' } end
   end
 end
+local promised
 if not c.archived then
   if rows == '' then return { 'ready' } end
-  local promised = redis.call('HLEN', reservations_key)
+  promised = redis.call('HLEN', reservations_key)
   if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= tonumber(rows) then return { 'differs' } end
-  redis.call('HSET', campaign_key, 'promised', promised)
 end
-
 -- Names this pass, and no other: by the last entry that was looked at, and by the time.
-redis.call('HSET', campaign_key, 'archived', last .. '@' .. now)
+local pass = last .. '@' .. now
+
+if promised then redis.call('HSET', campaign_key, 'promised', promised) end
+redis.call('HSET', campaign_key, 'archived', pass)
 redis.call('HDEL', campaign_key, 'recalled_at')
 redis.call('UNLINK', people_key, reservations_key, deadlines_key, line_key, presence_key)
 return { 'archived', forgotten }

@@ -1,5 +1,5 @@
--- Those who wait and were just seen, by their socket or their question, stay where they are, or come back to their place.
--- For campaigns with `presence_seconds`; who is not in the line is left alone.
+-- Users who wait and were just seen, by their socket or their question, stay where they are, or come back to their place.
+-- For campaigns with `presence_seconds`; a user who is not in the line is left alone.
 --
 -- KEYS campaign, line, presence, epoch
 -- ARGV
@@ -21,17 +21,28 @@ local campaign_key, line_key, presence_key = KEYS[1], KEYS[2], KEYS[3]
 local presence_ms = redis.call('HGET', campaign_key, 'presence_ms')
 if not presence_ms then return no_campaign(epoch_key) end
 presence_ms = tonumber(presence_ms)
-local returned = 0
-if presence_ms == 0 then return { 'attended', '0' } end
-local now = now_ms()
+if presence_ms == 0 or #ARGV == 0 then return { 'attended', '0' } end
+local now, users, seen_at = now_ms(), {}, {}
 for i = 1, #ARGV, 2 do
-  local user, seen = ARGV[i], now - tonumber(ARGV[i + 1])
-  local score = seen > now - presence_ms and redis.call('ZSCORE', line_key, user)
-  if score and is_away(score) then
-    come_back(line_key, presence_key, user, seen)
-    returned = returned + 1
-  elseif score then
-    redis.call('ZADD', presence_key, 'GT', seen, user)
+  local seen = now - tonumber(ARGV[i + 1])
+  if seen > now - presence_ms then
+    table.insert(users, ARGV[i])
+    table.insert(seen_at, seen)
+  end
+end
+local scores = #users > 0 and redis.call('ZMSCORE', line_key, unpack(users)) or {}
+local back, returned = {}, 0
+for i, score in ipairs(scores) do
+  back[i] = score and is_away(score) and number_in(score)
+  if back[i] then returned = returned + 1 end
+end
+
+for i, user in ipairs(users) do
+  if back[i] then
+    redis.call('ZADD', line_key, back[i], user)
+    redis.call('ZADD', presence_key, seen_at[i], user)
+  elseif scores[i] then
+    redis.call('ZADD', presence_key, 'GT', seen_at[i], user)
   end
 end
 return { 'attended', tostring(returned) }

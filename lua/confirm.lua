@@ -7,12 +7,13 @@
 --   payment_ref   "" = none
 --   trace         traceparent, "" = none
 -- REPLY
---   redeemed order_id reacquired       reacquired 0|1; the same reply every time
---   ended state                        released, expired, refunded, burned or voided: no unit is his any more
+--   redeemed order_id reacquired durable entry...   reacquired 0|1; the same for each repetition, which appends no entry
+--   ended state durable entry...     released, expired, refunded, burned or voided: the unit is not the user's any more
+--       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS redeemed, expired, reserved (the next in line)
+-- JOURNALS redeemed, expired, reserved (the next in line), left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -22,8 +23,9 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
---#include give_back
 
 assert(#KEYS == 10 and #ARGV == 3, 'confirm takes 10 keys and 3 arguments')
 local epoch_key = KEYS[10]
@@ -34,51 +36,52 @@ local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
-if reservation.state == 'redeemed' then return { 'redeemed', reservation.order_id, '0' } end
-if reservation.state == 'reacquired' then return { 'redeemed', reservation.order_id, '1' } end
+local durable = c.durable and '1' or '0'
+if reservation.state == 'redeemed' then return { 'redeemed', reservation.order_id, '0', durable } end
+if reservation.state == 'reacquired' then return { 'redeemed', reservation.order_id, '1', durable } end
 
 local now = now_ms()
+local plan = new_plan(c, keys, generation, now)
 local function redeem(state, reacquired)
   reservation.state = state
-  redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
+  local packed = pack_reservation(reservation)
+  plan.reservations[reservation_id] = packed
   c.redeemed = c.redeemed + reservation.qty
-  save_counters(campaign_key, c)
-  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'redeemed', 'no', c.no, 'reservation', reservation_id, 'at', now,
+  add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no, 'at', now, 'reservation', reservation_id,
     'slot', reservation.slot, 'reacquired', reacquired, 'payment', payment_ref, 'trace', trace)
-  redis.call('PUBLISH', keys.news, 'redeemed|' .. reservation.user .. '|' .. reservation_id .. '|' ..
-    reservation.order_id .. '|0')
-  return { 'redeemed', reservation.order_id, reacquired }
+  table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
 end
 
 if reservation.state == 'reserved' and now < reservation.due then
-  redis.call('ZREM', keys.deadlines, reservation_id)
+  plan.deadlines[reservation_id] = false
   c.held = c.held - reservation.qty
-  return redeem('redeemed', '0')
+  redeem('redeemed', '0')
+  return apply(plan, { 'redeemed', reservation.order_id, '0', durable })
 end
 if reservation.state == 'reserved' then
-  give_back(c, keys, now, reservation_id, reservation, 'expired', { 'reason', 'deadline', 'trace', trace })
-  save_counters(campaign_key, c)
+  give_back(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', trace)
 end
 
 local may_return = reservation.state == 'released' or reservation.state == 'expired'
 if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting == 0 and c.free >= reservation.qty)) then
-  local person = unpack_person(redis.call('HGET', keys.people, reservation.user))
+  local person = person_of(plan, reservation.user)
   local slot = free_slot(person.slots, c.per_user_limit)
-  local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code)
-  if slot and code_free and not redis.call('ZSCORE', keys.line, reservation.user) then
+  local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code, plan.codes)
+  if slot and code_free and not in_line(plan, reservation.user) then
     reservation.slot = slot
-    if reservation.code ~= '' then use_code(keys.codes, reservation.code) end
+    use_code(plan, reservation.code)
     person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
     person.reservation_id, person.qty, person.code = reservation_id, reservation.qty, reservation.code
-    redis.call('HSET', keys.people, reservation.user, pack_person(person))
+    plan.changed[reservation.user] = true
     if not c.unlimited then c.free = c.free - reservation.qty end
-    return redeem('reacquired', '1')
+    redeem('reacquired', '1')
+    return apply(plan, { 'redeemed', reservation.order_id, '1', durable })
   end
 end
-return { 'ended', reservation.state }
+return apply(plan, { 'ended', reservation.state, durable })

@@ -5,10 +5,11 @@
 -- ARGV
 --   limit         reservations in one call; bounds how long Redis serves nobody else
 -- REPLY
---   swept expired promoted due   due: how many more are over their deadline now
+--   swept expired promoted due entry...     due: how many more are over their deadline now
+--       entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS expired, reserved (the next in line)
+-- JOURNALS expired, reserved (the next in line), left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -18,8 +19,9 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
---#include give_back
 
 assert(#KEYS == 10 and #ARGV == 1, 'expire takes 10 keys and 1 argument')
 local epoch_key = KEYS[10]
@@ -30,18 +32,18 @@ local limit = tonumber(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local now = now_ms()
+local plan = new_plan(c, keys, generation, now)
+local due = redis.call('ZCOUNT', keys.deadlines, '-inf', now)
 local overdue = redis.call('ZRANGEBYSCORE', keys.deadlines, '-inf', now, 'LIMIT', 0, limit)
-local promoted = 0
 for _, reservation_id in ipairs(overdue) do
-  local reservation = unpack_reservation(redis.call('HGET', keys.reservations, reservation_id))
+  local text = redis.call('HGET', keys.reservations, reservation_id)
+  local reservation = unpack_reservation(text or '')
   assert(reservation.state == 'reserved', 'a reservation with a deadline is not reserved')
-  promoted = promoted + give_back(c, keys, now, reservation_id, reservation, 'expired',
-    { 'reason', 'deadline', 'trace', '' })
+  give_back(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', '')
 end
 -- Units may also be free while people wait: after a pause, a restock, or when the head wanted more than there was.
-promoted = promoted + hand_over(c, keys, now, limit)
-if #overdue > 0 or promoted > 0 then save_counters(campaign_key, c) end
-return { 'swept', tostring(#overdue), tostring(promoted), tostring(redis.call('ZCOUNT', keys.deadlines, '-inf', now)) }
+hand_over(plan, limit)
+return apply(plan, { 'swept', tostring(#overdue), tostring(plan.promoted), tostring(due - #overdue) })

@@ -1,12 +1,13 @@
--- Somebody gives up his place: QUEUED to LEFT. Those behind him move up, and may be served if only he stood in the way.
+-- A user gives up their place: QUEUED to LEFT. Those behind move up, and may be served if only this user stood in the way.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   user
 --   trace         traceparent, "" = none
 -- REPLY
---   left          also when he had left before
---   not_waiting   he holds a reservation or never was in the line
+--   left durable entry...     also when the user had left before, which appends no entry
+--       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--   not_waiting   the user holds a reservation or was never in the line
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
@@ -20,6 +21,8 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
 
 assert(#KEYS == 10 and #ARGV == 2, 'leave takes 10 keys and 2 arguments')
@@ -31,24 +34,17 @@ local user, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
-local person = unpack_person(redis.call('HGET', keys.people, user))
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
+local plan = new_plan(c, keys, generation, now_ms())
+local person, durable = person_of(plan, user), c.durable and '1' or '0'
 if person.state == 'new' and c.archived then return { 'archived', c.archived } end
-if person.state == 'left' then return { 'left' } end
+if person.state == 'left' then return { 'left', durable } end
 if person.state ~= 'queued' then return { 'not_waiting' } end
 -- A closed campaign has dropped its line already.
-if redis.call('ZREM', keys.line, user) == 0 then return { 'not_waiting' } end
-redis.call('ZREM', keys.presence, user)
+local score = redis.call('ZSCORE', keys.line, user)
+if not score then return { 'not_waiting' } end
 
-local now = now_ms()
-person.state = 'left'
-free_code(campaign_key, keys.codes, c, person.code)
-person.code = ''
-redis.call('HSET', keys.people, user, pack_person(person))
-c.waiting = c.waiting - 1
-redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending',
-  'left', 'at', now, 'trace', trace)
-hand_over(c, keys, now, c.max_qty)
-save_counters(campaign_key, c)
-return { 'left' }
+end_place(plan, user, score, 'left', '', trace)
+hand_over(plan, c.max_qty)
+return apply(plan, { 'left', durable })

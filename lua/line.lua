@@ -17,6 +17,7 @@
 --#include clock
 --#include records
 --#include campaign
+--#include codes
 --#include presence
 
 assert(#KEYS == 6 and #ARGV == 1, 'line takes 6 keys and 1 argument')
@@ -27,13 +28,6 @@ assert(limit >= 1 and limit <= 100, 'the head of the line is told for 1 to 100 p
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-
--- As next_code of includes/codes.lua looks for it, without keeping where it was found: this script writes nothing.
-local function has_free_code()
-  local bit = redis.call('BITPOS', codes_key, 0, c.code_hint)
-  if bit < 0 then bit = redis.call('STRLEN', codes_key) * 8 end
-  return bit < c.codes
-end
 
 -- The first who is there, among those that are told; whoever was not seen for too long steps back when a unit comes.
 local function first_present(users, people)
@@ -54,7 +48,7 @@ local function why_nobody(head)
   if not c.unlimited and c.free == 0 then return 'nothing_free' end
   if not head then return 'nobody_there' end
   if not c.unlimited and head.qty > c.free then return 'head_wants_more' end
-  if head.code == '' and c.type == 'pool' and not has_free_code() then return 'codes_used_up' end
+  if head.code == '' and c.type == 'pool' and not next_code(codes_key, c, {}) then return 'codes_used_up' end
   return 'handing_over'
 end
 

@@ -1,7 +1,7 @@
 -- Puts a campaign into Redis before its first shopper comes. Never overwrites one that is there: a repeated admin call
 -- or a second worker must not reset stock and buyers.
 --
--- KEYS campaign, directory
+-- KEYS campaign, directory, filler, epoch
 -- ARGV
 --   no                   the campaign's number
 --   product_id
@@ -18,23 +18,30 @@
 --   durable              0|1, answers wait for Postgres
 --   attest               0|1, checkout needs a token
 --   once                 0|1, redeeming needs a one-time token
---   presence_ms          who waits must be seen so often; 0 = whether he is there does not matter
+--   presence_ms          who waits must be seen so often; 0 = presence does not matter
 --   type                 shared | unique | pool
 --   codes                how many codes it has; they are numbered from 1
 --   total                units; -1 = unlimited
 --   held redeemed burned waiting last_line_no    0 for a new campaign; otherwise what Postgres knows
 --   archived             names the pass when only the hash is put here (lua/archive.lua); "" = its records are here
 --   promised             reservations of an archived campaign
+--   token                of the worker that fills Redis; "" = Redis is in service
 -- REPLY
 --   loaded
 --   known version        it is there already, with these terms
+--   fenced               another worker fills Redis, or no one does any more
+--   rebuilding           Redis is fresh and not filled yet
 -- JOURNALS nothing
 
-assert(#KEYS == 2 and #ARGV == 27, 'load_campaign takes 2 keys and 27 arguments')
-local campaign_key, directory_key = KEYS[1], KEYS[2]
-local no, product_id = ARGV[1], ARGV[2]
+--#include fence
+
+assert(#KEYS == 4 and #ARGV == 28, 'load_campaign takes 4 keys and 28 arguments')
+local campaign_key, directory_key, filler_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local no, product_id, token = ARGV[1], ARGV[2], ARGV[28]
 local total, held, redeemed, burned = tonumber(ARGV[20]), tonumber(ARGV[21]), tonumber(ARGV[22]), tonumber(ARGV[23])
 
+if token ~= '' and not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
+if token == '' and redis.call('EXISTS', epoch_key) == 0 then return { 'rebuilding' } end
 local version = redis.call('HGET', campaign_key, 'version')
 if version then return { 'known', version } end
 local free = total == -1 and 0 or total - held - redeemed - burned

@@ -5,10 +5,10 @@
 -- ARGV
 --   limit         people in one call; bounds how long Redis serves nobody else
 -- REPLY
---   promoted count
+--   promoted count entry...     entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS reserved
+-- JOURNALS reserved, left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -18,6 +18,8 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
 
 assert(#KEYS == 10 and #ARGV == 1, 'promote takes 10 keys and 1 argument')
@@ -28,8 +30,8 @@ local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], dea
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
-local promoted = hand_over(c, keys, now_ms(), tonumber(ARGV[1]))
-if promoted > 0 then save_counters(campaign_key, c) end
-return { 'promoted', tostring(promoted) }
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
+local plan = new_plan(c, keys, generation, now_ms())
+hand_over(plan, tonumber(ARGV[1]))
+return apply(plan, { 'promoted', tostring(plan.promoted) })

@@ -25,9 +25,13 @@ local first_reservation = 4
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 if c.archived ~= archived then return { 'late' } end
-local written = redis.call('HSETNX', people_key, user, person)
+local now, lacking = now_ms(), {}
+local lacks_person = redis.call('HEXISTS', people_key, user) == 0
 for i = first_reservation, #ARGV, 2 do
-  written = written + redis.call('HSETNX', reservations_key, ARGV[i], ARGV[i + 1])
+  if redis.call('HEXISTS', reservations_key, ARGV[i]) == 0 then table.insert(lacking, { ARGV[i], ARGV[i + 1] }) end
 end
-if written > 0 then redis.call('HSETNX', campaign_key, 'recalled_at', now_ms()) end
+
+if lacks_person then redis.call('HSET', people_key, user, person) end
+for _, reservation in ipairs(lacking) do redis.call('HSET', reservations_key, reservation[1], reservation[2]) end
+if lacks_person or lacking[1] then redis.call('HSETNX', campaign_key, 'recalled_at', now) end
 return { 'recalled' }

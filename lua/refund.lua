@@ -6,12 +6,13 @@
 --   reservation_id
 --   trace         traceparent, "" = none
 -- REPLY
---   refunded returned   returned 0|1; the same reply every time
+--   refunded returned durable entry...     returned 0|1; the same for each repetition, which appends no entry
+--       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   unpaid state        reserved, released, expired or voided: never redeemed
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS refunded, reserved (the next in line)
+-- JOURNALS refunded, reserved (the next in line), left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -21,8 +22,9 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
---#include give_back
 
 assert(#KEYS == 10 and #ARGV == 2, 'refund takes 10 keys and 2 arguments')
 local epoch_key = KEYS[10]
@@ -33,25 +35,26 @@ local reservation_id, trace = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
-if reservation.state == 'refunded' then return { 'refunded', '1' } end
-if reservation.state == 'burned' then return { 'refunded', '0' } end
+local durable = c.durable and '1' or '0'
+if reservation.state == 'refunded' then return { 'refunded', '1', durable } end
+if reservation.state == 'burned' then return { 'refunded', '0', durable } end
 if reservation.state ~= 'redeemed' and reservation.state ~= 'reacquired' then return { 'unpaid', reservation.state } end
 
 local now = now_ms()
+local plan = new_plan(c, keys, generation, now)
 if c.refund_policy == 'burn' then
   reservation.state = 'burned'
-  redis.call('HSET', keys.reservations, reservation_id, pack_reservation(reservation))
+  local packed = pack_reservation(reservation)
+  plan.reservations[reservation_id] = packed
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
-  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'refunded', 'no', c.no, 'reservation', reservation_id, 'at', now,
-    'burned', 1, 'trace', trace)
+  add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'trace', trace)
 else
-  give_back(c, keys, now, reservation_id, reservation, 'refunded', { 'burned', 0, 'trace', trace })
+  give_back(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
 end
-save_counters(campaign_key, c)
-return { 'refunded', c.refund_policy == 'burn' and '0' or '1' }
+return apply(plan, { 'refunded', c.refund_policy == 'burn' and '0' or '1', durable })

@@ -30,24 +30,30 @@ local text = redis.call('HGET', reservations_key, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
 local reservation = unpack_reservation(text)
-local state, now, entries = reservation.state, now_ms(), 0
+local state, now, entries = reservation.state, now_ms(), {}
 if state == 'voided' then return { 'rejournaled', '0' } end
 
-local function append(kind, ...)
-  redis.call('XADD', journal_key, generation .. '-*', 'kind', kind, 'no', c.no, 'reservation', reservation_id, 'at', now, ...)
-  entries = entries + 1
+local function append(...) table.insert(entries, { ... }) end
+local function append_change(kind, ...)
+  append('kind', kind, 'no', c.no, 'reservation', reservation_id, 'at', now, ...)
 end
+local begun = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
 if row == 'missing' then
-  local begun = reservation
-  begun.state = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
-  journal_reserved(journal_key, generation, c.no, reservation_id, begun, c.version, now, '', '', '', '')
-  entries = entries + 1
-  if begun.state == state then return { 'rejournaled', tostring(entries) } end
+  reservation.state = begun
+  append_reserved(append, c.no, reservation_id, reservation, c.version, now, '', '', '', '')
 end
-local paid = state == 'redeemed' or state == 'reacquired' or state == 'refunded' or state == 'burned'
-if paid and not (row == 'missing' and reservation.due == 0) then
-  append('redeemed', 'slot', reservation.slot, 'reacquired', state == 'reacquired' and 1 or 0, 'payment', '', 'trace', '')
+if row ~= 'missing' or begun ~= state then
+  local paid = state == 'redeemed' or state == 'reacquired' or state == 'refunded' or state == 'burned'
+  if paid and not (row == 'missing' and reservation.due == 0) then
+    local reacquired = state == 'reacquired' and 1 or 0
+    append_change('redeemed', 'slot', reservation.slot, 'reacquired', reacquired, 'payment', '', 'trace', '')
+  end
+  if state == 'released' or state == 'expired' then append_change(state, 'reason', 'reconciled', 'trace', '') end
+  if state == 'refunded' or state == 'burned' then
+    append_change('refunded', 'burned', state == 'burned' and 1 or 0, 'trace', '')
+  end
 end
-if state == 'released' or state == 'expired' then append(state, 'reason', 'reconciled', 'trace', '') end
-if state == 'refunded' or state == 'burned' then append('refunded', 'burned', state == 'burned' and 1 or 0, 'trace', '') end
-return { 'rejournaled', tostring(entries) }
+
+local id = generation .. '-*'
+for _, fields in ipairs(entries) do redis.call('XADD', journal_key, id, unpack(fields)) end
+return { 'rejournaled', tostring(#entries) }

@@ -2,7 +2,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, device, once, epoch
 -- ARGV
---   user                 who asks
+--   user                 the user who checks out
 --   qty                  units wanted, integer >= 1
 --   reservation_prefix   28 characters of a UUIDv7; the campaign's number completes it
 --   order_id             "" = made from the reservation id
@@ -18,17 +18,19 @@
 --   trace                traceparent of the request, "" = none
 --   request              what else makes the request what it is; "" = a checkout
 --   code                 number of the code it is redeemed by; 0 = the campaign's one code, "" = by none
---   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they are not for him
+--   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they exclude the user
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
+--   replicas             replicas that the caller waits for before it answers; 0 = none
 -- REPLY
---   reserved reservation_id order_id due_ms durable journal_id quota_left code terms
---                                     due_ms 0: nothing to pay, redeemed at once; quota_left: of the device's;
---                                     code: its number, "" = none; terms: their version
---   queued no position queue_size durable journal_id quota_left pace presence_ms
+--   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms
+--                                     due_ms 0: nothing to pay, redeemed at once; durable 0|1: answers wait for Postgres;
+--                                     quota_left: of the device's; code: its number, "" = none; terms: their version
+--   queued no position queue_size durable journal_id quota_left pace presence_ms line_no at_ms
 --                                     no: the campaign's; position counts from 1; pace: ms for each person, "" = unknown;
---                                     presence_ms: 0 = he need not be seen
---   waiting no position queue_size quota_left pace presence_ms     already in the line: the place he has
---   replayed no answer                the first answer to this key, as remembered
+--                                     presence_ms: 0 = presence does not matter
+--   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms
+--                                     already in the line, with this place; journal_id "" = not journaled
+--   replayed no answer durable        the first answer to this key, as remembered
 --   archived pass                     the campaign is, and its answers are in Postgres
 --   key_reused                        the key belongs to another request
 --   attestation_missing | attestation_expired | attestation_future
@@ -38,7 +40,7 @@
 --   rebuilding                        Redis is fresh and not filled yet
 --   not_started starts_at_ms now_ms
 --   qty_above_max max_qty
---   limit_reached                     the user holds or has used his limit
+--   limit_reached                     the user has reached the limit for this campaign
 --   sold_out | line_full
 --   audience_mismatch
 --   terms_changed version             the caller judged by others
@@ -53,11 +55,10 @@
 --#include campaign
 --#include codes
 --#include journal
---#include answered
 --#include pace
 --#include presence
 
-assert(#KEYS == 12 and #ARGV == 18, 'reserve takes 12 keys and 18 arguments')
+assert(#KEYS == 12 and #ARGV == 19, 'reserve takes 12 keys and 19 arguments')
 local once_key, epoch_key = KEYS[11], KEYS[12]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -67,6 +68,7 @@ local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARG
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
+local replicas = tonumber(ARGV[19])
 local token_life_ms, token_skew_ms = 30000, 30000
 
 -- What is unknown or zero at the end is left out: most lines have neither.
@@ -83,6 +85,7 @@ local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 -- A redemption may come without a device.
 if c.attest and token == 'none' and request == '' then return { 'attestation_missing' } end
+local durable = c.durable and '1' or '0'
 local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|' .. request
 local remembered = redis.call('GET', idempotency_key)
 if remembered then
@@ -90,7 +93,7 @@ if remembered then
   local answer = string.sub(remembered, #same_request + 1)
   -- A redemption's record begins like a checkout's and goes on with what only it has.
   if request == '' and string.sub(answer, 1, 2) == 'R|' then return { 'key_reused' } end
-  return { 'replayed', tostring(c.no), answer }
+  return { 'replayed', tostring(c.no), answer, durable }
 end
 
 -- Before the token's age: a replay may come with a stale one. Here is nothing else to be had.
@@ -102,7 +105,7 @@ if token == 'genuine' then
   if age_ms > token_skew_ms then return { 'attestation_expired' } end
   if age_ms < -(token_life_ms + token_skew_ms) then return { 'attestation_future' } end
 end
-local quota_left = device_quota
+local quota_left, device_times = device_quota, nil
 if device ~= '' then
   -- The times of the admitted calls that lie in the window, newest first. One text with an expiry is two commands; a list is three.
   local times, used, frees_at = now, 0, nil
@@ -116,59 +119,83 @@ if device ~= '' then
   end
   if frees_at then return { 'rate_limited', tostring(frees_at - now) } end
   quota_left = device_quota - used - 1
-  redis.call('SET', device_key, times, 'PX', device_window_ms)
+  device_times = times
+end
+
+-- The checkout counts against the device's quota, whatever becomes of it.
+local function count_checkout()
+  if device_times then redis.call('SET', device_key, device_times, 'PX', device_window_ms) end
+end
+local function refuse(...)
+  count_checkout()
+  return { ... }
+end
+
+local entry_id = generation .. '-*'
+local function append(...) return redis.call('XADD', journal_key, entry_id, ...) end
+-- A user who waits already keeps the place: remembers the answer, and when the user was seen.
+--   line_no: the place that a user who stepped back comes back to, else false
+local function keep_place(reply, must_be_seen, line_no, journaled, answer)
+  if journaled then reply[9] = append_answered(append, c.no, now, key, answer) end
+  if line_no then redis.call('ZADD', line_key, line_no, user) end
+  if must_be_seen then redis.call('ZADD', presence_key, now, user) end
+  redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)
+  count_checkout()
+  return reply
 end
 
 local phase = phase_of(c, now)
-if phase == 'draft' then return { 'not_found' } end
-if phase == 'not_started' then return { 'not_started', tostring(c.starts_at), tostring(now) } end
-if phase ~= 'open' then return { phase } end
-if qty > c.max_qty then return { 'qty_above_max', tostring(c.max_qty) } end
-if terms < 0 then return { 'audience_mismatch' } end
-if terms > 0 and terms ~= c.version then return { 'terms_changed', tostring(c.version) } end
-if c.type == 'unique' and code == '' then return { 'code_needed' } end
+if phase == 'draft' then return refuse('not_found') end
+if phase == 'not_started' then return refuse('not_started', tostring(c.starts_at), tostring(now)) end
+if phase ~= 'open' then return refuse(phase) end
+if qty > c.max_qty then return refuse('qty_above_max', tostring(c.max_qty)) end
+if terms < 0 then return refuse('audience_mismatch') end
+if terms > 0 and terms ~= c.version then return refuse('terms_changed', tostring(c.version)) end
+if c.type == 'unique' and code == '' then return refuse('code_needed') end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
 local score = person.state == 'queued' and redis.call('ZSCORE', line_key, user)
--- Whoever is `queued` and stands in no line waited in one that was closed.
+-- A record that is `queued` without a place in the line means that the place was closed.
 if score then
-  if c.presence_ms > 0 then
-    if is_away(score) then come_back(line_key, presence_key, user, now) else saw(presence_key, user, now) end
-  end
-  -- Promises nothing new, so a full journal does not refuse it; then only this Redis remembers it.
+  -- A full journal does not refuse the place, which is promised already; then only this Redis remembers the answer.
   local journaled = redis.call('XLEN', journal_key) < journal_limit
-  local position, pace = redis.call('ZRANK', line_key, user) + 1, pace_of(campaign_key, now)
-  local answer = queued_answer(position, c, ticket_key, pace)
-  remember_answer(idempotency_key, journaled and journal_key, generation, c.no, key, same_request .. answer, now, key_ttl_ms)
-  return { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left), pace,
-    tostring(c.presence_ms) }
+  local must_be_seen = c.presence_ms > 0
+  local was_away = must_be_seen and is_away(score)
+  local rank = was_away and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no) or redis.call('ZRANK', line_key, user)
+  local position, pace = rank + 1, pace_of(campaign_key, now)
+  local answer = same_request .. queued_answer(position, c, ticket_key, pace)
+  local reply = { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left), pace,
+    tostring(c.presence_ms), durable, '', tostring(now) }
+  return keep_place(reply, must_be_seen, was_away and person.line_no, journaled, answer)
 end
 local slot = free_slot(person.slots, c.per_user_limit)
-if not slot then return { 'limit_reached' } end
+if not slot then return refuse('limit_reached') end
 if code == '0' then code = '' end
-if code ~= '' and code_is_used(codes_key, code) then return { 'code_used' } end
+if code ~= '' and code_is_used(codes_key, code, {}) then return refuse('code_used') end
 if c.once then
-  if once_expires_at == 0 then return { 'token_missing' } end
-  if now >= once_expires_at then return { 'token_expired' } end
-  if redis.call('EXISTS', once_key) == 1 then return { 'token_used' } end
+  if once_expires_at == 0 then return refuse('token_missing') end
+  if now >= once_expires_at then return refuse('token_expired') end
+  if redis.call('EXISTS', once_key) == 1 then return refuse('token_used') end
 end
 
--- No barging: while somebody waits and is there, a free unit is his.
-local served = c.unlimited or (c.free >= qty and (c.waiting == 0 or (c.presence_ms > 0 and not head_of(line_key))))
+-- No barging: while a present user waits, a free unit is theirs, and so is the next code of a pool without a limit.
+local line_first = not c.unlimited or (code == '' and c.type == 'pool')
+local served = (c.unlimited or c.free >= qty) and
+  (not line_first or c.waiting == 0 or (c.presence_ms > 0 and present_count(c, line_key) == 0))
 local handed = code
-if served and code == '' and c.type == 'pool' then handed = next_code(campaign_key, codes_key, c) end
+if served and code == '' and c.type == 'pool' then handed = next_code(codes_key, c, {}) end
 served = served and handed
 if not served then
-  if not c.line_enabled then return { 'sold_out' } end
+  if not c.line_enabled then return refuse('sold_out') end
   -- Nothing can come back: everything is used up, as `tend_line` has found.
-  if c.spent and c.free + c.held == 0 then return { 'sold_out' } end
+  if c.spent and c.free + c.held == 0 then return refuse('sold_out') end
 end
-if not served and c.waiting >= c.line_max then return { 'line_full' } end
-if redis.call('XLEN', journal_key) >= journal_limit then return { 'journal_full' } end
+if not served and c.waiting >= c.line_max then return refuse('line_full') end
+if redis.call('XLEN', journal_key) >= journal_limit then return refuse('journal_full') end
 
--- Apply.
-if c.once then redis.call('SET', once_key, 1, 'PX', once_expires_at - now) end
 local reservation_id = reservation_prefix .. string.format('%08x', c.no)
+local once_left_ms = c.once and once_expires_at - now
+
 if served then
   local pays = c.hold_ms > 0
   local reservation = {
@@ -176,40 +203,55 @@ if served then
     line_no = 0, order_id = order_id ~= '' and order_id or order_id_of(reservation_id),
     code = handed,
   }
-  if handed ~= '' then use_code(codes_key, handed) end
-  local answer = 'C|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. reservation.due .. '|' .. ticket_key ..
-    '|' .. (c.durable and '1' or '0') .. '|' .. handed .. '|' .. c.version
-  redis.call('HSET', reservations_key, reservation_id, pack_reservation(reservation))
-  if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
+  -- 0 journaled, 1 committed, 2 replicated: what the first answer waits for.
+  local durability = c.durable and '1' or (replicas > 0 and '2' or '0')
+  local answer = same_request .. 'C|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. reservation.due .. '|' ..
+    ticket_key .. '|' .. durability .. '|' .. handed .. '|' .. c.version
+  local packed, used_bit = pack_reservation(reservation), handed ~= '' and tonumber(handed) - 1
   person.state, person.slots, person.line_no, person.qty = 'held', with_slot(person.slots, slot), 0, qty
   person.reservation_id, person.order_id, person.code = reservation_id, '', handed
-  redis.call('HSET', people_key, user, pack_person(person))
+  local packed_person = pack_person(person)
   if not c.unlimited then c.free = c.free - qty end
   if pays then c.held = c.held + qty else c.redeemed = c.redeemed + qty end
   assert_counters(c)
+  local hint = next_code_hint(c, {})
+  local reply = { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), durable, '',
+    tostring(quota_left), handed, tostring(c.version), tostring(slot), tostring(now) }
+
+  reply[6] = append_reserved(append, c.no, reservation_id, reservation, c.version, now, key, answer, device, trace)
+  redis.call('HSET', reservations_key, reservation_id, packed)
+  if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
+  redis.call('HSET', people_key, user, packed_person)
   redis.call('HSET', campaign_key, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed)
-  redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
-  local journal_id = journal_reserved(journal_key, generation, c.no, reservation_id, reservation, c.version, now, key,
-    same_request .. answer, device, trace)
-  return { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), c.durable and '1' or '0',
-    journal_id, tostring(quota_left), handed, tostring(c.version) }
+  redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)
+  if used_bit then redis.call('SETBIT', codes_key, used_bit, 1) end
+  if hint ~= c.code_hint then redis.call('HSET', campaign_key, 'code_hint', hint) end
+  if once_left_ms then redis.call('SET', once_key, 1, 'PX', once_left_ms) end
+  count_checkout()
+  return reply
 end
 
-if c.waiting == 0 then begin_pace(campaign_key, now) end
+local must_be_seen, begun_pace = c.presence_ms > 0, c.waiting == 0 and new_pace(now)
+local position, pace = present_count(c, line_key) + 1, pace_of(campaign_key, now)
+local used_bit = code ~= '' and tonumber(code) - 1
 c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
-if code ~= '' then use_code(codes_key, code) end
-redis.call('ZADD', line_key, c.last_line_no, user)
-if c.presence_ms > 0 then saw(presence_key, user, now) end
-local position, pace = present_count(c, line_key), pace_of(campaign_key, now)
-local answer = queued_answer(position, c, ticket_key, pace)
+local answer = same_request .. queued_answer(position, c, ticket_key, pace)
 person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
 person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
-redis.call('HSET', people_key, user, pack_person(person))
+local packed_person = pack_person(person)
 assert_counters(c)
+local reply = { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), durable, '', tostring(quota_left), pace,
+  tostring(c.presence_ms), tostring(c.last_line_no), tostring(now) }
+
+reply[6] = append('kind', 'queued', 'no', c.no, 'reservation', reservation_id, 'user', user, 'order', order_id,
+  'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
+redis.call('ZADD', line_key, c.last_line_no, user)
+if must_be_seen then redis.call('ZADD', presence_key, now, user) end
+redis.call('HSET', people_key, user, packed_person)
 redis.call('HSET', campaign_key, 'waiting', c.waiting, 'last_line_no', c.last_line_no)
-redis.call('SET', idempotency_key, same_request .. answer, 'PX', key_ttl_ms)
-local journal_id = redis.call('XADD', journal_key, generation .. '-*', 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
-  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer',
-  same_request .. answer, 'device', device, 'trace', trace)
-return { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), c.durable and '1' or '0', journal_id,
-  tostring(quota_left), pace, tostring(c.presence_ms) }
+redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)
+if begun_pace then redis.call('HSETNX', campaign_key, 'pace', begun_pace) end
+if used_bit then redis.call('SETBIT', codes_key, used_bit, 1) end
+if once_left_ms then redis.call('SET', once_key, 1, 'PX', once_left_ms) end
+count_checkout()
+return reply

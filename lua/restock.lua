@@ -1,5 +1,5 @@
 -- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
--- this call; the rest of them by `promote`.
+-- this call; `promote` serves the rest of them.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, epoch
 -- ARGV
@@ -11,7 +11,8 @@
 --   request_id
 --   max_total     units a campaign may have
 -- REPLY
---   restocked total journal_id    the same reply for a repeated key
+--   restocked total journal_id durable entry...     the same for a repeated key, which appends no entry
+--       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   key_reused
 --   insufficient free             so many could be taken away at most
 --   too_many max_total
@@ -19,7 +20,7 @@
 --   closed
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS restocked, answered, reserved (those in line)
+-- JOURNALS restocked, answered, reserved (those in line), left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -27,9 +28,10 @@
 --#include campaign
 --#include codes
 --#include journal
---#include answered
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
 
 assert(#KEYS == 11 and #ARGV == 7, 'restock takes 11 keys and 7 arguments')
@@ -42,15 +44,16 @@ local actor, request_id, max_total = ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
+local durable = c.durable and '1' or '0'
 local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
 if key ~= '' then
   local remembered = redis.call('GET', idempotency_key)
   if remembered then
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
     local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')
-    return { 'restocked', total, journal_id }
+    return { 'restocked', total, journal_id, durable }
   end
 end
 if c.status == 'closed' then return { 'closed' } end
@@ -59,14 +62,21 @@ if c.free + delta < 0 then return { 'insufficient', tostring(c.free) } end
 if c.total + delta > max_total then return { 'too_many', tostring(max_total) } end
 
 local now = now_ms()
+local plan = new_plan(c, keys, generation, now)
 local before = c.total
 c.total, c.free = c.total + delta, c.free + delta
 -- Journaled before the promotions it allows, so that Postgres raises the cap first.
-local journal_id = redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'restocked', 'no', c.no, 'delta', delta, 'before', before,
-  'total', c.total, 'at', now, 'actor', actor, 'request', request_id)
-hand_over(c, keys, now, limit)
-save_counters(campaign_key, c)
+add_entry(plan, nil, 'kind', 'restocked', 'no', c.no, 'at', now, 'delta', delta, 'before', before, 'total', c.total,
+  'actor', actor, 'request', request_id)
+hand_over(plan, limit)
+local total = tostring(c.total)
+-- The remembered answer names the entry of the restock, whose id is known once it is appended.
+local function answer_of(journal_id) return same_request .. total .. '|' .. journal_id end
 if key ~= '' then
-  remember_answer(idempotency_key, keys.journal, keys.generation, c.no, key, same_request .. c.total .. '|' .. journal_id, now, key_ttl_ms)
+  local function append(...) return add_entry(plan, nil, ...) end
+  append_answered(append, c.no, now, key, '').complete = answer_of
+  plan.answer = { key = idempotency_key, text = answer_of, ttl_ms = key_ttl_ms }
 end
-return { 'restocked', tostring(c.total), journal_id }
+local reply, journal_id = apply(plan, { 'restocked', total, '', durable })
+reply[3] = journal_id
+return reply

@@ -8,7 +8,8 @@
 --   actor         who, for the audit log
 --   request_id
 -- REPLY
---   changed before after journal_id
+--   changed before after journal_id durable entry...
+--       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   unchanged status     it is so already, or its time has not come
 --   refused status       this action is not possible from there
 --   not_found
@@ -17,11 +18,16 @@
 
 --#include clock
 --#include generation
+--#include records
 --#include campaign
+--#include codes
+--#include pace
+--#include plan
 
 assert(#KEYS == 6 and #ARGV == 3, 'set_status takes 6 keys and 3 arguments')
 local epoch_key = KEYS[6]
-local campaign_key, line_key, presence_key, journal_key, news_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local campaign_key = KEYS[1]
+local keys = { campaign = KEYS[1], line = KEYS[2], presence = KEYS[3], journal = KEYS[4], news = KEYS[5] }
 local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
@@ -54,16 +60,18 @@ elseif action == 'finish' then
 end
 if not after then return { 'refused', before } end
 
-redis.call('HSET', campaign_key, 'status', after)
+local plan = new_plan(c, keys, generation, now)
+plan.fields.status = after
 -- A sale that was opened early has begun, so that a pause does not shut it until the time that was planned.
-if action == 'open' and now < c.starts_at then redis.call('HSET', campaign_key, 'starts_at', now) end
+if action == 'open' and now < c.starts_at then plan.fields.starts_at = now end
 if after == 'closed' then
-  redis.call('HSET', campaign_key, 'closed_at', now)
-  redis.call('UNLINK', line_key, presence_key)
+  plan.fields.closed_at = now
+  plan.unlinked = { keys.line, keys.presence }
   c.waiting = 0
-  save_counters(campaign_key, c)
 end
-local journal_id = redis.call('XADD', journal_key, generation .. '-*', 'kind', 'status', 'no', c.no, 'action', action, 'before', before,
-  'status', after, 'at', now, 'actor', actor, 'request', request_id)
-redis.call('PUBLISH', news_key, 'status||' .. after)
-return { 'changed', before, after, journal_id }
+add_entry(plan, nil, 'kind', 'status', 'no', c.no, 'at', now, 'action', action, 'before', before, 'status', after,
+  'actor', actor, 'request', request_id)
+table.insert(plan.news, 'status||' .. after)
+local reply, journal_id = apply(plan, { 'changed', before, after, '', c.durable and '1' or '0' })
+reply[4] = journal_id
+return reply

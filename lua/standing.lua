@@ -4,10 +4,11 @@
 -- ARGV
 --   user
 -- REPLY
---   standing status position waiting reservation_id order_id due_ms code pace presence_ms
+--   standing status position waiting reservation_id order_id due_ms code pace presence_ms durable
 --       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
---       position 0 = not in the line; reservation to code are "", "", 0, "" when he holds nothing
---       pace: ms for each person in the line, "" = unknown; presence_ms 0 = nobody has to be seen
+--       position 0 = not in the line; reservation to code are "", "", 0, "" when the user holds nothing
+--       pace: ms for each person in the line, "" = unknown; presence_ms 0 = presence does not matter
+--       durable 0|1: answers wait for Postgres
 --   archived pass presence_ms    not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
@@ -29,17 +30,17 @@ if not c then return no_campaign(epoch_key) end
 if c.status == 'draft' then return { 'not_found' } end
 local now = now_ms()
 local person = unpack_person(redis.call('HGET', people_key, user))
-local waiting, presence_ms = tostring(c.waiting), tostring(c.presence_ms)
+local waiting, presence_ms, durable = tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0'
 if person.state == 'new' and c.archived then return { 'archived', c.archived, presence_ms } end
-if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '', '', presence_ms } end
-if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '', '', presence_ms } end
+if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
+if person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
 if person.state == 'queued' then
   local score = redis.call('ZSCORE', line_key, user)
-  if not score or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '', '', presence_ms } end
-  -- Somebody who stepped back has the place that he would come back to.
+  if not score or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
+  -- A user who stepped back has the position that they would come back to.
   local rank = is_away(score) and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no)
     or redis.call('ZRANK', line_key, user)
-  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '', pace_of(campaign_key, now), presence_ms }
+  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '', pace_of(campaign_key, now), presence_ms, durable }
 end
 
 local reservation = unpack_reservation(redis.call('HGET', reservations_key, person.reservation_id))
@@ -52,4 +53,4 @@ if status == 'reserved' then
 elseif status == 'reacquired' then status = 'redeemed'
 elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
 return { 'standing', status, '0', waiting, person.reservation_id, reservation.order_id, tostring(reservation.due),
-  reservation.code, '', presence_ms }
+  reservation.code, '', presence_ms, durable }

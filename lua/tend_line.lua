@@ -1,14 +1,15 @@
--- Keeps a line honest: who is not there steps back and in the end loses his place (QUEUED to LEFT), who wants more than
--- is free stops the others only for so long, who can never be served is told (QUEUED to CLOSED), and the whole line when no
--- unit can come back any more.
+-- Maintains a line: an absent user steps back and in the end loses the place (QUEUED to LEFT), a group that wants more than
+-- is free stops the others only for so long, a user who can never be served is notified (QUEUED to CLOSED), and so is
+-- the whole line when no unit can come back.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   limit          people of each sort in one call; bounds how long Redis serves nobody else
---   group_wait_ms  how long free units are kept for somebody who wants more of them
+--   group_wait_ms  how long free units are kept for a group before those behind it are served, once
 --   settle_ms      how long there must have been nothing to wait for; a payment may be taken back at once
 -- REPLY
---   tended away left closed promoted more    people; more 0|1: there was more to do than `limit`
+--   tended away left closed promoted more entry...     people; more 0|1: there was more to do than `limit`
+--       entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS left, line_closed, reserved
@@ -21,6 +22,8 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
 
 assert(#KEYS == 10 and #ARGV == 3, 'tend_line takes 10 keys and 3 arguments')
@@ -32,140 +35,150 @@ local limit, group_wait_ms, settle_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), to
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local now = now_ms()
--- While it is paused everybody stays where he is.
+-- While the sale is paused everyone stays where they are.
 if phase_of(c, now) ~= 'open' then return { 'tended', '0', '0', '0', '0', '0' } end
-local away_count, left, closed, promoted, more = 0, 0, 0, 0, false
+local plan = new_plan(c, keys, generation, now)
+local marks = redis.call('HMGET', campaign_key, 'spent_since', 'short', 'blocked')
+local spent_since, short, blocked = marks[1], marks[2], marks[3]
+local away_count, left, closed, more = 0, 0, 0, false
 
--- Somebody's place ends; he is told when he is not the one who ended it.
-local function end_place(user, ending)
-  local person = waiting_person(keys, user)
-  redis.call('ZREM', keys.line, user)
-  redis.call('ZREM', keys.presence, user)
-  -- `queued` without a place in the line is how `closed` is told from `left`.
-  person.state = ending == 'left' and 'left' or 'queued'
-  free_code(campaign_key, keys.codes, c, person.code)
-  person.code = ''
-  redis.call('HSET', keys.people, user, pack_person(person))
-  c.waiting = c.waiting - 1
-  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', c.no, 'user', user, 'line', person.line_no, 'ending', ending,
-    'at', now, 'trace', '')
-  redis.call('PUBLISH', keys.news, ending .. '|' .. user .. '|' .. person.reservation_id .. '||0')
+local function scores_of(users)
+  return #users > 0 and redis.call('ZMSCORE', keys.line, unpack(users)) or {}
+end
+
+-- Everyone has their place back once the campaign asks for presence no more.
+local function forget_presence()
+  local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
+  plan.back = {}
+  for i = 1, #back, 2 do
+    local score = number_in(back[i + 1])
+    plan.line[back[i]], plan.presence[back[i]] = score, false
+    table.insert(plan.back, { back[i], score })
+  end
+  if #plan.back < limit then table.insert(plan.unlinked, keys.presence) else more = true end
 end
 
 local function tend_presence()
   if c.presence_ms == 0 then
-    -- Presence matters no more: everybody has his place back.
-    local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'LIMIT', 0, limit)
-    for _, user in ipairs(back) do redis.call('ZINCRBY', keys.line, '-' .. away_text, user) end
-    if #back < limit then redis.call('UNLINK', keys.presence) else more = true end
+    forget_presence()
     return
   end
-  local unseen = redis.call('ZRANGEBYSCORE', keys.presence, '(0', now - c.presence_ms, 'WITHSCORES', 'LIMIT', 0, limit)
-  for i = 1, #unseen, 2 do step_back(c, keys, unseen[i], tonumber(unseen[i + 1])) end
-  away_count = #unseen / 2
+  local unseen = redis.call('ZRANGEBYSCORE', keys.presence, '(0', now - c.presence_ms, 'LIMIT', 0, limit)
+  for i, score in ipairs(scores_of(unseen)) do
+    if score then is_there(plan, unseen[i], score) else plan.presence[unseen[i]] = false end
+  end
+  away_count = #unseen
   local gone = redis.call('ZRANGEBYSCORE', keys.presence, -now, '(0', 'LIMIT', 0, limit)
-  for _, user in ipairs(gone) do end_place(user, 'left') end
+  for i, score in ipairs(scores_of(gone)) do
+    if score then take_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
+  end
   left = #gone
   more = more or away_count == limit or left == limit
 end
 
 -- How long the same has been in the way, whatever it is; remembered in a field of the campaign.
-local function lasted_ms(field, what)
-  local text = redis.call('HGET', campaign_key, field)
-  local since = text and string.match(text, '^' .. what .. '|(%d+)$')
-  if since then return math.max(0, now - tonumber(since)) end
-  redis.call('HSET', campaign_key, field, what .. '|' .. now)
+local function lasted_ms(field, known, what)
+  local whose, since = string.match(known or '', '^([^|]*)|(%d+)')
+  if whose == tostring(what) then return math.max(0, now - tonumber(since)) end
+  plan.fields[field] = what .. '|' .. now
   return 0
 end
 
+-- Closes the places, for `limit` people in one call where each may have come with a code, which is free again.
 local function close_line()
   if c.type == 'shared' then
     closed = c.waiting
-    redis.call('UNLINK', keys.line, keys.presence)
+    plan.line, plan.presence, plan.unlinked = {}, {}, { keys.line, keys.presence }
     c.waiting = 0
   else
-    -- Each may have come with a code of his own, which is free again.
-    local users = redis.call('ZRANGE', keys.line, 0, limit - 1)
-    for _, user in ipairs(users) do
-      local person = waiting_person(keys, user)
-      if person.code ~= '' then
-        free_code(campaign_key, keys.codes, c, person.code)
-        person.code = ''
-        redis.call('HSET', keys.people, user, pack_person(person))
-      end
-      redis.call('ZREM', keys.line, user)
-      redis.call('ZREM', keys.presence, user)
+    for _, place in ipairs(everyone(plan, limit)) do
+      take_place(plan, place[1], place[2], 'closed', '')
+      closed = closed + 1
     end
-    closed = #users
-    c.waiting = c.waiting - closed
   end
   if c.waiting > 0 then
     more = true
     return
   end
-  redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'line_closed', 'no', c.no, 'up_to', c.last_line_no, 'at', now)
-  redis.call('PUBLISH', keys.news, 'line||closed')
+  add_entry(plan, nil, 'kind', 'line_closed', 'no', c.no, 'at', now, 'up_to', c.last_line_no)
+  table.insert(plan.news, 'line||closed')
 end
 
--- Everything is used up, and was for long enough: nobody can be served any more.
+-- Everything is used up, and was for long enough: no one can be served any more.
 local function tend_end()
   local spent = not c.unlimited and c.total > 0 and c.free + c.held == 0
-  if spent then spent = lasted_ms('spent_since', 'spent') >= settle_ms
-  else redis.call('HDEL', campaign_key, 'spent_since') end
-  if spent ~= c.spent then redis.call('HSET', campaign_key, 'spent', spent and 1 or 0) end
+  if spent then spent = lasted_ms('spent_since', spent_since, 'spent') >= settle_ms
+  elseif spent_since then plan.fields.spent_since = false end
+  if spent ~= c.spent then plan.fields.spent = spent and 1 or 0 end
   if spent and c.waiting > 0 then close_line() end
   return spent
 end
 
--- Serves those behind somebody for whom there is not enough, once, if it is enough for them.
-local function serve_behind(head)
-  local users = redis.call('ZRANGE', keys.line, 1, limit, 'WITHSCORES')
-  local served = 0
-  for i = 1, #users, 2 do
-    local user = users[i]
-    if c.free == 0 or is_away(users[i + 1]) then break end
-    local person = waiting_person(keys, user)
-    if person.qty <= c.free and is_there(c, keys, user, now) then
-      if not promote_one(c, keys, now, user, person) then break end
-      served = served + 1
-    end
-  end
-  promoted = promoted + served
-  if served > 0 then count_pace(campaign_key, now, served) end
-  redis.call('HSET', campaign_key, 'blocked', head .. '|' .. now)
-end
-
--- Whoever wants more than can ever be free is told, and stands in nobody's way; looked for among the first `limit`.
+-- A user who wants more than can ever be free is notified, and stops no one; looked for among the first `limit`.
 local function tend_groups()
   local left_units = c.free + c.held
-  if c.unlimited or c.total == 0 or left_units >= c.max_qty then
-    redis.call('HDEL', campaign_key, 'short')
+  local user = head_of(plan)
+  local head = user and waiting_person(plan, user)
+  -- The head may have come when the campaign allowed more units at once.
+  local most = math.max(c.max_qty, head and head.qty or 0)
+  if c.unlimited or c.total == 0 or most == 1 or left_units >= most then
+    if short then plan.fields.short = false end
     return
   end
-  if lasted_ms('short', left_units) < settle_ms then return end
-  for _, user in ipairs(redis.call('ZRANGE', keys.line, 0, limit - 1)) do
-    if waiting_person(keys, user).qty > left_units then
-      end_place(user, 'closed')
+  if lasted_ms('short', short, left_units) < settle_ms then return end
+  for _, place in ipairs(everyone(plan, limit)) do
+    local person = waiting_person(plan, place[1])
+    if person and person.qty > left_units then
+      take_place(plan, place[1], place[2], 'closed', '')
       closed = closed + 1
     end
   end
 end
 
+-- Serves those behind a group for which there is not enough, if there is enough for them. Returns how many.
+local function serve_behind(head)
+  local next_place, before, looked_at = places(plan), plan.promoted, 0
+  local user, score = next_place()
+  while user and looked_at < limit and c.free > 0 and not is_away(score) do
+    if user ~= head then
+      looked_at = looked_at + 1
+      local person = waiting_person(plan, user)
+      local fits = not person or person.qty <= c.free
+      if fits and is_there(plan, user, score) then
+        local served = serve(plan, user, score)
+        -- A pool without a code serves no one.
+        if served == 'stopped' then break end
+        if served == 'closed' then closed = closed + 1 end
+      end
+    end
+    user, score = next_place()
+  end
+  return plan.promoted - before
+end
+
+-- `blocked` is the head's line number, since when it has stopped the line, and how often those behind it were served.
 local function tend_head()
-  promoted = hand_over(c, keys, now, limit)
-  local user, line_no = head_of(keys.line)
+  local _, closed_places = hand_over(plan, limit)
+  closed = closed + closed_places
+  local user, score = head_of(plan)
   if c.unlimited or c.free == 0 or not user then return end
-  if waiting_person(keys, user).qty <= c.free then return end
-  if lasted_ms('blocked', line_no) >= group_wait_ms then serve_behind(line_no) end
+  local person = waiting_person(plan, user)
+  if not person or person.qty <= c.free then return end
+  local line_no = number_in(score)
+  if lasted_ms('blocked', blocked, line_no) < group_wait_ms then return end
+  local rounds = tonumber(string.match(blocked or '', '^' .. line_no .. '|%d+|(%d+)$') or 0)
+  -- A group is passed over once; then free units are kept for it until it is served or leaves.
+  if rounds > 0 then return end
+  plan.fields.blocked = line_no .. '|' .. now .. '|' .. (serve_behind(user) > 0 and 1 or 0)
 end
 
 if c.waiting > 0 then tend_presence() end
 if not tend_end() and c.waiting > 0 then
-  if c.max_qty > 1 then tend_groups() end
+  tend_groups()
   tend_head()
 end
-if left + closed + promoted > 0 then save_counters(campaign_key, c) end
-return { 'tended', tostring(away_count), tostring(left), tostring(closed), tostring(promoted), more and '1' or '0' }
+return apply(plan, { 'tended', tostring(away_count), tostring(left), tostring(closed), tostring(plan.promoted),
+  more and '1' or '0' })

@@ -8,12 +8,13 @@
 --   unit          returns | never_existed | code_used (returns, but its code belongs to another row of Postgres)
 --   reason        what Postgres said
 -- REPLY
---   voided              the same reply every time
+--   voided entry...     the same for each repetition, which appends no entry
+--       entry: each appended journal entry as JSON (lua/README.md)
 --   not_active state    released, expired, refunded or burned: it holds no unit that could be taken
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
--- JOURNALS voided, reserved (the next in line)
+-- JOURNALS voided, reserved (the next in line), left (of those in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -23,8 +24,9 @@
 --#include journal
 --#include pace
 --#include presence
+--#include plan
+--#include places
 --#include hand_over
---#include give_back
 
 assert(#KEYS == 10 and #ARGV == 3, 'void takes 10 keys and 3 arguments')
 local epoch_key = KEYS[10]
@@ -35,8 +37,8 @@ local reservation_id, unit, reason = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
-keys.generation = generation_of(epoch_key)
-if not keys.generation then return { 'rebuilding' } end
+local generation = generation_of(epoch_key)
+if not generation then return { 'rebuilding' } end
 local text = redis.call('HGET', keys.reservations, reservation_id)
 if not text and c.archived then return { 'archived', c.archived } end
 if not text then return { 'not_found' } end
@@ -45,6 +47,7 @@ if reservation.state == 'voided' then return { 'voided' } end
 local active = reservation.state == 'reserved' or reservation.state == 'redeemed' or reservation.state == 'reacquired'
 if not active then return { 'not_active', reservation.state } end
 
+local plan = new_plan(c, keys, generation, now_ms())
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
   -- give_back adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
@@ -52,8 +55,6 @@ if unit == 'never_existed' and not c.unlimited then
 end
 -- Forgotten here, so that it stays used.
 if unit == 'code_used' then reservation.code = '' end
-give_back(c, keys, now_ms(), reservation_id, reservation, 'voided', { 'reason', reason, 'trace', '' })
-save_counters(campaign_key, c)
-redis.call('PUBLISH', keys.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id ..
-  '|0')
-return { 'voided' }
+give_back(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
+table.insert(plan.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
+return apply(plan, { 'voided' })

@@ -32,7 +32,11 @@ export function readSettings(env, root) {
     host: read('HOST', /^[\w.:-]+$/, 'an address or a host name of this machine') ?? '127.0.0.1',
     dataDir: resolve(read('DATA_DIR', /./, 'a folder') ?? resolve(root, '.data')),
     withDemo: read('DEMO', /^[01]$/, '0 or 1') !== '0',
-    redisUrl: read('REDIS_URL', /^rediss?:\/\/./, 'redis://… or rediss://…'),
+    redisUrl: read(
+      'REDIS_URL',
+      /^rediss?(\+sentinel)?:\/\/./,
+      'redis://…, rediss://…, redis+sentinel://… or rediss+sentinel://…',
+    ),
     databaseUrl: read('DATABASE_URL', /^postgres(ql)?:\/\/./, 'postgres://…'),
   };
   if (mistakes.length === 0) return settings;

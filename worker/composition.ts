@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'bullmq';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
@@ -7,6 +8,7 @@ import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
 import { QUEUE_NAMES, type QueueName } from '../shared/contracts/jobs.js';
 import { EngineUnavailable } from '../shared/errors/faults.js';
+import { createHistoryGate } from '../shared/history/history-gate.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
@@ -22,19 +24,19 @@ import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
-import { Salvage } from '../shared/postgres/salvage.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
 import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
-import { connectForCommands, connectForJobs, connectForSubscription } from '../shared/redis/connections.js';
+import { RedisConnections } from '../shared/redis/connections.js';
 import { EventStream } from '../shared/redis/event-stream.js';
-import { RedisGate } from '../shared/redis/gate.js';
+import type { RedisGate } from '../shared/redis/gate.js';
 import { JobAnswers } from '../shared/redis/job-answers.js';
 import { Journal } from '../shared/redis/journal.js';
 import { MetricsBoard } from '../shared/redis/metrics-board.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
+import { RedisFill } from '../shared/redis/redis-fill.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
 import { requireShape } from '../shared/redis/require-shape.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
@@ -47,23 +49,32 @@ import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
 import { createProcessors } from './processors.js';
 import { PublishSoon } from './publish-outbox/publish-soon.js';
-import { preheat } from './rebuild/preheat.js';
-import { Rebuild } from './rebuild/rebuild.js';
 import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
+import { preheat } from './recovery/preheat.js';
+import { Recovery } from './recovery/recovery.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
 const KEEP_INTERVALS_EVERY_MS = 2_000;
+/** With an engine away the worker starts all the same, and does its work when they are back. */
+const SERVICE_WAIT_MS = 3_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
-  await requireShape(config.redisUrl, config.production);
+  const shape = await requireShape(config.redis, config);
+  if (shape) log.info({ protection: shape.protection }, shape.summary);
+  for (const warning of shape?.warnings ?? []) log.warn(warning);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const onRedisError = (purpose: string, error: Error) => log.warn({ purpose, reason: error.message }, 'Redis is away');
-  const connect = { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs };
-  const jobs = connectForJobs(config.redisUrl, onRedisError);
-  const blocking = connectForJobs(config.redisUrl, onRedisError);
-  const subscriber = connectForSubscription(config.redisUrl, onRedisError);
-  const commands = connectForCommands(config.redisUrl, connect, onRedisError);
+  const redis = new RedisConnections(
+    config.redis,
+    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
+    onRedisError,
+    (reason) => log.warn({ reason }, 'left the Redis server'),
+  );
+  const jobs = redis.forJobs();
+  const blocking = redis.forJobs();
+  const subscriber = redis.forSubscription();
+  const commands = redis.forCommands();
   const database = new Database({
     url: config.databaseUrl,
     name: 'doorbuster-worker',
@@ -83,23 +94,37 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     onError: () => {},
   });
 
+  // Apart as well: the lock of a recovery is held for as long as it takes, and reports must not wait behind other statements.
+  const historyDatabase = new Database({
+    url: config.databaseUrl,
+    name: 'doorbuster-worker-history',
+    connections: 4,
+    statementMs: LIMITS.persistStatementMs,
+    connectMs: LIMITS.postgresConnectMs,
+    onError: () => {},
+  });
+
   const metrics = new Metrics(false);
   const commits = new CommitWatch(subscriber, 0);
   const journal = new Journal(commands);
-  const gate = new RedisGate(
-    commands,
-    journal,
-    () => commits.upTo,
-    () => shapeProblems(commands, config.production),
-    LIMITS.redisCommandMs,
-    (open, reason) => log.info({ open, reason }, 'the gate to Redis'),
-  );
+  const { gate, watch, promises, histories, recovered } = createHistoryGate({
+    processId: name,
+    kind: 'worker',
+    redis: commands,
+    database: historyDatabase,
+    commits,
+    shape: () => shapeProblems(commands, config.production, config.waitReplicas),
+    leaveServer: (reason) => redis.leaveServer(reason),
+    log,
+    limits: LIMITS,
+  });
   const luaFolder = join(projectRoot(), 'lua');
   const saleLimits = {
     idempotencyTtlMs: config.idempotencyTtlMs,
     journalLimitEntries: config.journalLimitEntries,
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
+    waitReplicas: 0,
   };
   const clock = new RedisClock(commands);
   const scripts = new ScriptRunner(commands, luaFolder, gate);
@@ -108,7 +133,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     ...LIMITS,
     idempotencyTtlMs: config.idempotencyTtlMs,
   });
-  const sale = new SaleStore(scripts, saleLimits, null, recall);
+  const sale = new SaleStore(scripts, saleLimits, promises, recall);
   // Voids what stands in the journal, which nobody is archived before.
   const filler = new SaleStore(new ScriptRunner(commands, luaFolder), saleLimits);
   const campaigns = new CampaignsTable(database);
@@ -117,30 +142,44 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const queues = new JobQueues(jobs, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
   );
-  const relay = new JournalRelay(new Journal(blocking), cursor, queues, new RelayLease(commands, name), log);
-  const persist = new Persist(
-    batches,
+  const persist = new Persist({
+    database: batches,
     journal,
     cursor,
-    new RefusedEntries(filler, redemptions, cursor, metrics, log),
+    histories,
+    refused: new RefusedEntries(filler, redemptions, cursor, metrics, log),
     metrics,
     log,
-    {
-      batchEntries: LIMITS.persistBatchEntries,
-    },
-  );
+    limits: { batchEntries: LIMITS.persistBatchEntries },
+  });
+  const relay = new JournalRelay({
+    journal: new Journal(blocking),
+    persist,
+    inService: () => gate.isOpen,
+    lease: new RelayLease(commands, name),
+    metrics,
+    log,
+  });
   const restoreParts = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
-  const rebuild = new Rebuild({
+  const recovery = new Recovery({
     ...restoreParts,
+    lockDatabase: historyDatabase,
+    processId: name,
     campaigns,
     cursor,
+    histories,
+    recovered,
+    redemptions,
     journal,
-    salvage: new Salvage(database),
-    drain: (upTo) => persist.upTo(upTo),
+    fill: new RedisFill(filler.scripts),
+    watch,
+    drain: (upTo, numbered) => persist.drain(upTo, numbered),
+    leaveServer: (reason) => redis.leaveServer(reason),
     nowMs: async () => {
       await clock.sample();
       return clock.nowMs();
     },
+    metrics,
   });
 
   const answers = new JobAnswers(commands);
@@ -154,7 +193,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     metrics,
     log,
     settleMs: LIMITS.reconcileSettleMs,
-    refill: (campaign: StoredCampaign, reason: string) => rebuild.refill(campaign, reason),
+    refill: (campaign: StoredCampaign, reason: string) => recovery.refill(campaign, reason),
   };
   const preheatParts = {
     database,
@@ -171,7 +210,6 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     limits: LIMITS,
   };
   const processors = createProcessors({
-    persist,
     sale,
     campaigns,
     clock,
@@ -237,13 +275,12 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
   };
   const publishing = new PublishSoon(LIMITS.publishAfterMs, (upTo) => queues.add('publish', `upTo-${upTo}`, { upTo }));
-  commits.onCommit((upTo) => {
-    relay.persisted(upTo);
-    publishing.committed(upTo);
-  });
+  commits.onCommit((upTo) => publishing.committed(upTo));
   await commits.start();
   clock.start();
-  await fillBeforeServing(rebuild, commits, cursor, log);
+  watch.start(gate);
+  recovery.start();
+  await inServiceWithin(gate, SERVICE_WAIT_MS);
   const workers: Worker[] = QUEUE_NAMES.map((queue) => {
     const { run, concurrency } = processors[queue];
     return startJobWorker(queue, run as Processor<typeof queue>, jobs, { concurrency }, on);
@@ -261,14 +298,24 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     await queues.every('velocity', LIMITS.velocityEveryMs, {});
     await queues.every('archive', LIMITS.archiveEveryMs, {});
   };
-  await keepIntervals();
-  const intervals = setInterval(() => {
-    keepIntervals().catch((error: unknown) => log.warn({ err: error }, 'the intervals could not be kept'));
-  }, KEEP_INTERVALS_EVERY_MS);
+  // The start depends on no write: in a full Redis nothing can be added to BullMQ until the relay has drained the journal.
+  let keeping = false;
+  const keepIntervalsSoon = () => {
+    if (keeping) return;
+    keeping = true;
+    keepIntervals()
+      .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the intervals could not be kept; trying again'))
+      .finally(() => {
+        keeping = false;
+      });
+  };
+  keepIntervalsSoon();
+  const intervals = setInterval(keepIntervalsSoon, KEEP_INTERVALS_EVERY_MS);
   relay.start();
-  rebuild.start();
   // What a crash may have left; the interval looks again.
-  await queues.add('reconcile', `start-${name}`, {});
+  queues
+    .add('reconcile', `start-${name}`, {})
+    .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the reconciliation at the start was not queued'));
 
   const board = new MetricsBoard(commands);
   const posting = setInterval(() => {
@@ -286,7 +333,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       clearInterval(posting);
       clearInterval(intervals);
       await relay.stop();
-      await rebuild.stop();
+      await recovery.stop();
       gate.stop();
     },
     async stop() {
@@ -295,26 +342,19 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       await queues.close();
       clock.stop();
       await board.remove(name).catch(() => {});
-      await Promise.all([database.close(), batches.close()]);
-      for (const connection of [commands, jobs, blocking, subscriber]) connection.disconnect();
+      await watch.stop();
+      await Promise.all([database.close(), batches.close(), historyDatabase.close()]);
+      redis.close();
     },
   };
 }
 
-/**
- * Before the first job: Redis is made whole, and it is known how far the journal was committed. With an engine away the
- * worker starts all the same and does it when they are back.
- */
-async function fillBeforeServing(
-  rebuild: Rebuild,
-  commits: CommitWatch,
-  cursor: JournalCursor,
-  log: Log,
-): Promise<void> {
-  try {
-    await rebuild.ensureFilled();
-    commits.heard(await cursor.read());
-  } catch (error) {
-    log.warn({ reason: error instanceof Error ? error.message : String(error) }, 'starting although an engine is away');
-  }
+/** Before the first job: Redis is verified, or filled, unless that takes longer. */
+async function inServiceWithin(gate: RedisGate, limitMs: number): Promise<void> {
+  const until = performance.now() + limitMs;
+  while (!gate.isOpen && performance.now() < until) await sleep(10);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -12,16 +12,14 @@ import type { ArchiveClosed } from './archive/archive-closed.js';
 import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts } from './forget-attempts/forget-attempts.js';
-import type { Persist } from './persist/persist.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
 import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
-import { keepSchedule } from './schedule/schedule.js';
+import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
 import { tendLines } from './tend-line/tend-line.js';
 import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
 
 export type ProcessorParts = {
-  persist: Persist;
   sale: SaleStore;
   campaigns: CampaignsTable;
   clock: RedisClock;
@@ -45,7 +43,6 @@ export type ProcessorParts = {
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
 export function createProcessors({
-  persist,
   sale,
   campaigns,
   clock,
@@ -62,16 +59,18 @@ export function createProcessors({
   log,
   limits,
 }: ProcessorParts) {
+  const ahead: TermsAhead = new Map();
   return {
-    // One at a time: batches are written in the journal's order, and a second would only wait for the first one's lock.
-    persist: { concurrency: 1, run: ({ to }) => persist.upTo(to) },
     expire: { concurrency: 1, run: () => expireOverdue(sale, metrics, log, limits) },
     tend: { concurrency: 1, run: () => tendLines(sale, metrics, log, limits) },
     promote: {
       concurrency: 4,
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
     },
-    schedule: { concurrency: 1, run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat) },
+    schedule: {
+      concurrency: 1,
+      run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),
+    },
     reconcile: { concurrency: 1, run: reconcile },
     // One at a time: the stream takes events in their order.
     publish: { concurrency: 1, run: () => publishOutbox(publish) },

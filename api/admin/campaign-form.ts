@@ -53,7 +53,7 @@ export function amendedTerms(
   const begun = current.status !== 'draft' && current.status !== 'scheduled';
   if (begun && startsAt.getTime() !== current.startsAt.getTime()) throw conflict('#/starts_at', 'the sale has started');
   if (body.per_user_limit !== undefined && body.per_user_limit < current.perUserLimit && current.status !== 'draft') {
-    throw conflict('#/per_user_limit', 'it can only be raised: some users may have used it');
+    throw limitOnlyRaised();
   }
   const terms: CampaignTerms = {
     name: body.name ?? current.name,
@@ -138,6 +138,11 @@ function invalid(pointer: string, detail: string): Problem {
   return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
     members: { errors: [{ pointer, detail }] },
   });
+}
+
+/** Whether it is still a draft is decided by Redis (lua/amend.lua). */
+export function limitOnlyRaised(): Problem {
+  return conflict('#/per_user_limit', 'it can only be raised: some users may have used it');
 }
 
 function conflict(pointer: string, detail: string): Problem {

@@ -8,13 +8,14 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CodeNews } from '../../shared/redis/code-news.js';
 import type { CommitWatch } from '../../shared/redis/commit-watch.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { TermsNews } from '../../shared/redis/terms-news.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
-import { amendedTerms, campaignView, newCampaign } from './campaign-form.js';
+import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 
 export type OperatorAction = 'open' | 'pause' | 'resume' | 'close';
 export type Operator = { name: string; requestId: string };
@@ -23,8 +24,8 @@ export type Operator = { name: string; requestId: string };
 const AMEND_TRIES = 3;
 
 /**
- * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and then carried to Redis; the
- * worker carries them again should this process die in between. Status and stock are decided by scripts, journaled with
+ * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and put into force in Redis before
+ * that is committed, because Redis decides whether they are possible; the worker mends what a crash in between leaves. Status and stock are decided by scripts, journaled with
  * who did it, and follow in Postgres; the answer waits for that, since an operator reads back what he changed.
  */
 export class Campaigns {
@@ -34,6 +35,7 @@ export class Campaigns {
     readonly sale: SaleStore,
     readonly queues: JobQueues,
     readonly commits: CommitWatch,
+    readonly acknowledgement: Acknowledgement,
     readonly codes: CodesTable,
     readonly codeNews: CodeNews,
     readonly termsNews: TermsNews,
@@ -83,24 +85,52 @@ export class Campaigns {
 
   async amend(idOrProduct: string, body: AmendBody, operator: Operator): Promise<StoredCampaign> {
     this.#requireKeepable(body.limits);
+    let above = 0;
     for (let tries = 1; tries <= AMEND_TRIES; tries += 1) {
       const current = await this.find(idOrProduct);
       if (current.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
       const { terms, rules } = amendedTerms(current, body);
-      const amended = await this.database.transaction(async (client) => {
-        const changed = await this.table.amend(current, terms, rules, client);
-        if (changed)
+      try {
+        const amended = await this.database.transaction(async (client) => {
+          const changed = await this.table.amend(current, terms, rules, client, above);
+          if (!changed) return null;
           await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
-        return changed;
-      });
-      if (!amended) continue;
-      if ((await this.sale.amend(amended)).kind === 'not_found') await this.sale.load(amended);
-      // Whoever misses it is told by the script, or goes by the old terms for a minute.
-      await this.#tellGuards(amended.productId);
-      if (body.draft !== false) return amended;
-      return { ...amended, status: await this.#setStatus(amended.productId, 'publish', operator) };
+          return { changed, inRedis: await this.#carry(changed) };
+        });
+        if (!amended) continue;
+        if (!amended.inRedis) await this.sale.load(amended.changed);
+        // A process that misses this is corrected by the script, or uses the old terms for a minute.
+        await this.#tellGuards(amended.changed.productId);
+        if (body.draft !== false) return amended.changed;
+        return { ...amended.changed, status: await this.#setStatus(amended.changed.productId, 'publish', operator) };
+      } catch (error) {
+        if (!(error instanceof VersionTaken)) throw error;
+        above = error.version;
+      }
     }
     throw new Problem('campaign_conflict', 'Somebody else is changing this campaign; read it and try again.');
+  }
+
+  /**
+   * Puts changed terms into force in Redis, which decides, before Postgres commits them.
+   * @returns whether Redis has the campaign
+   * @throws Problem 409 when the sale has begun, although Postgres does not have that yet
+   * @throws VersionTaken when Redis has these terms or newer ones of another amendment, which may not have been committed
+   */
+  async #carry(amended: StoredCampaign): Promise<boolean> {
+    const outcome = await this.sale.amend(amended);
+    switch (outcome.kind) {
+      case 'amended':
+        return true;
+      case 'not_found':
+        return false;
+      case 'known':
+        throw new VersionTaken(outcome.version);
+      case 'refused':
+        throw limitOnlyRaised();
+      default:
+        return assertNever(outcome);
+    }
   }
 
   async setStatus(idOrProduct: string, action: OperatorAction, operator: Operator): Promise<StoredCampaign> {
@@ -128,7 +158,7 @@ export class Campaigns {
     );
     switch (outcome.kind) {
       case 'restocked':
-        await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+        await this.#acknowledge(outcome);
         if (delta > 0) await this.#promote(productId);
         return { ...(await this.find(idOrProduct)), totalLimit: outcome.total };
       case 'key_reused':
@@ -166,7 +196,7 @@ export class Campaigns {
     const outcome = await this.sale.setStatus(product, action, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'changed':
-        await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+        await this.#acknowledge(outcome);
         return outcome.after;
       case 'unchanged':
         return outcome.status;
@@ -179,8 +209,25 @@ export class Campaigns {
     }
   }
 
+  /**
+   * Operators read back what they changed, so the response waits a moment for the commit. The change stands in the journal,
+   * so a commit that is late holds up the response of durable campaigns only.
+   */
+  async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
+    await this.acknowledgement.held(outcome);
+    await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+  }
+
   #promote(product: ProductId): Promise<void> {
     return this.queues.add('promote', `promote-${product.replaceAll(':', '_')}-${Date.now()}`, { productId: product });
+  }
+}
+
+/** Redis has terms of this version already. */
+class VersionTaken extends Error {
+  override readonly name = 'VersionTaken';
+  constructor(readonly version: number) {
+    super(`version ${version} of the terms is in force`);
   }
 }
 

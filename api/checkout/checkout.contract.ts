@@ -54,7 +54,7 @@ export const completedData = z.object({
   reservation_id: z.uuid(),
   pay_before: z.iso.datetime().nullable().describe('null = nothing is to be paid'),
   ticket: z.string().describe('proves this user and campaign; send it as X-Ticket'),
-  durability: z.enum(['journaled', 'committed']),
+  durability: z.enum(['journaled', 'replicated', 'committed']),
 });
 
 export const queuedData = z.object({

@@ -85,7 +85,7 @@ export const redeemedData = z.object({
   total: money,
   pay_before: z.iso.datetime().nullable(),
   ticket: z.string(),
-  durability: z.enum(['journaled', 'committed']),
+  durability: z.enum(['journaled', 'replicated', 'committed']),
 });
 
 export const placeData = z.object({

@@ -1,7 +1,8 @@
+import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
-import type { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds, generationOf, type Journal, nextId } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ScriptRunner } from '../../shared/redis/script-runner.js';
 
@@ -25,6 +26,7 @@ export class ReadinessCheck {
     readonly database: Database,
     readonly journal: Journal,
     readonly clock: RedisClock,
+    readonly watch: HistoryWatch,
     readonly journalLimitEntries: number,
   ) {}
 
@@ -45,10 +47,10 @@ export class ReadinessCheck {
   async #redis(): Promise<Check> {
     const answers = await check(async () => {
       // A Redis that was emptied without losing its connections is found here at the latest.
-      if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('it has no epoch');
+      if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('Redis is empty or being filled');
     }, 'answers');
     if (!answers.ok || this.gate.isOpen) return answers;
-    return { ok: false, detail: 'is being rebuilt from Postgres; a worker does it' };
+    return { ok: false, detail: this.gate.reason || 'has not been verified yet; a worker does it' };
   }
 
   async #journal(): Promise<Check> {
@@ -56,10 +58,26 @@ export class ReadinessCheck {
       const { entries, oldestMs } = await this.journal.backlog();
       const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.clock.nowMs() - oldestMs) / 1000));
       const late = lag > JOURNAL_LAG_WARN_SECONDS ? '; the worker or Postgres is behind' : '';
-      return { ok: entries < this.journalLimitEntries, detail: `${entries} entries, the oldest ${lag} s old${late}` };
+      const gap = (await this.#hasGap()) ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
+      return {
+        ok: entries < this.journalLimitEntries,
+        detail: `${entries} entries, the oldest ${lag} s old${late}${gap}`,
+      };
     } catch {
       return { ok: false, detail: 'could not be read' };
     }
+  }
+
+  /** Whether Postgres lacks entries that are not in the journal any more. The sale goes on without them. */
+  async #hasGap(): Promise<boolean> {
+    const { state } = this.watch;
+    if (!state?.latest) return false;
+    const { firstId, lastId } = await this.journal.position();
+    if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
+    // The journal was read after the cursor, so that entries persisted in between are not missing.
+    const { cursor } = await this.watch.beat();
+    if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
+    return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }
 }
 

@@ -29,11 +29,11 @@ local function assert_counters(c)
   assert(c.free + c.held + c.redeemed + c.burned == c.total, 'conservation is broken')
 end
 
--- Every counter together. Only `reserve` saves those alone that it has changed, since a checkout runs it.
-local function save_counters(key, c)
-  assert_counters(c)
-  redis.call('HSET', key, 'total', c.total, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed, 'burned', c.burned,
-    'waiting', c.waiting, 'last_line_no', c.last_line_no)
+-- Every counter with its name, as a flat list.
+local function counters_of(c)
+  local counters = { 'total', c.total, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed, 'burned', c.burned,
+    'waiting', c.waiting, 'last_line_no', c.last_line_no }
+  return counters
 end
 
 -- What the sale is at this moment. The clock decides, so a sale opens and ends on time without any worker.

@@ -1,67 +1,98 @@
--- Gives what is free to those who wait: the promotion arrow. Needs clock, records, campaign, codes, journal, pace, presence.
---   keys: {campaign, people, reservations, deadlines, line, presence, codes, journal, news}
--- Whoever came with a code of his own has it already; in a pool the others get the next one.
+-- Gives free units to those who wait: the promotion arrow, on a plan. Needs clock, records, campaign, codes, journal, pace,
+-- presence, plan, places.
+-- A user who came with a code has it already; in a pool the others get the next one.
 -- Journals `reserved` with the line number for each. Publishes `promoted` (or `redeemed` when nothing is to be paid).
 
--- Those who are looked at and are not there, in one call: about 2 ms of Redis. The sweep goes on with the rest.
+-- Users of the head who are looked at and cannot be served, in one call: about 2 ms of Redis. The sweep goes on with the rest.
 local most_passed_over = 200
 
-local function waiting_person(keys, user)
-  local person = unpack_person(redis.call('HGET', keys.people, user))
-  assert(person.state == 'queued', 'somebody in the line does not wait')
-  return person
-end
-
--- Makes somebody's place a reservation. False when there is no code for him.
-local function promote_one(c, keys, now, user, person)
+-- Makes a place a reservation. False when there is no code for it.
+local function promote_one(plan, user, person, slot)
+  local c, now = plan.c, plan.now
   local code = person.code
-  if code == '' and c.type == 'pool' then code = next_code(keys.campaign, keys.codes, c) end
+  if code == '' and c.type == 'pool' then code = next_code(plan.keys.codes, c, plan.codes) end
   if not code then return false end
 
-  local slot = free_slot(person.slots, c.per_user_limit)
-  assert(slot, 'somebody in the line has used his limit')
   local pays = c.hold_ms > 0
+  local id = person.reservation_id
   local reservation = {
     state = pays and 'reserved' or 'redeemed', user = user, qty = person.qty, slot = slot,
     due = pays and now + c.hold_ms or 0, line_no = person.line_no,
-    order_id = person.order_id ~= '' and person.order_id or order_id_of(person.reservation_id),
+    order_id = person.order_id ~= '' and person.order_id or order_id_of(id),
     code = code,
   }
-  if code ~= '' then use_code(keys.codes, code) end
-  redis.call('ZREM', keys.line, user)
-  redis.call('ZREM', keys.presence, user)
-  redis.call('HSET', keys.reservations, person.reservation_id, pack_reservation(reservation))
-  if pays then redis.call('ZADD', keys.deadlines, reservation.due, person.reservation_id) end
+  use_code(plan, code)
+  plan.line[user], plan.presence[user] = false, false
+  plan.reservations[id] = pack_reservation(reservation)
+  if pays then plan.deadlines[id] = reservation.due end
   person.state, person.code = 'held', code
   person.slots = with_slot(person.slots, slot)
-  redis.call('HSET', keys.people, user, pack_person(person))
+  plan.changed[user] = true
   c.waiting = c.waiting - 1
   if not c.unlimited then c.free = c.free - person.qty end
   if pays then c.held = c.held + person.qty else c.redeemed = c.redeemed + person.qty end
-  journal_reserved(keys.journal, keys.generation, c.no, person.reservation_id, reservation, c.version, now, '', '', '', '')
-  redis.call('PUBLISH', keys.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. person.reservation_id .. '|' ..
-    reservation.order_id .. '|' .. reservation.due)
+  local function append(...) return add_entry(plan, nil, ...) end
+  append_reserved(append, c.no, id, reservation, c.version, now, '', '', '', '')
+  table.insert(plan.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. id .. '|' .. reservation.order_id .. '|' ..
+    reservation.due)
+  plan.promoted = plan.promoted + 1
   return true
 end
 
--- Serves the head of the line as long as it can be served, at most `limit` people. Somebody who wants more than is free
--- stops it; `tend_line` says for how long he may.
-local function hand_over(c, keys, now, limit)
-  if c.waiting == 0 or phase_of(c, now) ~= 'open' then return 0 end
-  local promoted, passed_over = 0, 0
-  while promoted < limit and passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
-    local user = head_of(keys.line)
-    -- Nobody else is there; without presence that would be a broken invariant, which the audit of the tests finds.
+-- Serves a present user: promoted; closed, when the user cannot be served any more; stopped, when there is not enough.
+local function serve(plan, user, score)
+  local c, person = plan.c, waiting_person(plan, user)
+  if not person then
+    take_place(plan, user, score, 'closed', 'not_waiting')
+    return 'closed'
+  end
+  local slot = free_slot(person.slots, c.per_user_limit)
+  if not slot then
+    take_place(plan, user, score, 'closed', 'limit_reached')
+    return 'closed'
+  end
+  if not c.unlimited and person.qty > c.free then return 'stopped' end
+  return promote_one(plan, user, person, slot) and 'promoted' or 'stopped'
+end
+
+-- Serves the head of the line as long as it can be served, at most `limit` people. A user who wants more than is free stops
+-- it; `tend_line` decides for how long. Returns how many were promoted and how many places were closed.
+local function hand_over(plan, limit)
+  local c = plan.c
+  if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
+  local promoted, closed, passed_over = 0, 0, 0
+  while promoted < limit and closed + passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
+    local user, score = head_of(plan)
     if not user then break end
-    if is_there(c, keys, user, now) then
-      local person = waiting_person(keys, user)
-      if not c.unlimited and person.qty > c.free then break end
-      if not promote_one(c, keys, now, user, person) then break end
-      promoted = promoted + 1
+    if is_there(plan, user, score) then
+      local served = serve(plan, user, score)
+      if served == 'stopped' then break end
+      if served == 'promoted' then promoted = promoted + 1 else closed = closed + 1 end
     else
       passed_over = passed_over + 1
     end
   end
-  if promoted > 0 then count_pace(keys.campaign, now, promoted) end
-  return promoted
+  return promoted, closed
+end
+
+-- Ends a held or redeemed reservation and returns its units: to the head of the line, else to stock.
+--   ending: released, expired, refunded, voided; further fields of the journal entry
+-- The user's allowance and the code are free again: a failed payment must not lock a customer out.
+local function give_back(plan, id, reservation, ending, ...)
+  local c, was_held = plan.c, reservation.state == 'reserved'
+  reservation.state = ending
+  local packed = pack_reservation(reservation)
+  plan.reservations[id] = packed
+  plan.deadlines[id] = false
+  free_code(plan, reservation.code)
+  local person = person_of(plan, reservation.user)
+  person.slots = without_slot(person.slots, reservation.slot)
+  plan.changed[reservation.user] = true
+  if was_held then c.held = c.held - reservation.qty else c.redeemed = c.redeemed - reservation.qty end
+  if not c.unlimited then c.free = c.free + reservation.qty end
+  add_entry(plan, packed, 'kind', ending, 'no', c.no, 'at', plan.now, 'reservation', id, ...)
+  if ending == 'released' or ending == 'expired' then
+    table.insert(plan.news, ending .. '|' .. reservation.user .. '|' .. id .. '|' .. reservation.order_id .. '|' .. reservation.due)
+  end
+  return hand_over(plan, reservation.qty)
 end

@@ -1,24 +1,24 @@
--- How fast a line is served, for honest estimates: promotions, each weighing less the longer ago it was. Kept in one field
+-- How fast a line is served, for estimates: promotions, each weighing less the longer ago it was. Kept in one field
 -- of the campaign, `pace`: weight|at|from|people
 --   weight   of all promotions so far, as of `at`; without new ones it falls to 1/e in five minutes
 --   at, from ms; `from` is when the line began to be counted
 --   people   promotions so far
 local pace_window_ms = 300000
 
--- Somebody stands in a line that was never counted.
-local function begin_pace(campaign_key, now)
-  redis.call('HSETNX', campaign_key, 'pace', '0|' .. now .. '|' .. now .. '|0')
+-- The field for a line that was never counted.
+local function new_pace(now)
+  return '0|' .. now .. '|' .. now .. '|0'
 end
 
-local function count_pace(campaign_key, now, promoted)
-  local text = redis.call('HGET', campaign_key, 'pace') or ('0|' .. now .. '|' .. now .. '|0')
+-- The field after `promoted` more people.
+local function pace_after(campaign_key, now, promoted)
+  local text = redis.call('HGET', campaign_key, 'pace') or new_pace(now)
   local weight, at, from, people = string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
   weight = tonumber(weight) * math.exp(-math.max(0, now - tonumber(at)) / pace_window_ms) + promoted
-  redis.call('HSET', campaign_key, 'pace',
-    string.format('%.6f|%.0f|%s|%d', weight, now, from, tonumber(people) + promoted))
+  return string.format('%.6f|%.0f|%s|%d', weight, now, from, tonumber(people) + promoted)
 end
 
--- Milliseconds between two promotions, as a string; "" when too little has happened lately to say it honestly.
+-- Milliseconds between two promotions, as a string; "" when there were too few lately for an estimate.
 local function pace_of(campaign_key, now)
   local text = redis.call('HGET', campaign_key, 'pace')
   if not text then return '' end

@@ -13,7 +13,7 @@ end
 
 local function unpack_reservation(text)
   local state, user, qty, slot, due, line_no, order_id, code =
-    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
+    string.match(text, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)$')
   assert(state, 'a reservation record is malformed')
   return {
     state = state, user = user, qty = tonumber(qty), slot = tonumber(slot), due = tonumber(due),
@@ -26,15 +26,20 @@ local function pack_person(p)
     p.order_id .. '|' .. p.code
 end
 
-local function unpack_person(text)
+-- A user without a record is `new`. Returns nil for a malformed record.
+local function parse_person(text)
   if not text then return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '', code = '' } end
   local state, slots, line_no, qty, reservation_id, order_id, code =
-    string.match(text, '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$')
-  assert(state, 'a person record is malformed')
+    string.match(text, '^([^|]*)|([%d,]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([^|]*)$')
+  if not state then return nil end
   return {
     state = state, slots = slots, line_no = tonumber(line_no), qty = tonumber(qty),
     reservation_id = reservation_id, order_id = order_id, code = code,
   }
+end
+
+local function unpack_person(text)
+  return assert(parse_person(text), 'a person record is malformed')
 end
 
 -- The lowest allowance of the user that is free, or nil when all `limit` of them are taken.

@@ -26,7 +26,15 @@ test('reads what is given and has a default for the rest', () => {
     production: false,
     port: 8102,
     host: '127.0.0.1',
-    redisUrl: GIVEN.REDIS_URL,
+    redis: {
+      kind: 'server',
+      server: { host: '127.0.0.1', port: 6379 },
+      username: null,
+      password: null,
+      db: 0,
+      tls: null,
+    },
+    waitReplicas: 0,
     databaseUrl: GIVEN.DATABASE_URL,
     adminKeys: [
       { name: 'olga', secret: 'a-secret-of-olga-1' },
@@ -91,7 +99,7 @@ test('reports every mistake at once, with name, value and what is expected', () 
     'IDEMPOTENCY_TTL_SECONDS = "599": must be from 600 to 2592000',
     expect.stringMatching(/^LOG_LEVEL = "loud": /),
     'PORT = "99999": must be from 0 to 65535',
-    'REDIS_URL: must be a URL starting with redis:// or rediss://',
+    expect.stringMatching(/^REDIS_URL = "http:\/\/127\.0\.0\.1": must be a URL starting with redis:\/\/, /),
     'SERVICE_API_KEYS: secret of payments must have at least 16 characters',
     'TICKET_KEYS: must not name a key id twice',
     'TRUST_PROXY = "yes": must be a whole number',
@@ -107,10 +115,22 @@ test('never repeats a secret, however wrong it is', () => {
     TICKET_KEYS: secret,
     SHOPPER_JWT_SECRET: secret,
     DATABASE_URL: `mysql://x:${secret}@h/db`,
+    REDIS_URL: `redis+cluster://x:${secret}@h1,h2?sentinel_password=${secret}`,
   };
   const problems = problemsOf(wrong);
-  expect(problems.length).toBe(4);
+  expect(problems.length).toBe(5);
   expect(problems.join()).not.toContain(secret);
+});
+
+test('waits for one replica with Sentinel and for none otherwise, unless it is told how many', () => {
+  const sentinel = { ...GIVEN, REDIS_URL: 'redis+sentinel://h1,h2,h3/doorbuster' };
+  expect(readConfig(GIVEN).waitReplicas).toBe(0);
+  expect(readConfig({ ...GIVEN, REDIS_WAIT_REPLICAS: '2' }).waitReplicas).toBe(2);
+  expect(readConfig(sentinel).waitReplicas).toBe(1);
+  expect(readConfig({ ...sentinel, REDIS_WAIT_REPLICAS: '0' }).waitReplicas).toBe(0);
+  expect(problemsOf({ ...GIVEN, REDIS_WAIT_REPLICAS: '6' })).toEqual([
+    'REDIS_WAIT_REPLICAS = "6": must be from 0 to 5',
+  ]);
 });
 
 test('makes up secrets for a single process that is not in production, and says which', () => {

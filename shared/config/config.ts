@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { parseRedisUrl, type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
 import { PLATFORM_ENVIRONMENT, type Platforms, platformProblems, platformsOf } from './platforms.js';
 
 /** Named secret of an operator or a service. */
@@ -11,7 +12,9 @@ export type Config = {
   production: boolean;
   port: number;
   host: string;
-  redisUrl: string;
+  redis: RedisTarget;
+  /** Replicas that must have a promise before it is returned; 0 = none. */
+  waitReplicas: number;
   databaseUrl: string;
   adminKeys: ApiKey[];
   serviceKeys: ApiKey[];
@@ -73,6 +76,13 @@ const url = (protocols: readonly string[]) =>
     `must be a URL starting with ${protocols.map((p) => `${p}//`).join(' or ')}`,
   );
 
+const redisUrl = z.string().transform((value, context): RedisTarget => {
+  const parsed = parseRedisUrl(value);
+  if ('target' in parsed) return parsed.target;
+  context.addIssue({ code: 'custom', message: parsed.problem });
+  return z.NEVER;
+});
+
 const apiKeys = z.string().transform((value, context): ApiKey[] =>
   value.split(',').map((entry) => {
     const [, name, secret] = /^\s*([A-Za-z0-9_.-]+):(\S+)\s*$/.exec(entry) ?? [];
@@ -108,7 +118,14 @@ export const ENVIRONMENT = {
   NODE_ENV: z.string().default('development').describe('`production`: a missing or too short secret stops the start'),
   PORT: integer(0, 65_535).default(8102).describe('port of the API; 0 = any free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address the API listens on'),
-  REDIS_URL: url(['redis:', 'rediss:']).describe('Redis 7 or newer, with `appendonly yes` and `noeviction`'),
+  REDIS_URL: redisUrl.describe(
+    'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
+  ),
+  REDIS_WAIT_REPLICAS: integer(0, 5)
+    .optional()
+    .describe(
+      'replicas that must have a promise before it is returned; without them the response is 503 and a retry gets the answer. Default: 1 with Sentinel, otherwise 0. A failover leaves one replica less, so have one more than this',
+    ),
   DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer'),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
@@ -193,7 +210,7 @@ const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEY
 const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
 const makeSigningKey = (): SigningKey => ({ id: 'made', key: randomBytes(MIN_SIGNING_BYTES) });
 
-/** Names whose value is never repeated in a message. */
+/** Names whose value is never repeated in a message, or only without its secrets. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'ADMIN_API_KEYS',
   'SERVICE_API_KEYS',
@@ -209,12 +226,12 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
  * The addresses of the engines alone, for a command that needs nothing else.
  * @throws ConfigError
  */
-export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): { redisUrl: string; databaseUrl: string } {
+export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): { redis: RedisTarget; databaseUrl: string } {
   const { REDIS_URL, DATABASE_URL } = ENVIRONMENT;
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const parsed = z.object({ REDIS_URL, DATABASE_URL }).safeParse(given);
   if (!parsed.success) throw new ConfigError(valueProblems(parsed.error.issues, given));
-  return { redisUrl: parsed.data.REDIS_URL, databaseUrl: parsed.data.DATABASE_URL };
+  return { redis: parsed.data.REDIS_URL, databaseUrl: parsed.data.DATABASE_URL };
 }
 
 type Given = Record<string, string | undefined>;
@@ -224,7 +241,8 @@ function valueProblems(issues: readonly z.core.$ZodIssue[], given: Given): strin
     const name = String(issue.path[0]);
     const value = given[name];
     if (value === undefined) return `${name} is missing`;
-    return `${name}${SECRET_NAMES.has(name) ? '' : ` = ${JSON.stringify(value)}`}: ${issue.message}`;
+    const shown = name === 'REDIS_URL' ? redisUrlWithoutSecrets(value) : SECRET_NAMES.has(name) ? null : value;
+    return `${name}${shown === null ? '' : ` = ${JSON.stringify(shown)}`}: ${issue.message}`;
   });
 }
 
@@ -259,7 +277,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     production: e.NODE_ENV === 'production',
     port: e.PORT,
     host: e.HOST,
-    redisUrl: e.REDIS_URL,
+    redis: e.REDIS_URL,
+    waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'sentinel' ? 1 : 0),
     databaseUrl: e.DATABASE_URL,
     adminKeys: e.ADMIN_API_KEYS ?? [makeApiKey('admin')],
     serviceKeys: e.SERVICE_API_KEYS ?? [makeApiKey('payments')],

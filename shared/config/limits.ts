@@ -20,6 +20,15 @@ export const LIMITS = {
   /** When the connection itself gives a command up: later, since a process that was busy has yet to read its answer. */
   redisSilenceMs: 1_500,
   redisConnectMs: 1_500,
+  /**
+   * Shares of Redis's `maxmemory`. Above the first new claims are refused: at 100 % Redis refuses every write, and payments,
+   * releases and the jobs that empty the journal need the rest. Below the second they are accepted again.
+   */
+  redisMemory: { refuseAbove: 0.9, acceptBelow: 0.88 },
+  /** How long one WAIT blocks its connection; with too few replicas the next round follows until `replicationWaitMs`. */
+  replicationRoundMs: 100,
+  /** How long an answer waits for replicas before 503; the promise stands, the retry gets it. */
+  replicationWaitMs: 500,
   /** One statement of the API; the worker's batches have their own. */
   postgresStatementMs: 1_500,
   postgresBatchStatementMs: 30_000,
@@ -221,6 +230,10 @@ export const LIMITS = {
   /** How often it is looked which sockets are to be pinged. */
   socketTickMs: 1_000,
   socketsPerProcess: 20_000,
+  /** Promises that a process keeps until they are persisted, about 500 bytes each; ten seconds at full speed. */
+  promisesKept: 100_000,
+  /** As many as may check out at once. */
+  replicatedWaiting: 20_000,
   /** How long a durable answer waits for Postgres before 503; the promise stands, the retry gets it. */
   durableWaitMs: 1_500,
   /** How long an operator's answer waits for his change to be in Postgres; it is in the journal already. */

@@ -103,6 +103,18 @@ export const EVENTS = {
         .describe('the first ten'),
     }),
   },
+  'dev.doorbuster.campaign.change_rejected.v1': {
+    meaning:
+      'A change that had been acknowledged could not be written to Postgres; it is kept in `journal_rejects`. A person has to decide.',
+    data: z.object({
+      ...campaign,
+      journal_id: z.string(),
+      kind: z.string().nullable(),
+      rejected_reservation_id: z.string().nullable(),
+      rejected_user_id: z.string().nullable(),
+      reason: z.string(),
+    }),
+  },
 } as const satisfies Record<string, { meaning: string; data: z.ZodObject }>;
 
 export type EventType = keyof typeof EVENTS;

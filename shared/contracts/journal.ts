@@ -45,13 +45,25 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
   /** An answer that no other entry carries. */
   | { kind: 'answered'; key: string; answer: string }
-  /** left: by himself, or he was not there for too long; closed: he could never have been served */
-  | { kind: 'left'; user: string; lineNo: number; ending: 'left' | 'closed'; trace: string }
+  /**
+   * left: the user left, or was absent for too long; closed: the user cannot be served, because no unit can come back
+   * (reason ''), the user has reached the limit, or the record does not wait.
+   */
+  | {
+      kind: 'left';
+      user: string;
+      lineNo: number;
+      ending: 'left' | 'closed';
+      reason: LeftReason;
+      trace: string;
+    }
   /** Nothing can come back: whoever has a line number up to this one and still waits, waits no more. */
   | { kind: 'line_closed'; upTo: number }
   | { kind: 'status'; action: string; before: CampaignStatus; status: CampaignStatus; actor: string; request: string }
   | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }
 );
+
+export type LeftReason = '' | 'limit_reached' | 'not_waiting';
 
 export type JournalKind = JournalEntry['kind'];
 export type EntryOf<Kind extends JournalKind> = Extract<JournalEntry, { kind: Kind }>;

@@ -14,3 +14,28 @@ export class EngineUnavailable extends Error {
 export class ContractError extends Error {
   override readonly name = 'ContractError';
 }
+
+/** A worker that no longer may fill Redis tried to write: another one has begun, or Redis is in service again. */
+export class FencedOut extends Error {
+  override readonly name = 'FencedOut';
+  constructor() {
+    super('this worker no longer fills Redis');
+  }
+}
+
+/**
+ * Postgres refuses a reservation by a total that is older than the one Redis sells by: it was set back and lacks a
+ * restock. The journal must not be written on; `npm run reconcile -- --after-restore` repairs it.
+ */
+export class PostgresBehind extends Error {
+  override readonly name = 'PostgresBehind';
+  constructor(
+    readonly productId: string,
+    readonly totals: { redis: number; postgres: number },
+  ) {
+    super(
+      `Postgres lacks a restock of ${productId}: its total is ${totals.postgres}, that of Redis ${totals.redis}; ` +
+        'run npm run reconcile -- --after-restore',
+    );
+  }
+}

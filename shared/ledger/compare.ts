@@ -7,6 +7,7 @@ import type { LedgerRow, RedemptionsTable } from '../postgres/redemptions.js';
 import { compareJournalIds, type Journal } from '../redis/journal.js';
 import { type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
 import type { Archived, SaleStore } from '../redis/sale-store.js';
+import { LineComparison } from './compare-lines.js';
 
 const SCAN_BATCH = 1_000;
 /** So many are listed; all are counted. */
@@ -21,8 +22,17 @@ export type LedgerParts = {
   redemptions: RedemptionsTable;
 };
 
+/** States in which units are taken, and their counters. */
+const COUNTED = ['held', 'redeemed', 'burned'] as const;
+const TOTALS_DIFFER = 'Redis has another total than Postgres';
+
+/** Whether Postgres lacks units that were added in Redis: a reservation that is written again would find no room. */
+export function lacksRestock(differences: readonly Difference[]): boolean {
+  return differences.some(({ why, redis, postgres }) => why === TOTALS_DIFFER && Number(redis) > Number(postgres));
+}
+
 /**
- * Compares Redis, the journal and Postgres, reservation by reservation. What differs is looked at again once the journal
+ * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What differs is looked at again once the journal
  * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
  * @param settleMs how long to wait, each time, for Postgres to catch up
  */
@@ -45,48 +55,49 @@ async function compareOnce(
 ): Promise<Verdict> {
   await settle(parts, settleMs);
   const product = campaign.productId;
+  const lines = new LineComparison(parts, campaign, SCAN_BATCH);
   const scan = await scanBothSides(parts, campaign, archived !== null);
+  const placeSuspects = archived ? new Set<string>() : await lines.suspects();
   await settle(parts, settleMs);
   const found = await confirmSuspects(parts, product, scan.suspects);
+  const placesFound = await lines.confirm(placeSuspects);
   // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
   // written meanwhile are looked at again.
-  const underWay = found.length > 0 ? await reservationsUnderWay(parts) : new Set<string>();
+  const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(parts, campaign.no) : NOTHING_UNDER_WAY;
   const real = await confirmSuspects(
     parts,
     product,
-    new Set(found.flatMap(({ reservation }) => (reservation && !underWay.has(reservation) ? reservation : []))),
+    new Set(
+      found.flatMap(({ reservation }) => (reservation && !underWay.reservations.has(reservation) ? reservation : [])),
+    ),
   );
+  const settledUsers = [...placesFound.keys()].filter((user) => !underWay.users.has(user));
+  const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
-  const [stock, summary, duplicated] = await Promise.all([
+  const [stock, rows, duplicated] = await Promise.all([
     parts.sale.stock(product),
-    parts.redemptions.summary(campaign.id, 1),
+    parts.redemptions.stock(campaign.id),
     parts.redemptions.duplicates(campaign.id, campaign.perUserLimit),
   ]);
-  const differences = [...real, ...duplicated.map(asDuplicate)];
+  const differences = [...real, ...places, ...duplicated.map(asDuplicate)];
   let lost = real.filter(({ side }) => side === 'redis').length;
-  let drift = real.length - lost;
+  let drift = real.length - lost + places.length;
   if (stock && archived) {
-    const sums = await compareSums(parts, campaign, archived, stock);
+    const sums = await compareSums(parts, campaign, archived);
     lost += sums.lost;
     drift += sums.drift;
     differences.push(...sums.differences);
     scan.confirmed = archived.promised - sums.voided;
     scan.voided = sums.voided;
-  } else if (stock) {
-    const taken = stock.held + stock.redeemed + stock.burned;
-    const quiet = (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(product));
-    if (quiet && taken !== summary.taken) {
-      drift += Math.abs(taken - summary.taken);
-      differences.push({
-        reservation: null,
-        side: 'counters',
-        why: 'the counters say another number of units taken than Postgres has rows for',
-        redis: String(taken),
-        postgres: String(summary.taken),
-      });
-    }
+  }
+  const quiet = (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(product));
+  if (stock && rows && quiet) {
+    const counted = await compareCounters(parts, campaign, stock, rows);
+    drift += counted.drift;
+    differences.push(...counted.differences);
   }
   const total = campaign.totalLimit;
+  const taken = rows ? rows.held + rows.redeemed + rows.burned : 0;
   return {
     product_id: product,
     confirmed: scan.confirmed,
@@ -95,7 +106,7 @@ async function compareOnce(
     in_flight: (await parts.journal.backlog()).entries,
     lost,
     duplicated: duplicated.length,
-    over_cap: total === null ? 0 : Math.max(0, summary.taken - total, scan.unitsTaken - total),
+    over_cap: total === null ? 0 : Math.max(0, taken - total, scan.unitsTaken - total),
     drift,
     differences: differences.slice(0, LISTED_DIFFERENCES),
   };
@@ -106,30 +117,48 @@ async function compareSums(
   parts: LedgerParts,
   campaign: StoredCampaign,
   archived: Archived,
-  stock: Stock,
 ): Promise<{ lost: number; drift: number; voided: number; differences: Difference[] }> {
   const rows = await parts.redemptions.sums(campaign.id);
-  const differences: Difference[] = [];
-  const compare = (why: string, redis: number, postgres: number) => {
-    if (redis !== postgres)
-      differences.push({ reservation: null, side: 'counters', why, redis: String(redis), postgres: String(postgres) });
-    return Math.abs(redis - postgres);
-  };
   const missing = archived.promised - rows.reservations;
-  compare('Postgres has another number of reservations than were ever made', archived.promised, rows.reservations);
-  let drift = Math.max(0, -missing);
-  const quiet =
-    (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(campaign.productId));
-  if (quiet) {
-    for (const state of ['held', 'redeemed', 'burned'] as const) {
-      drift += compare(
-        `the counters say another number of units ${state} than Postgres has rows for`,
-        stock[state],
-        rows[state],
-      );
-    }
+  const why = 'Postgres has another number of reservations than were ever made';
+  const differences = missing === 0 ? [] : [asCounters(why, archived.promised, rows.reservations)];
+  return { lost: Math.max(0, missing), drift: Math.max(0, -missing), voided: rows.voided, differences };
+}
+
+/** The counters of both sides, read while nothing moved. */
+async function compareCounters(
+  parts: LedgerParts,
+  campaign: StoredCampaign,
+  redis: Stock,
+  postgres: Stock,
+): Promise<{ drift: number; differences: Difference[] }> {
+  const differences: Difference[] = [];
+  let drift = 0;
+  const compare = (why: string, there: number | null, here: number | null) => {
+    if (there === here) return;
+    drift += Math.abs(Number(there) - Number(here));
+    differences.push(asCounters(why, there, here));
+  };
+  for (const state of COUNTED) {
+    const why = `the counters say another number of units ${state} than Postgres has rows for`;
+    compare(why, redis[state], postgres[state]);
   }
-  return { lost: Math.max(0, missing), drift, voided: rows.voided, differences };
+  compare(
+    'the counters say another number of people waiting than Postgres has places for',
+    redis.waiting,
+    postgres.waiting,
+  );
+  if (redis.total !== postgres.total) {
+    // A unit that Postgres refused by its cap leaves the total of Redis and stays in that of Postgres.
+    const refused = await parts.redemptions.refusedByCap(campaign.id);
+    const fewer = Number(postgres.total) - Number(redis.total);
+    if (fewer < 0 || fewer > refused) compare(TOTALS_DIFFER, redis.total, postgres.total);
+  }
+  if (redis.status !== postgres.status) {
+    drift += 1;
+    differences.push(asCounters('Redis has another status than Postgres', redis.status, postgres.status));
+  }
+  return { drift, differences };
 }
 
 /** Waits until Postgres has what the journal has now; gives up when it has not moved on for `limitMs`. */
@@ -146,15 +175,25 @@ export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, lim
   }
 }
 
-/** Whose entries the journal still has. */
-async function reservationsUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>): Promise<Set<string>> {
-  const ids = new Set<string>();
+/** What the entries that the journal still has are about: reservations, users in line, the end of a line. */
+type UnderWay = { reservations: ReadonlySet<string>; users: ReadonlySet<string>; endOfLine: boolean };
+const NOTHING_UNDER_WAY: UnderWay = { reservations: new Set(), users: new Set(), endOfLine: false };
+
+async function entriesUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>, no: number): Promise<UnderWay> {
+  const reservations = new Set<string>();
+  const users = new Set<string>();
+  let endOfLine = false;
   let after = await parts.cursor.read();
   for (;;) {
     const entries = await parts.journal.read(after, SCAN_BATCH);
-    for (const { fields } of entries) if (fields.reservation) ids.add(fields.reservation);
+    for (const { fields } of entries) {
+      if (fields.no !== String(no)) continue;
+      if (fields.reservation) reservations.add(fields.reservation);
+      if (fields.user) users.add(fields.user);
+      if (fields.kind === 'line_closed' || fields.kind === 'status') endOfLine = true;
+    }
     const last = entries.at(-1);
-    if (!last) return ids;
+    if (!last) return { reservations, users, endOfLine };
     after = last.journalId;
   }
 }
@@ -230,6 +269,12 @@ function asDuplicate(row: { redemption_id: string; why: string }): Difference {
   return { reservation: row.redemption_id, side: 'postgres', why: row.why, redis: null, postgres: null };
 }
 
-function sameStock(a: object, b: object | null): boolean {
+function asCounters(why: string, redis: number | string | null, postgres: number | string | null): Difference {
+  const text = (value: number | string | null) => (value === null ? null : String(value));
+  return { reservation: null, side: 'counters', why, redis: text(redis), postgres: text(postgres) };
+}
+
+/** Whether two readings of the counters are the same. */
+export function sameStock(a: object | null, b: object | null): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -23,9 +23,9 @@ if (!product || product.startsWith('-')) {
   process.stderr.write('usage: npm run ledger -- <product_id>\n');
   process.exit(2);
 }
-const { redisUrl, databaseUrl } = engineUrls();
+const { redis: target, databaseUrl } = engineUrls();
 
-const redis = connectForCommands(redisUrl, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
+const redis = connectForCommands(target, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
 const database = new Database({
   url: databaseUrl,
   name: 'doorbuster-ledger',
@@ -41,7 +41,7 @@ try {
   });
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
-  const limits = { idempotencyTtlMs: 0, journalLimitEntries: 0, deviceQuota: 0, deviceWindowMs: 0 };
+  const limits = { idempotencyTtlMs: 0, journalLimitEntries: 0, deviceQuota: 0, deviceWindowMs: 0, waitReplicas: 0 };
   const verdict = await compareLedger(
     {
       sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),

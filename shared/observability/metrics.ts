@@ -36,6 +36,25 @@ export class Metrics {
     'journal_rejects_total',
     'Journal entries that no table takes; each needs a person',
   );
+  readonly relayFailures = this.#counter(
+    'relay_failures_total',
+    'Failed attempts to persist the journal; they are retried',
+  );
+  readonly journalGap = new Gauge({
+    name: `${PREFIX}journal_gap`,
+    help: '1 while Postgres lacks journal entries that it had committed, and nothing is persisted',
+    // Any worker that sees it.
+    aggregator: 'max',
+    registers: [this.registry],
+  });
+  readonly recoveries = this.#counter(
+    'recoveries_total',
+    'Histories of Redis that a worker began, by what was needed',
+    ['kind'],
+  );
+  readonly recovered = this.#counter('recovered_entries_total', 'Journal entries that Redis lost, by outcome', [
+    'outcome',
+  ]);
   readonly drift = this.#gauge('drift_units', 'Differences left after the last reconciliation of all campaigns');
   readonly differences = this.#counter('differences_total', 'Differences found between Redis and Postgres, by side', [
     'side',

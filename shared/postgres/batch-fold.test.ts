@@ -68,6 +68,7 @@ const left = (lineNo: number): JournalEntry => ({
   ...base(),
   kind: 'left',
   ending: 'left',
+  reason: '',
   user: 'bob',
   lineNo,
   trace: '',

@@ -62,6 +62,11 @@ export type FoldedBatch = {
   audit: AuditRow[];
 };
 
+/** A batch that changes nothing. */
+export function emptyBatch(): FoldedBatch {
+  return foldBatch([]);
+}
+
 /**
  * Folds entries, oldest first, into the rows they leave behind, so that a reservation that was made, paid and refunded
  * within a batch is one insert. Pure: the same entries give the same rows.

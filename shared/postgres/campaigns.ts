@@ -15,7 +15,10 @@ export type NewCampaign = CampaignTerms & {
   rules: CampaignRules;
 };
 
-export type StoredCampaign = Campaign & { rules: CampaignRules };
+/** Units that the rows of a campaign take, by state, and how many rows there are. Kept by triggers. */
+export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
+
+export type StoredCampaign = Campaign & RowCounters & { rules: CampaignRules };
 
 type Row = {
   campaign_id: string;
@@ -24,7 +27,12 @@ type Row = {
   name: string;
   type: CampaignType;
   code: string | null;
-  total_limit: number | null;
+  /** bigint, which node-postgres returns as text; so are the counters. */
+  total_limit: string | null;
+  held: string;
+  redeemed: string;
+  burned: string;
+  reservations: string;
   per_user_limit: number;
   max_qty: number;
   starts_at: Date;
@@ -105,19 +113,15 @@ export class CampaignsTable {
     return rows.map(fromRow);
   }
 
-  /** Those that an empty Redis needs: the live ones, and closed ones whose reservations may still be paid or asked for. */
-  async toRestore(closedDays: number): Promise<StoredCampaign[]> {
-    const { rows } = await this.database.query<Row>(
-      `select ${COLUMNS} from campaigns c where status <> 'closed' or updated_at > now() - make_interval(days => $1)
-         or exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.status = 'reserved')
-       order by no`,
-      [closedDays],
-    );
+  /** Those that an empty Redis needs: every one. Of a closed campaign in which nothing is held its counters are enough. */
+  async toRestore(): Promise<StoredCampaign[]> {
+    const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c order by no`);
     return rows.map(fromRow);
   }
 
   /**
    * Changes terms, if nobody else has since they were read.
+   * @param above the new version is later than this one too
    * @returns null when they were changed meanwhile
    */
   async amend(
@@ -125,14 +129,15 @@ export class CampaignsTable {
     terms: CampaignTerms,
     rules: CampaignRules,
     client: Queryable,
+    above = 0,
   ): Promise<StoredCampaign | null> {
     const { rows } = await client.query<Row>(
-      `update campaigns c set terms_version = terms_version + 1, updated_at = now(), rules = $3,
+      `update campaigns c set terms_version = greatest(terms_version, $17::int) + 1, updated_at = now(), rules = $3,
          name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,
          max_qty = $11, waiting_room = $12, confirmation = $13, late_payment = $14, refund_policy = $15,
          require_attestation = $16
        where campaign_id = $1 and terms_version = $2 returning ${COLUMNS}`,
-      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms)],
+      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms), above],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
@@ -168,7 +173,11 @@ function fromRow(row: Row): StoredCampaign {
     name: row.name,
     type: row.type,
     code: row.code,
-    totalLimit: row.total_limit,
+    totalLimit: row.total_limit === null ? null : Number(row.total_limit),
+    held: Number(row.held),
+    redeemed: Number(row.redeemed),
+    burned: Number(row.burned),
+    reservations: Number(row.reservations),
     perUserLimit: row.per_user_limit,
     maxQty: row.max_qty,
     startsAt: row.starts_at,

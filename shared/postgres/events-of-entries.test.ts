@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { CampaignStatus } from '../domain/campaign.js';
-import { eventsOf, eventsOfPromise } from './events-of-entries.js';
+import { eventsOf, rejectedEvent } from './events-of-entries.js';
 
 const base = { journalId: '5-1', no: 7, atMs: 5 };
 const change = (before: CampaignStatus, status: CampaignStatus, action = 'any') =>
@@ -52,24 +52,22 @@ test('joining and leaving the line tell nothing', () => {
   expect(
     eventsOf([
       { ...base, kind: 'queued', ...line },
-      { ...base, kind: 'left', ending: 'left', user: 'ann', lineNo: 1, trace: '' },
+      { ...base, kind: 'left', ending: 'left', reason: '', user: 'ann', lineNo: 1, trace: '' },
     ]),
   ).toEqual([]);
 });
 
-test('a saved promise tells what its entry would have told, at the time of its journal id', () => {
-  const reservation = '01a1fc6d-483b-7a4a-9e25-913b0000000c';
-  const told = (kind: 'redeemed' | 'released' | 'expired') =>
-    eventsOfPromise({ kind, reservation, journalId: '1234-5' }).map(({ type, no, atMs, once }) => [
-      type,
-      no,
-      atMs,
-      once,
-    ]);
-  for (const kind of ['redeemed', 'released', 'expired'] as const) {
-    expect(told(kind)).toEqual([[`dev.doorbuster.redemption.${kind}.v1`, 12, 1234, reservation]]);
-  }
-  expect(eventsOfPromise({ kind: 'refunded', reservation, burned: true, journalId: '1-1' })).toMatchObject([
-    { type: 'dev.doorbuster.redemption.refunded.v1', data: { burned: true } },
-  ]);
+test('a rejected change says what it was about', () => {
+  const fields = { kind: 'redeemed', no: '12', reservation: 'r-1', user: 'ann' };
+  expect(rejectedEvent({ journalId: '1234-5', fields }, 'the reservation is voided')).toMatchObject({
+    type: 'dev.doorbuster.campaign.change_rejected.v1',
+    no: 12,
+    reservation: null,
+    data: {
+      journal_id: '1234-5',
+      kind: 'redeemed',
+      rejected_reservation_id: 'r-1',
+      reason: 'the reservation is voided',
+    },
+  });
 });

@@ -1,8 +1,6 @@
-import type { Acknowledged } from '../contracts/acknowledged.js';
 import type { EventType } from '../contracts/events.js';
-import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
-import { parseReservationId } from '../domain/ids.js';
 
 /** An event before Postgres adds what the redemption and its campaign say. */
 export type NewEvent = {
@@ -40,25 +38,25 @@ export function driftedEvent(no: number, campaignId: string, verdict: Verdict): 
   return { type: 'dev.doorbuster.campaign.drifted.v1', no, reservation: null, once, atMs: null, trace: '', data };
 }
 
-/** The same for a promise that was saved when Redis lost its journal (./salvage.ts). */
-export function eventsOfPromise(promise: Acknowledged): NewEvent[] {
-  if (promise.kind === 'queued') return [];
-  const no = parseReservationId(promise.reservation)?.campaignNo;
-  if (no === undefined) return [];
-  const base = { no, journalId: promise.journalId, atMs: Number(promise.journalId.split('-')[0]), trace: '' };
-  switch (promise.kind) {
-    case 'reserved':
-      return eventsOfReserved({ ...base, ...promise, lineNo: 0, state: promise.dueMs === 0 ? 'redeemed' : 'reserved' });
-    case 'redeemed':
-      return eventsOfEntry({ ...base, ...promise, kind: 'redeemed', slot: 0, reacquired: false, payment: '' });
-    case 'released':
-    case 'expired':
-      return eventsOfEntry({ ...base, ...promise, kind: promise.kind, reason: '' });
-    case 'refunded':
-      return eventsOfEntry({ ...base, ...promise });
-    default:
-      return promise satisfies never;
-  }
+/** An acknowledged change that Postgres could not take (`journal_rejects`); a person has to decide. */
+export function rejectedEvent({ journalId, fields }: RawEntry, reason: string): NewEvent {
+  const data = {
+    journal_id: journalId,
+    kind: fields.kind ?? null,
+    rejected_reservation_id: fields.reservation ?? null,
+    rejected_user_id: fields.user ?? null,
+    reason,
+  };
+  const type = 'dev.doorbuster.campaign.change_rejected.v1';
+  return {
+    type,
+    no: Number(fields.no ?? 0),
+    reservation: null,
+    once: `rejected ${journalId}`,
+    atMs: null,
+    trace: '',
+    data,
+  };
 }
 
 function eventsOfEntry(entry: JournalEntry): NewEvent[] {

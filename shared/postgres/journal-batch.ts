@@ -129,7 +129,7 @@ async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): 
     `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
        device_fp, idempotency_key, idempotency_answer, trace, code_no)
      select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
-       nullif(n.device, ''), n.key, n.answer, nullif(n.trace, ''), n.code
+       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code
      from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
        $10::text[], $11::text[], $12::text[], $13::text[], $14::int[])
        as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code)
@@ -175,7 +175,7 @@ async function addUnits(client: Queryable, added: readonly [number, number][]): 
   if (added.length === 0) return;
   await client.query(
     `update campaigns c set total_limit = c.total_limit + n.units, updated_at = now()
-     from unnest($1::int[], $2::int[]) as n(no, units) where c.no = n.no`,
+     from unnest($1::int[], $2::bigint[]) as n(no, units) where c.no = n.no`,
     [added.map(([no]) => no), added.map(([, units]) => units)],
   );
 }

@@ -15,11 +15,20 @@ export class JournalCursor {
    * rows by their keys: the planner would rather read all of a table that is not large yet, for every batch anew. What is forbidden counts as dear, which must not make it compile.
    */
   async lock(client: Queryable): Promise<string> {
-    return lastId(
-      await client.query<{ last_id: string }>(
-        "select last_id, set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update",
-      ),
+    return (await this.lockWithHistory(client)).cursor;
+  }
+
+  /**
+   * The same, with the generation of the latest history (null before the first one). A history begins under this lock, so
+   * it stays the latest until the transaction ends.
+   */
+  async lockWithHistory(client: Queryable): Promise<{ cursor: string; generation: number | null }> {
+    const result = await client.query<{ last_id: string; generation: string | null }>(
+      `select last_id, (select max(generation) from journal_histories) as generation,
+         set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update`,
     );
+    const generation = result.rows[0]?.generation ?? null;
+    return { cursor: lastId(result), generation: generation === null ? null : Number(generation) };
   }
 
   async move(client: Queryable, to: string): Promise<void> {

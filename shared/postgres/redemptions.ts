@@ -1,4 +1,5 @@
 import type { EntryOf } from '../contracts/journal.js';
+import type { CampaignStatus, Stock } from '../domain/campaign.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database, Queryable } from './pool.js';
 
@@ -37,6 +38,8 @@ export const REDEMPTION_COLUMNS = [
 /** Units by what became of them; reservations, those that were voided among them. */
 export type RedemptionSums = { held: number; redeemed: number; burned: number; reservations: number; voided: number };
 
+type StockRow = Stock & { status: CampaignStatus };
+
 export type LedgerRow = { status: RedemptionStatus; burned: boolean };
 
 /** Table `redemptions`: written by journal batches, read by operators and by the ledger. */
@@ -60,13 +63,13 @@ export class RedemptionsTable {
 
   /** Units of the campaign that are held, redeemed or burned, and reservations made in the last `seconds`. */
   async summary(campaignId: string, seconds: number): Promise<{ taken: number; recent: number }> {
-    const { rows } = await this.database.query<{ taken: number; recent: string }>(
+    const { rows } = await this.database.query<{ taken: string; recent: string }>(
       `select taken, (select count(*) from redemptions
          where campaign_id = $1 and status <> 'voided' and reserved_at > now() - make_interval(secs => $2)) as recent
        from campaigns where campaign_id = $1`,
       [campaignId, seconds],
     );
-    return { taken: rows[0]?.taken ?? 0, recent: Number(rows[0]?.recent ?? 0) };
+    return { taken: Number(rows[0]?.taken ?? 0), recent: Number(rows[0]?.recent ?? 0) };
   }
 
   /** The same of many campaigns at once. */
@@ -74,7 +77,7 @@ export class RedemptionsTable {
     campaignIds: readonly string[],
     seconds: number,
   ): Promise<ReadonlyMap<string, { taken: number; recent: number }>> {
-    const { rows } = await this.database.query<{ campaign_id: string; taken: number; recent: string }>(
+    const { rows } = await this.database.query<{ campaign_id: string; taken: string; recent: string }>(
       `with made as (select campaign_id, count(*) as recent from redemptions
          where reserved_at > now() - make_interval(secs => $2) and status <> 'voided' group by campaign_id)
        select campaign_id, taken, coalesce(recent, 0) as recent from campaigns left join made using (campaign_id)
@@ -82,8 +85,32 @@ export class RedemptionsTable {
       [campaignIds, seconds],
     );
     return new Map(
-      rows.map(({ campaign_id, taken, recent }) => [campaign_id, { taken, recent: Number(recent) }] as const),
+      rows.map(
+        ({ campaign_id, taken, recent }) => [campaign_id, { taken: Number(taken), recent: Number(recent) }] as const,
+      ),
     );
+  }
+
+  /** The counters of a campaign in the form that Redis has them; null when the campaign is not in Postgres. */
+  async stock(campaignId: string, client: Queryable = this.database): Promise<Stock | null> {
+    const { rows } = await client.query<StockRow>(
+      `select status, total_limit::float8 as total, (total_limit - taken)::float8 as free, held::float8 as held,
+         redeemed::float8 as redeemed, burned::float8 as burned,
+         (select count(*) from waiting_tickets t where t.campaign_id = c.campaign_id and t.status = 'waiting')::float8 as waiting
+       from campaigns c where campaign_id = $1`,
+      [campaignId],
+    );
+    return rows[0] ?? null;
+  }
+
+  /** Units of reservations that were refused because they would have broken the cap. */
+  async refusedByCap(campaignId: string): Promise<number> {
+    const { rows } = await this.database.query<{ units: number }>(
+      `select coalesce(sum(qty), 0)::float8 as units from redemptions
+       where campaign_id = $1 and status = 'voided' and reason = 'campaigns_cap' and not burned`,
+      [campaignId],
+    );
+    return rows[0]?.units ?? 0;
   }
 
   /** What the rows of a campaign add up to: units, and reservations. */

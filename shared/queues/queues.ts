@@ -14,8 +14,10 @@ const UNTIL_DONE: JobsOptions = {
   removeOnFail: { count: 1_000 },
 };
 const RETRY_MAX_MS = 1_000;
+/** How long a queue rests while Redis is full. */
+const REST_MS = 1_000;
 /** Queues whose jobs run once each; the others have intervals, which plan their own next run. */
-const ONE_OFF = ['persist', 'promote', 'deliver'] as const satisfies readonly QueueName[];
+const ONE_OFF = ['promote', 'deliver'] as const satisfies readonly QueueName[];
 /** A run planned further off than this, beyond its interval, was planned by a clock that has jumped since. */
 const CLOCK_TOLERANCE_MS = 2_000;
 
@@ -117,6 +119,24 @@ export function startJobWorker<Name extends QueueName>(
     settings: { backoffStrategy: retryDelayMs },
   });
   worker.on('failed', (_job, error) => on.failed(name, error));
-  worker.on('error', (error) => on.error(name, error));
+  worker.on('error', (error) => {
+    on.error(name, error);
+    if (error.message.startsWith('OOM ')) restALittle(worker);
+  });
   return worker;
+}
+
+/** BullMQ repeats a call at once that Redis refuses because it is full: thousands of times a second, to no avail. */
+function restALittle(worker: Worker): void {
+  if (worker.isPaused() || worker.closing) return;
+  const ignore = () => {
+    // An error of the worker is told through its own event.
+  };
+  worker.pause(true).catch(ignore);
+  const timer = setTimeout(() => {
+    worker.off('closing', stop);
+    worker.resume().catch(ignore);
+  }, REST_MS);
+  const stop = () => clearTimeout(timer);
+  worker.once('closing', stop);
 }

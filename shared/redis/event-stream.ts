@@ -26,6 +26,29 @@ export class EventStream {
     }
   }
 
+  /** Every event that the stream still has, oldest first, a batch at a time. */
+  async *entries(batch: number): AsyncGenerator<StreamEvent[]> {
+    let after = '-';
+    for (;;) {
+      const rows = await this.redis.xrange(keys.events, after, '+', 'COUNT', batch).catch((error: unknown) => {
+        throw unavailable(error);
+      });
+      yield rows.map(([entryId, fields]) => {
+        const field = (name: string) => String(fields[fields.indexOf(name) + 1]);
+        const [id, type, subject, json] = ['id', 'type', 'subject', 'event'].map(field) as [
+          string,
+          string,
+          string,
+          string,
+        ];
+        return { seq: Number(entryId.split('-')[0]), id, type, subject, json };
+      });
+      const last = rows.at(-1);
+      if (!last || rows.length < batch) return;
+      after = `(${last[0]}`;
+    }
+  }
+
   /**
    * Appends events, in their order, all or none: a transaction that meets a full Redis is refused whole, so there is never a
    * gap. Those that another publisher has appended meanwhile are refused by their id, which is as it should be.

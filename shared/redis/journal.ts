@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
-import type { JournalEntry, JournalKind, RawEntry } from '../contracts/journal.js';
+import type { JournalEntry, JournalKind, LeftReason, RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { type Epoch, readEpoch } from './epoch.js';
 import { keys } from './keys.js';
 
 /** Before every entry: where a reader of a fresh journal starts. */
@@ -68,6 +69,8 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     user: word(f, 'user'),
     lineNo: whole(f, 'line'),
     ending: f.ending === 'closed' ? 'closed' : 'left',
+    // Entries of an older version have none.
+    reason: (f.reason ?? '') as LeftReason,
     trace: word(f, 'trace'),
   }),
   line_closed: (f) => ({ kind: 'line_closed', upTo: whole(f, 'up_to') }),
@@ -97,12 +100,43 @@ export function decodeEntry({ journalId, fields }: RawEntry): JournalEntry {
   return { journalId, no: whole(fields, 'no'), atMs: whole(fields, 'at'), ...decode(fields) } as JournalEntry;
 }
 
-/** Compares two journal ids (`milliseconds-sequence`): negative when the first is earlier. */
+/** Compares two journal ids (`generation-n`): negative when the first is earlier. */
 export function compareJournalIds(a: string, b: string): number {
-  const [aMs, aSeq] = parts(a);
-  const [bMs, bSeq] = parts(b);
-  return aMs - bMs || aSeq - bSeq;
+  const [aGeneration, aNumber] = journalPlace(a);
+  const [bGeneration, bNumber] = journalPlace(b);
+  return aGeneration - bGeneration || aNumber - bNumber;
 }
+
+/** The generation and the number of a journal id. */
+export function journalPlace(journalId: string): [generation: number, n: number] {
+  const dash = journalId.indexOf('-');
+  return [Number(journalId.slice(0, dash)), Number(journalId.slice(dash + 1))];
+}
+
+/** Parses an entry as scripts return it: the JSON of a flat array of the id and the fields. */
+export function parseEntry(text: string): RawEntry {
+  const [journalId, ...flat] = JSON.parse(text) as string[];
+  return { journalId: String(journalId), fields: unflatten(flat) };
+}
+
+/** The history that an entry belongs to: the first part of its id. */
+export function generationOf(journalId: string): number {
+  return journalPlace(journalId)[0];
+}
+
+/** Number of an entry in its history: the second part of its id. */
+export function numberOf(journalId: string): number {
+  return journalPlace(journalId)[1];
+}
+
+/** The id of the entry that follows in the same history. */
+export function nextId(journalId: string): string {
+  const [generation, number] = journalPlace(journalId);
+  return `${generation}-${number + 1}`;
+}
+
+/** What the stream contains: its first entry (null = none), the last id that was ever given, and how many entries. */
+export type JournalPosition = { firstId: string | null; lastId: string; entries: number };
 
 /** The journal in Redis, as its reader sees it. Only scripts append to it. */
 export class Journal {
@@ -114,13 +148,30 @@ export class Journal {
     return rows.map(([journalId, flat]) => ({ journalId, fields: unflatten(flat) }));
   }
 
+  /** The same with the epoch, in one round trip: an epoch is replaced only while nothing is appended. */
+  async readWithEpoch(after: string, limit: number): Promise<{ entries: RawEntry[]; epoch: Epoch | null }> {
+    const [entries, epoch] = await Promise.all([this.read(after, limit), engine(() => readEpoch(this.redis))]);
+    return { entries, epoch };
+  }
+
   /** Id of the last entry ever appended, also when it was trimmed; JOURNAL_START for a journal without any. */
   async lastId(): Promise<string> {
+    return (await this.position()).lastId;
+  }
+
+  async position(): Promise<JournalPosition> {
     try {
       const info = (await this.redis.xinfo('STREAM', keys.journal)) as unknown[];
-      return String(info[info.indexOf('last-generated-id') + 1]);
+      const field = (name: string) => info[info.indexOf(name) + 1];
+      const first = field('first-entry') as [string, string[]] | null;
+      return {
+        firstId: first ? first[0] : null,
+        lastId: String(field('last-generated-id')),
+        entries: Number(field('length')),
+      };
     } catch (error) {
-      if (error instanceof Error && /no such key/.test(error.message)) return JOURNAL_START;
+      if (error instanceof Error && /no such key/.test(error.message))
+        return { firstId: null, lastId: JOURNAL_START, entries: 0 };
       throw unavailable(error);
     }
   }
@@ -136,8 +187,8 @@ export class Journal {
 
   /** Removes what Postgres has committed: everything up to and with `upTo`. */
   async trim(upTo: string): Promise<void> {
-    const [ms, sequence] = parts(upTo);
-    await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${ms}-${sequence + 1}`));
+    const [generation, n] = journalPlace(upTo);
+    await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
   }
 
   /**
@@ -168,12 +219,7 @@ export class Journal {
   }
 }
 
-function parts(journalId: string): [number, number] {
-  const [ms, sequence] = journalId.split('-');
-  return [Number(ms), Number(sequence)];
-}
-
-function unflatten(flat: string[]): Fields {
+export function unflatten(flat: string[]): Fields {
   const fields: Fields = {};
   for (let i = 0; i + 1 < flat.length; i += 2) fields[String(flat[i])] = String(flat[i + 1]);
   return fields;

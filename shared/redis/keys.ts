@@ -9,8 +9,10 @@ const PREFIX = 'db1';
  */
 export const KEY_DOCS = {
   epoch: 'string · id of this incarnation of Redis; a fresh one has none. Read by the journal cursor in Postgres.',
+  filler: 'string · token of the worker that fills Redis, 60 s after its last write; only while there is no epoch.',
   journal: 'stream · every promise, appended by the script that made it; trimmed when Postgres has committed it.',
   relayLease: 'string · which worker turns the journal into jobs, 5 s; an optimisation, two relays do no harm.',
+  mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
   events: 'stream · CloudEvents for readers outside; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
   codes: 'channel · codes that are about to be issued, comma-separated, for the filters of the APIs.',
@@ -46,8 +48,10 @@ export const KEY_DOCS = {
 
 export const keys = {
   epoch: `${PREFIX}:epoch`,
+  filler: `${PREFIX}:filler`,
   journal: `${PREFIX}:journal`,
   relayLease: `${PREFIX}:relay`,
+  mark: `${PREFIX}:mark`,
   directory: `${PREFIX}:campaigns`,
   metrics: `${PREFIX}:metrics`,
   events: `${PREFIX}:events`,

@@ -59,5 +59,7 @@ export function notQueued({ presenceMs = 0 }: Missed): Extract<StandingOutcome, 
     code: null,
     paceMs: null,
     presenceMs,
+    // Of a campaign that is over nothing waits for Postgres.
+    durable: false,
   };
 }

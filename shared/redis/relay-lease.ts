@@ -19,6 +19,17 @@ export class RelayLease {
   async hold(): Promise<boolean> {
     if (performance.now() < this.#heldUntil) return true;
     const asked = performance.now();
+    try {
+      if (!(await this.#take())) return false;
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      // A full Redis refuses the lease to every worker, and only draining the journal frees memory. Two relays do no harm.
+    }
+    this.#heldUntil = asked + LEASE_MS / 3;
+    return true;
+  }
+
+  async #take(): Promise<boolean> {
     const mine =
       (await this.redis.set(keys.relayLease, this.holder, 'PX', LEASE_MS, 'NX')) === 'OK' ||
       (await this.redis.get(keys.relayLease)) === this.holder;
@@ -28,7 +39,6 @@ export class RelayLease {
       return false;
     }
     await this.redis.pexpire(keys.relayLease, LEASE_MS);
-    this.#heldUntil = asked + LEASE_MS / 3;
     return true;
   }
 
@@ -48,4 +58,9 @@ export class RelayLease {
       await this.redis.del(keys.relayLease).catch(() => 0);
     }
   }
+}
+
+/** Redis has reached `maxmemory` and refuses every command that needs more. */
+function isFull(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('OOM ');
 }

@@ -1,5 +1,16 @@
 import { ContractError } from '../errors/faults.js';
 
+/** What the first answer waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
+export type Durability = 'journaled' | 'committed' | 'replicated';
+/** By the digit in the record. */
+const DURABILITIES = ['journaled', 'committed', 'replicated'] as const;
+
+/** As lua/reserve.lua decides it. @param replicas that the caller waits for */
+export function durabilityOf(durable: boolean, replicas: number): Durability {
+  if (durable) return 'committed';
+  return replicas > 0 ? 'replicated' : 'journaled';
+}
+
 /** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
 export type RememberedAnswer =
   | {
@@ -8,7 +19,7 @@ export type RememberedAnswer =
       orderId: string;
       dueMs: number;
       ticketKey: string;
-      durable: boolean;
+      durability: Durability;
       /** Number of the code; null = none. */
       code: number | null;
       /** Version of the terms it was made under. */
@@ -26,20 +37,21 @@ export type RememberedAnswer =
     };
 
 /**
- * Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durable|code|terms`, or
- * `Q|position|size|ticket key` with `|pace` when it was known and `|presence` when he must be seen.
+ * Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durability|code|terms`, or
+ * `Q|position|size|ticket key` with `|pace` when it was known and `|presence` when the user must be seen.
  */
 export function decodeRememberedAnswer(text: string): RememberedAnswer {
   const fields = text.split('|');
   const [kind, a, b, c, d, e, code, terms] = fields;
-  if (kind === 'C' && fields.length === 8) {
+  const durability = DURABILITIES[Number(e)];
+  if (kind === 'C' && fields.length === 8 && durability) {
     return {
       kind: 'completed',
       reservationId: String(a),
       orderId: String(b),
       dueMs: Number(c),
       ticketKey: String(d),
-      durable: e === '1',
+      durability,
       code: code ? Number(code) : null,
       terms: Number(terms),
     };
@@ -55,4 +67,17 @@ export function decodeRememberedAnswer(text: string): RememberedAnswer {
     };
   }
   throw new ContractError(`an idempotency record is malformed: ${text}`);
+}
+
+/** The form that lua/reserve.lua remembers. */
+export function encodeRememberedAnswer(answer: RememberedAnswer): string {
+  if (answer.kind === 'completed') {
+    const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
+    const digit = DURABILITIES.indexOf(durability);
+    return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${digit}|${code ?? ''}|${terms}`;
+  }
+  const { position, queueSize, ticketKey, paceMs, presenceMs } = answer;
+  const text = `Q|${position}|${queueSize}|${ticketKey}`;
+  if (presenceMs > 0) return `${text}|${paceMs ?? ''}|${presenceMs}`;
+  return paceMs === null ? text : `${text}|${paceMs}`;
 }

@@ -1,33 +1,35 @@
 import { connectForCommands } from './connections.js';
-import { shapeProblems } from './shape.js';
+import type { RedisTarget } from './redis-target.js';
+import { inspectShape, type RedisShape, type ShapeRequirements } from './shape.js';
 
 const CONNECT_MS = 2_000;
 
-/** Redis is set up in a way in which promises would be lost; the message has a line for each remedy. */
+/** Redis is set up in a way that loses promises; the message has one line for each problem, with its remedy. */
 export class WrongShape extends Error {
   override readonly name = 'WrongShape';
 }
 
 /**
- * Looks at Redis once before a process starts. One that does not answer now passes, since it may be on its way up: the
- * gate looks again when it is there.
+ * Looks at Redis once before a process starts. Null when Redis does not answer now: it may be on its way up, and the gate
+ * looks again when it is there.
  * @throws WrongShape
  */
-export async function requireShape(url: string, production: boolean): Promise<void> {
-  const problems = await problemsOf(url, production);
-  if (problems.length > 0) throw new WrongShape(problems.join('\n'));
+export async function requireShape(target: RedisTarget, requirements: ShapeRequirements): Promise<RedisShape | null> {
+  const shape = await shapeOf(target, requirements);
+  if (shape && shape.problems.length > 0) throw new WrongShape(shape.problems.join('\n'));
+  return shape;
 }
 
-async function problemsOf(url: string, production: boolean): Promise<string[]> {
-  const redis = connectForCommands(url, { commandMs: CONNECT_MS, connectMs: CONNECT_MS }, () => {});
+async function shapeOf(target: RedisTarget, requirements: ShapeRequirements): Promise<RedisShape | null> {
+  const redis = connectForCommands(target, { commandMs: CONNECT_MS, connectMs: CONNECT_MS }, () => {});
   try {
     await new Promise<void>((resolve, reject) => {
       redis.once('ready', resolve);
       redis.once('error', reject);
     });
-    return await shapeProblems(redis, production);
+    return await inspectShape(redis, requirements);
   } catch {
-    return [];
+    return null;
   } finally {
     redis.disconnect();
   }

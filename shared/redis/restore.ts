@@ -1,89 +1,79 @@
-import type { ChainableCommander, Redis } from 'ioredis';
 import type { IdempotencyKey, ProductId } from '../domain/ids.js';
-import { EngineUnavailable } from '../errors/faults.js';
 import { campaignKeys, keys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
+import type { FillAction, RedisFill } from './redis-fill.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
 
+/** Records in one call: about a millisecond of Redis. */
+const BATCH = 1_000;
+
 /**
- * Writes a campaign's records into a Redis that does not serve it: its campaign hash is not there, and is put there last
- * (SaleStore.load). So plain writes in batches are enough; nobody can see half of it.
+ * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load), so
+ * no script sees half of the campaign. Every method throws FencedOut when another worker has begun to fill Redis since.
  */
 export class CampaignRestore {
-  /** @param seenMs when those who wait count as seen; null = the campaign does not ask for presence */
+  /**
+   * @param token with which this worker has begun
+   * @param seenMs when those who wait count as seen; null = the campaign does not ask for presence
+   */
   constructor(
-    readonly redis: Redis,
+    readonly fill: RedisFill,
+    readonly token: string,
     readonly product: ProductId,
     readonly seenMs: number | null = null,
   ) {}
 
-  /** Takes the campaign out of service: scripts do not find it, and say that Redis is not filled. */
-  async takeOut(): Promise<void> {
-    await this.#run((pipeline) => {
-      pipeline.unlink(keys.campaign(this.product));
-    });
+  /** Removes the campaign but keeps its records: scripts do not find it, and reply that Redis is not filled. */
+  takeOut(): Promise<void> {
+    return this.fill.write(this.token, 'remove', [keys.campaign(this.product)]);
   }
 
-  /** Takes the campaign out of service and removes what an older Redis may still hold of it. */
-  async clear(): Promise<void> {
-    await this.#run((pipeline) => {
-      pipeline.unlink(...campaignKeys(this.product));
-    });
+  /** Removes the campaign and what an older Redis may still hold of it. */
+  clear(): Promise<void> {
+    return this.fill.write(this.token, 'remove', campaignKeys(this.product));
   }
 
   async reservations(records: ReadonlyMap<string, ReservationRecord>): Promise<void> {
-    if (records.size === 0) return;
-    const packed: string[] = [];
-    const due: (string | number)[] = [];
-    for (const [id, record] of records) {
-      packed.push(id, encodeReservation(record));
-      if (record.state === 'reserved') due.push(record.dueMs, id);
-    }
-    await this.#run((pipeline) => {
-      pipeline.hset(keys.reservations(this.product), ...packed);
-      if (due.length > 0) pipeline.zadd(keys.deadlines(this.product), ...due);
-    });
+    const keyNames = [keys.reservations(this.product), keys.deadlines(this.product)];
+    await this.#write('reservations', keyNames, [...records], ([id, record]) => [
+      id,
+      encodeReservation(record),
+      record.state === 'reserved' ? record.dueMs : '',
+    ]);
   }
 
   async people(people: readonly (readonly [string, PersonRecord])[]): Promise<void> {
-    if (people.length === 0) return;
-    const packed: string[] = [];
-    const line: (string | number)[] = [];
-    const presence: (string | number)[] = [];
-    for (const [user, person] of people) {
-      const { inLine, lineNo } = person;
-      packed.push(user, encodePerson(person));
-      if (inLine) line.push(lineNo, user);
-      if (inLine && this.seenMs !== null) presence.push(this.seenMs, user);
-    }
-    await this.#run((pipeline) => {
-      pipeline.hset(keys.people(this.product), ...packed);
-      if (line.length > 0) pipeline.zadd(keys.line(this.product), ...line);
-      if (presence.length > 0) pipeline.zadd(keys.presence(this.product), ...presence);
-    });
+    const { product, seenMs } = this;
+    const keyNames = [keys.people(product), keys.line(product), keys.presence(product)];
+    await this.#write('people', keyNames, people, ([user, person]) => [
+      user,
+      encodePerson(person),
+      person.inLine ? person.lineNo : '',
+      person.inLine ? (seenMs ?? '') : '',
+    ]);
   }
 
   /** Marks codes as used. */
   async codes(numbers: readonly number[]): Promise<void> {
-    if (numbers.length === 0) return;
-    await this.#run((pipeline) => {
-      for (const number of numbers) pipeline.setbit(keys.usedCodes(this.product), number - 1, 1);
-    });
+    await this.#write('codes', [keys.usedCodes(this.product)], numbers, (number) => [number]);
   }
 
   async answers(answers: readonly { key: string; answer: string; ttlMs: number }[]): Promise<void> {
-    if (answers.length === 0) return;
-    await this.#run((pipeline) => {
-      for (const { key, answer, ttlMs } of answers)
-        pipeline.set(keys.idempotency(key as IdempotencyKey), answer, 'PX', ttlMs);
-    });
+    for (let start = 0; start < answers.length; start += BATCH) {
+      const some = answers.slice(start, start + BATCH);
+      const keyNames = some.map(({ key }) => keys.idempotency(key as IdempotencyKey));
+      await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
+    }
   }
 
-  async #run(fill: (pipeline: ChainableCommander) => void): Promise<void> {
-    const pipeline = this.redis.pipeline();
-    fill(pipeline);
-    const results = await pipeline.exec();
-    const failed = results?.find(([error]) => error)?.[0];
-    if (failed || !results) throw new EngineUnavailable('redis', failed?.message ?? 'the pipeline was not executed');
+  async #write<Row>(
+    action: FillAction,
+    keyNames: readonly string[],
+    rows: readonly Row[],
+    data: (row: Row) => (string | number)[],
+  ): Promise<void> {
+    for (let start = 0; start < rows.length; start += BATCH) {
+      await this.fill.write(this.token, action, keyNames, rows.slice(start, start + BATCH).flatMap(data));
+    }
   }
 }

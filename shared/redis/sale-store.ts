@@ -13,11 +13,12 @@ import {
   type UserId,
 } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
+import { parseEntry } from './journal.js';
 import { campaignKeys, keys } from './keys.js';
-import type { PromiseMemory } from './promise-memory.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
-import type { OutcomeOf, ScriptRunner } from './script-runner.js';
+import type { OutcomeOf, ScriptRunner, Told } from './script-runner.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   type AddCodesOutcome,
@@ -35,6 +36,7 @@ import {
   setStatusScript,
 } from './scripts/campaign.js';
 import { type AppraiseOutcome, appraiseScript, type ReserveOutcome, reserveScript } from './scripts/checkout.js';
+import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
   attendScript,
@@ -62,6 +64,7 @@ import {
   type VoidOutcome,
   voidScript,
 } from './scripts/payment.js';
+import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 /** Every script, for loading and for the tests that compare headers with contracts. */
 export const SALE_SCRIPTS = [
@@ -88,6 +91,10 @@ export const SALE_SCRIPTS = [
   archiveScript,
   recallScript,
   forgetAnswerScript,
+  beginFillScript,
+  fillScript,
+  endFillScript,
+  beginHistoryScript,
 ] as const;
 
 export type ReserveInput = {
@@ -123,6 +130,8 @@ export type SaleLimits = {
   journalLimitEntries: number;
   deviceQuota: number;
   deviceWindowMs: number;
+  /** Replicas that callers wait for before they answer; 0 = none. */
+  waitReplicas: number;
 };
 
 /** `endsAtMs` 0 = open end. */
@@ -143,8 +152,8 @@ export class SaleStore {
   constructor(
     readonly scripts: ScriptRunner,
     readonly limits: SaleLimits,
-    /** What was told and is not in Postgres yet; null for those who tell nobody. */
-    readonly memory: PromiseMemory | null = null,
+    /** Keeps every journal entry that a call has appended until Postgres has it; null = none are kept. */
+    readonly promises: UnpersistedPromises | null = null,
     /** Null for those who never meet somebody of an archived campaign, or take him for unknown. */
     readonly recall: Recall | null = null,
   ) {}
@@ -152,7 +161,7 @@ export class SaleStore {
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
     const outcome = await this.#reserve(input);
     if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
-    if (this.memory) rememberCheckout(this.memory, input, outcome);
+    this.#rememberCheckout(input, outcome);
     return outcome;
   }
 
@@ -188,6 +197,7 @@ export class SaleStore {
         coupon?.code ?? '',
         coupon?.terms ?? 0,
         coupon?.once?.expiresAtMs ?? 0,
+        limits.waitReplicas,
       ],
     );
   }
@@ -203,42 +213,29 @@ export class SaleStore {
     );
   }
 
-  async confirm(
-    product: ProductId,
-    reservation: ReservationId,
-    paymentRef: string,
-    trace: string,
-  ): Promise<ConfirmOutcome> {
-    const outcome = await this.#of(product, reservation, () =>
-      this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace]),
+  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
+    return this.#of(product, reservation, () =>
+      this.#keep(this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace])),
     );
-    if (outcome.kind === 'redeemed') this.memory?.remember('', () => ({ kind: 'redeemed', reservation }));
-    return outcome;
   }
 
   /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
-  async release(
+  release(
     product: ProductId,
     reservation: ReservationId,
     holder: UserId | null,
     reason: string,
     trace: string,
   ): Promise<ReleaseOutcome> {
-    const outcome = await this.#of(product, reservation, () =>
-      this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace]),
+    return this.#of(product, reservation, () =>
+      this.#keep(this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace])),
     );
-    if (outcome.kind === 'released') this.memory?.remember('', () => ({ kind: outcome.state, reservation }));
-    return outcome;
   }
 
-  async refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
-    const outcome = await this.#of(product, reservation, () =>
-      this.scripts.run(refundScript, movingKeys(product), [reservation, trace]),
+  refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
+    return this.#of(product, reservation, () =>
+      this.#keep(this.scripts.run(refundScript, movingKeys(product), [reservation, trace])),
     );
-    if (outcome.kind === 'refunded') {
-      this.memory?.remember('', () => ({ kind: 'refunded', reservation, burned: !outcome.returned }));
-    }
-    return outcome;
   }
 
   void(
@@ -248,21 +245,21 @@ export class SaleStore {
     reason: string,
   ): Promise<VoidOutcome> {
     return this.#of(product, reservation, () =>
-      this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason]),
+      this.#keep(this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason])),
     );
   }
 
   expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
-    return this.scripts.run(expireScript, movingKeys(product), [limit]);
+    return this.#keep(this.scripts.run(expireScript, movingKeys(product), [limit]));
   }
 
   promote(product: ProductId, limit: number): Promise<PromoteOutcome> {
-    return this.scripts.run(promoteScript, movingKeys(product), [limit]);
+    return this.#keep(this.scripts.run(promoteScript, movingKeys(product), [limit]));
   }
 
   leave(product: ProductId, user: UserId, trace: string): Promise<LeaveOutcome> {
     return decided(
-      () => this.scripts.run(leaveScript, movingKeys(product), [user, trace]),
+      () => this.#keep(this.scripts.run(leaveScript, movingKeys(product), [user, trace])),
       (recall, pass) => recall.person(product, user, pass),
       () => ({ kind: 'not_waiting' }),
       this.recall,
@@ -271,7 +268,7 @@ export class SaleStore {
 
   /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
   tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
-    return this.scripts.run(tendLineScript, movingKeys(product), [limit, groupWaitMs, settleMs]);
+    return this.#keep(this.scripts.run(tendLineScript, movingKeys(product), [limit, groupWaitMs, settleMs]));
   }
 
   /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
@@ -332,6 +329,32 @@ export class SaleStore {
     return this.scripts.run(addCodesScript, [keys.campaign(product), keys.epoch], [codes]);
   }
 
+  /** Remembers each journal entry that a call has appended. @returns the outcome without them */
+  async #keep<Outcome extends { kind: string; entries?: readonly string[] }>(
+    call: Promise<Outcome>,
+  ): Promise<Told<Outcome>> {
+    const { entries, ...outcome } = await call;
+    for (const text of entries ?? []) {
+      const journalId = text.slice(2, text.indexOf('"', 2));
+      this.promises?.remember(journalId, () => parseEntry(text));
+    }
+    return outcome as Told<Outcome>;
+  }
+
+  #rememberCheckout(input: ReserveInput, outcome: ReserveOutcome): void {
+    const { promises, limits } = this;
+    if (!promises) return;
+    if (outcome.kind === 'reserved') {
+      promises.remember(outcome.journalId, () =>
+        reservedEntry(input, outcome, campaignNoOf(outcome.reservationId), limits.waitReplicas),
+      );
+    } else if (outcome.kind === 'queued') {
+      promises.remember(outcome.journalId, () => queuedEntry(input, outcome));
+    } else if (outcome.kind === 'waiting' && outcome.journalId !== '') {
+      promises.remember(outcome.journalId, () => answeredEntry(input, outcome));
+    }
+  }
+
   /** Decides on a reservation; one that nobody knows in an archived campaign either is not there. */
   #of<Reply extends { kind: string }>(
     product: ProductId,
@@ -346,15 +369,20 @@ export class SaleStore {
     );
   }
 
-  /** @param archived when only the campaign itself is put here, and its records stay in Postgres */
+  /**
+   * @param archived when only the campaign itself is put here, and its records stay in Postgres
+   * @param token of the worker that fills Redis (RedisFill); null when Redis is in service
+   * @throws FencedOut when this worker no longer fills Redis
+   */
   load(
     campaign: Campaign,
     known: KnownCounters = NOTHING_YET,
     archived: Archived | null = null,
+    token: string | null = null,
   ): Promise<LoadCampaignOutcome> {
     return this.scripts.run(
       loadCampaignScript,
-      [keys.campaign(campaign.productId), keys.directory],
+      [keys.campaign(campaign.productId), keys.directory, keys.filler, keys.epoch],
       [
         campaign.no,
         campaign.productId,
@@ -371,6 +399,7 @@ export class SaleStore {
         known.lastLineNo,
         archived?.pass ?? '',
         archived?.promised ?? 0,
+        token ?? '',
       ],
     );
   }
@@ -384,17 +413,19 @@ export class SaleStore {
   }
 
   setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
-    return this.scripts.run(
-      setStatusScript,
-      [
-        keys.campaign(product),
-        keys.line(product),
-        keys.presence(product),
-        keys.journal,
-        keys.news(product),
-        keys.epoch,
-      ],
-      [action, actor, requestId],
+    return this.#keep(
+      this.scripts.run(
+        setStatusScript,
+        [
+          keys.campaign(product),
+          keys.line(product),
+          keys.presence(product),
+          keys.journal,
+          keys.news(product),
+          keys.epoch,
+        ],
+        [action, actor, requestId],
+      ),
     );
   }
 
@@ -407,10 +438,12 @@ export class SaleStore {
     actor: string,
     requestId: string,
   ): Promise<RestockOutcome> {
-    return this.scripts.run(
-      restockScript,
-      [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
-      [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
+    return this.#keep(
+      this.scripts.run(
+        restockScript,
+        [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
+        [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
+      ),
     );
   }
 
@@ -551,56 +584,6 @@ function saleKeys(product: ProductId): readonly string[] {
 /** Keys of every script that may hand a unit to the next in line. */
 function movingKeys(product: ProductId): string[] {
   return [...saleKeys(product), keys.journal, keys.news(product), keys.epoch];
-}
-
-/** What the shopper is about to be told, in the form in which Postgres could take it. */
-function rememberCheckout(memory: PromiseMemory, input: ReserveInput, outcome: ReserveOutcome): void {
-  if (outcome.kind === 'reserved') memory.remember(outcome.journalId, () => reservedPromise(input, outcome));
-  else if (outcome.kind === 'queued') memory.remember(outcome.journalId, () => queuedPromise(input, outcome));
-}
-
-function reservedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'reserved' }>) {
-  const { user, qty, key, ticketKey } = input;
-  const { reservationId, orderId, dueMs, durable, code, terms } = outcome;
-  const no = campaignNoOf(reservationId);
-  const answer = `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${durable ? 1 : 0}|${code ?? ''}|${terms}`;
-  return {
-    kind: 'reserved',
-    no,
-    reservation: reservationId,
-    user,
-    order: orderId,
-    qty,
-    dueMs,
-    code,
-    terms,
-    key,
-    answer: `${no}|${qty}|${user}|${requestOf(input)}${answer}`,
-    device: input.device ?? '',
-  } as const;
-}
-
-function queuedPromise(input: ReserveInput, outcome: Extract<ReserveOutcome, { kind: 'queued' }>) {
-  const { user, qty, key, ticketKey } = input;
-  const { no, position, queueSize, paceMs, presenceMs } = outcome;
-  const pace = presenceMs > 0 ? `|${paceMs ?? ''}|${presenceMs}` : paceMs === null ? '' : `|${paceMs}`;
-  return {
-    kind: 'queued',
-    no,
-    reservation: input.reservationPrefix + no.toString(16).padStart(8, '0'),
-    user,
-    order: input.order ?? '',
-    qty,
-    code: input.coupon?.code || null,
-    key,
-    answer: `${no}|${qty}|${user}|${requestOf(input)}Q|${position}|${queueSize}|${ticketKey}${pace}`,
-    device: input.device ?? '',
-  } as const;
-}
-
-/** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
-function requestOf({ coupon, order }: ReserveInput): string {
-  return coupon ? `R|${coupon.code}|${order ?? ''}|` : '';
 }
 
 function saleTerms(campaign: Campaign): (string | number)[] {

@@ -8,14 +8,19 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/calendar': ['shared/domain'],
   'shared/contracts': ['shared/domain'],
   'shared/errors': ['shared/domain'],
-  'shared/config': ['shared/domain'],
+  // REDIS_URL is read by the same function as everywhere.
+  'shared/config': ['shared/domain', 'shared/redis/redis-target'],
   'shared/redis': BASIS,
   'shared/postgres': BASIS,
   'shared/observability': BASIS,
   // Who comes back to a campaign that is over: found in Postgres, put into Redis.
   'shared/archive': [...BASIS, 'shared/redis', 'shared/postgres'],
+  // Whether Redis continues the history that Postgres knows.
+  'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/postgres'],
   // The comparison of Redis, journal and Postgres.
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
+  // The repair of a Postgres that was set back.
+  'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.
   'shared/queues': [...BASIS, 'shared/redis/keys'],
 };

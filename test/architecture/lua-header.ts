@@ -2,6 +2,8 @@
 export type LuaHeader = {
   purpose: string;
   keys: string[];
+  /** The last key may come any number of times. */
+  variadicKeys: boolean;
   args: string[];
   /** The last argument may come any number of times. */
   variadic: boolean;
@@ -33,9 +35,11 @@ export function readHeader(source: string): LuaHeader {
     return found;
   };
   const args = entriesOf(of('ARGV')).flatMap((entry) => entry.split(' '));
+  const keys = of('KEYS').join(' ').split(', ');
   return {
     purpose: of('purpose').join(' '),
-    keys: of('KEYS').join(' ').split(', '),
+    keys: keys.map((name) => name.replace(/\.\.\.$/, '')),
+    variadicKeys: keys.at(-1)?.endsWith('...') ?? false,
     args: args.map((name) => name.replace(/\.\.\.$/, '')),
     variadic: args.at(-1)?.endsWith('...') ?? false,
     replies: new Map(
@@ -63,30 +67,28 @@ function journaledKinds(text: string): string[] {
 /** The script as it runs, without its comments. */
 export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, '');
 
-/** How many keys and arguments the script takes; `max` when it takes any number up to one. */
-export function arityOf(source: string): { keys: number; args: number; exact: boolean } {
+/** How many keys and arguments the script takes; `exact` unless it takes any number up to one. */
+export function arityOf(source: string): { keys: number; exactKeys: boolean; args: number; exact: boolean } {
   const found =
-    /^assert\(#KEYS == (\d+) and #ARGV (==|<=) (\d+), '(\w+) takes (\d+) keys? and (at most )?(\d+) \w+'\)$/m.exec(
+    /^assert\(#KEYS (==|<=) (\d+) and #ARGV (==|<=) (\d+), '(\w+) takes (at most )?(\d+) keys? and (at most )?(\d+) \w+'\)$/m.exec(
       codeOf(source),
     );
   if (!found) throw new Error('there is no assert on the arity');
-  const [, keys, sign, args, , saidKeys, , saidArgs] = found;
+  const [, keysSign, keys, sign, args, , , saidKeys, , saidArgs] = found;
   if (keys !== saidKeys || args !== saidArgs) throw new Error('the assert says other numbers than it checks');
-  return { keys: Number(keys), args: Number(args), exact: sign === '==' };
+  return { keys: Number(keys), exactKeys: keysSign === '==', args: Number(args), exact: sign === '==' };
 }
 
 /**
- * Kinds of entries that the code appends: as literals, through give_back, whose sixth argument is the kind, or through a function of the
- * script's own that takes it as its first.
+ * Kinds of entries that the code appends: as literals, or through give_back and append_change, which are given the kind.
+ * @param code without the functions that the script does not use (reachableCode)
  */
 export function appendedKinds(code: string): string[] {
-  const kinds = [...code.matchAll(/'XADD',[^']*'-\*',\s*'kind',\s*'(\w+)'/g)].map(([, kind]) => String(kind));
-  const given = [...code.matchAll(/(?<!function )give_back\((?:[^,]+,){5}\s*([^,]+),/g)];
-  for (const [, name] of code.matchAll(
-    /local function (\w+)\(kind, \.\.\.\)\s*redis\.call\('XADD',[^']*'-\*',\s*'kind',\s*kind,/g,
-  )) {
-    given.push(...code.matchAll(new RegExp(`(?<!function )\\b${name}\\(([^,]+),`, 'g')));
-  }
+  const kinds = [...code.matchAll(/'kind'\s*,\s*'(\w+)'/g)].map(([, kind]) => String(kind));
+  const given = [
+    ...code.matchAll(/(?<!function )\bgive_back\s*\((?:[^,]+,){3}\s*([^,]+),/g),
+    ...code.matchAll(/(?<!function )\bappend_change\s*\(([^,]+),/g),
+  ];
   for (const found of given) kinds.push(...wordsOf(code, String(found[1]).trim(), found.index));
   return [...new Set(kinds)].sort();
 }
@@ -102,7 +104,9 @@ function wordsOf(code: string, expression: string, index: number): string[] {
   return words;
 }
 
-/** First words of every table that the code returns. */
+/** First words of every reply: tables that are returned, given to `apply`, named `reply`, or refusals. */
 export const returnedKinds = (code: string): string[] => [
-  ...new Set([...code.matchAll(/return \{ '(\w+)'/g)].map(([, kind]) => String(kind))),
+  ...new Set(
+    [...code.matchAll(/(?:(?:return|reply =|apply\(plan,) \{ |refuse\()'(\w+)'/g)].map(([, kind]) => String(kind)),
+  ),
 ];

@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import { decodeEntry } from '../../shared/redis/journal.js';
 import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
 import { scriptSource } from '../../shared/redis/script-runner.js';
 import { appendedKinds, arityOf, codeOf, readHeader, returnedKinds } from './lua-header.js';
+import { isWriting, ordersWrong, reachableCode } from './lua-order.js';
 
 /** Each script against its header and against its contract in TypeScript, in both directions. */
 const LUA = join(projectRoot(), 'lua');
@@ -19,6 +20,8 @@ const contractOf = (name: string) => {
   if (!contract) throw new Error(`${name}.lua has no contract`);
   return contract;
 };
+
+const READ_ONLY = ['appraise', 'line', 'positions', 'standing'];
 
 test('every script has a contract and every contract a script', () => {
   expect(SALE_SCRIPTS.map(({ name }) => name).sort()).toEqual([...files].sort());
@@ -34,7 +37,9 @@ for (const name of files) {
     expect(header.keys).toEqual(contract.keys);
     expect(header.args).toEqual(contract.args);
     expect(header.variadic).toBe('variadic' in contract);
-    expect(arity.keys).toBe(contract.keys.length);
+    expect(header.variadicKeys).toBe('variadicKeys' in contract);
+    expect(arity.exactKeys).toBe(!header.variadicKeys);
+    if (arity.exactKeys) expect(arity.keys).toBe(contract.keys.length);
     expect(arity.exact).toBe(!header.variadic);
     if (arity.exact) expect(arity.args).toBe(contract.args.length);
   });
@@ -47,13 +52,22 @@ for (const name of files) {
     expect([...replies.keys()].filter((kind) => !new RegExp(`'${kind}'`).test(code))).toEqual([]);
     for (const [kind, fields] of replies) {
       const decode = contract[kind];
-      if (kind === 'rebuilding' || !decode || fields.at(-1)?.endsWith('...')) continue;
-      expect([kind, fieldsNeededBy(decode)]).toEqual([kind, fields.length]);
+      if (kind === 'rebuilding' || kind === 'fenced' || !decode) continue;
+      const entries = fields.at(-1) === 'entry...';
+      if (fields.at(-1)?.endsWith('...') && !entries) continue;
+      const { needed, outcome } = decodedBy(decode);
+      expect([kind, needed]).toEqual([kind, fields.length - (entries ? 1 : 0)]);
+      if (entries) expect([kind, outcome]).toMatchObject([kind, { entries: [] }]);
     }
   });
 
   test(`${name}: journals what its header says`, () => {
-    expect(appendedKinds(code)).toEqual([...readHeader(source).journals].sort());
+    expect(appendedKinds(reachableCode(code))).toEqual([...readHeader(source).journals].sort());
+  });
+
+  test(`${name}: decides first and writes then, so that nothing can fail after a write`, () => {
+    expect(ordersWrong(code)).toEqual([]);
+    expect([name, isWriting(code)]).toEqual([name, !READ_ONLY.includes(name)]);
   });
 
   test(`${name}: gives its keys names first and uses the names`, () => {
@@ -66,12 +80,11 @@ for (const name of files) {
 }
 
 /** How many fields a decoder reads: it is given one more until it is content. */
-function fieldsNeededBy(decode: (fields: readonly string[]) => object): number {
+function decodedBy(decode: (fields: readonly string[]) => object): { needed: number; outcome: object } {
   const fields: string[] = [];
   for (let tries = 0; tries < 50; tries += 1) {
     try {
-      decode(fields);
-      return fields.length;
+      return { outcome: decode(fields), needed: fields.length };
     } catch (error) {
       if (!(error instanceof ContractError)) throw error;
       const [, index, rest = ''] = /^reply field (\d+) (.*)/s.exec(error.message) ?? [];
@@ -92,7 +105,7 @@ const decodes = (kind: string): boolean => {
 };
 
 test('every kind that a script journals can be decoded, and every kind that can be decoded is journaled by one', () => {
-  const journaled = new Set(files.flatMap((name) => appendedKinds(codeOf(scriptSource(LUA, name)))));
+  const journaled = new Set(files.flatMap((name) => appendedKinds(reachableCode(codeOf(scriptSource(LUA, name))))));
   const contract = readFileSync(join(projectRoot(), 'shared/contracts/journal.ts'), 'utf8');
   const declared = [...contract.matchAll(/^ {6}kind: ([^;]+);|\{ kind: ([^;]+);/gm)].flatMap(([, a, b]) =>
     [...String(a ?? b).matchAll(/'(\w+)'/g)].map(([, kind]) => String(kind)),
@@ -133,6 +146,7 @@ test('a header is read as it is written', () => {
     purpose: 'What it is for.',
     keys: ['campaign', 'line'],
     args: ['user', 'a', 'b'],
+    variadicKeys: false,
     variadic: false,
     replies: new Map([
       ['done', ['position']],
@@ -141,7 +155,7 @@ test('a header is read as it is written', () => {
     ]),
     journals: ['left', 'reserved'],
   });
-  expect(arityOf(GOOD)).toEqual({ keys: 2, args: 3, exact: true });
+  expect(arityOf(GOOD)).toEqual({ keys: 2, exactKeys: true, args: 3, exact: true });
 });
 
 test('a script without a header, or with a part of it missing, is refused', () => {
@@ -155,19 +169,56 @@ test('a script without a header, or with a part of it missing, is refused', () =
   expect(() => arityOf(GOOD.replace('takes 2', 'takes 3'))).toThrow('other numbers');
 });
 
-test('appended kinds are found through literals, give_back and variables', () => {
-  const code = `redis.call('XADD', keys.journal, keys.generation .. '-*', 'kind', 'left', 'no', 1)
-local ending = now < due and 'released' or 'expired'
-give_back(c, keys, now, id, reservation, ending, { 'reason', reason })
-give_back(c, keys, now, id, reservation, 'voided', { 'reason', reason })`;
-  expect(appendedKinds(code)).toEqual(['expired', 'left', 'released', 'voided']);
-  const withFunction = `local function append(kind, ...)
-  redis.call('XADD', journal_key, generation .. '-*', 'kind', kind, 'no', c.no, ...)
+test('appended kinds are found through literals, give_back and variables, and only in functions that are used', () => {
+  const code = `local function append_answered(append, no)
+  return append('kind', 'answered', 'no', no)
 end
-if state == 'queued' or state == 'refunded' then append(state, 'reason', '') end
-append('redeemed', 'slot', 1)`;
+local function end_place(plan)
+  add_entry(plan, nil, 'kind', 'left', 'no', 1)
+end
+end_place(plan)
+local ending = now < due and 'released' or 'expired'
+give_back(plan, id, reservation, ending, 'reason', reason)
+give_back(plan, id, reservation, 'voided', 'reason', reason)`;
+  expect(appendedKinds(reachableCode(code))).toEqual(['expired', 'left', 'released', 'voided']);
+  const withFunction = `if state == 'queued' or state == 'refunded' then append_change(state, 'reason', '') end
+append_change('redeemed', 'slot', 1)`;
   expect(appendedKinds(withFunction)).toEqual(['queued', 'redeemed', 'refunded']);
-  expect(() => appendedKinds("give_back(c, keys, now_ms(), id, reservation, whatever, { 'reason', 'x' })")).toThrow(
-    'not plain',
-  );
+  expect(() => appendedKinds("give_back(plan, id, reservation, whatever, 'reason', 'x')")).toThrow('not plain');
+});
+
+describe('ordersWrong', () => {
+  const write = "redis.call('SET', key, 1)";
+  const read = "local v = redis.call('GET', key)";
+  const cases: [string, string, string[]][] = [
+    ['a decision before the write', `${read}\nassert(v)\n${write}\nreturn { v }`, []],
+    ['a read after it', `${write}\n${read}`, ['the script: GET after a write']],
+    ['an assert after it', `${write}\nassert(v)`, ['the script: assert after a write']],
+    ['a conversion after it', `${write}\nlocal n = tonumber(v)`, ['the script: tonumber after a write']],
+    ['a concatenation after it', `${write}\nlocal t = v .. 'x'`, ['the script: the operator .. after a write']],
+    ['what a call is given is decided before it', "redis.call('SET', key, redis.call('GET', key) + 1)", []],
+    ['a function that writes', `local function w() ${write} end\nw()\n${read}`, ['the script: GET after a write']],
+    ['a function that reads', `local function r() ${read} end\n${write}\nr()`, ['the script: r after a write']],
+    ['within a function', `local function f() ${write}\n${read} end`, ['f: GET after a write']],
+    ['a branch that ends there', `if x then ${write}\nreturn { 1 } end\n${read}`, []],
+    ['a branch that goes on', `if x then ${write} end\n${read}`, ['the script: GET after a write']],
+    ['the other branch', `if x then ${write} else ${read} end`, []],
+    ['a return that writes', `local function w() ${write} end\nif x then return w() end\n${read}`, []],
+    ['the next time of a loop', `for i = 1, 2 do ${read}\n${write} end`, ['the script: GET after a write']],
+    ['a loop that writes', `for i = 1, #list do ${write} end`, []],
+    [
+      'a journal entry after another write',
+      `${write}\nredis.call('XADD', key, id, 'a', 1)`,
+      ['the script: XADD after another write'],
+    ],
+    ['journal entries first', `for i = 1, 2 do redis.call('XADD', key, id, 'a', 1) end\n${write}`, []],
+    ['a loop until', `repeat ${write}\nuntil v > 1`, ['the script: the operator > after a write']],
+  ];
+  for (const [what, code, wrong] of cases) {
+    test(what, () => expect(ordersWrong(code)).toEqual(wrong));
+  }
+
+  test('a command that nobody has sorted yet', () => {
+    expect(() => ordersWrong("redis.call('LPUSH', key, 1)")).toThrow('LPUSH is in neither list');
+  });
 });

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { keys } from '../../shared/redis/keys.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
@@ -143,6 +145,29 @@ describe('a campaign', () => {
     expect(await read(product)).toEqual(before);
     await act(product, 'close');
     expectProblem(await patch({ name: 'too late' }), 409, 'campaign_conflict');
+  });
+
+  test('decides in Redis whether a limit may be lowered, though Postgres still takes it for a draft', async () => {
+    const product = await operator.openCampaign({ total_limit: 10, per_user_limit: 3, max_qty: 1 });
+    const patch = (body: unknown) => operator.call('PATCH', `/admin/campaigns/${product}`, body);
+    // As it is while the worker is behind.
+    await service.database.client.query("update campaigns set status = 'draft' where product_id = $1", [product]);
+    const refused = await patch({ per_user_limit: 2, max_qty: 2 });
+    expectProblem(refused, 409, 'campaign_conflict');
+    expect(pointersOf(refused)).toEqual(['#/per_user_limit']);
+    expect(await read(product)).toMatchObject({ per_user_limit: 3, max_qty: 1, version: 1 });
+    expect((await patch({ per_user_limit: 4 })).status).toBe(200);
+    const fields = await service.redis.client.hmget(keys.campaign(product as ProductId), 'per_user_limit', 'version');
+    expect(fields).toEqual(['4', '2']);
+  });
+
+  test('takes a later version when a crash has left terms in Redis only', async () => {
+    const product = await operator.openCampaign({ total_limit: 10, max_qty: 1 });
+    await service.redis.client.hset(keys.campaign(product as ProductId), { version: 4, max_qty: 9 });
+    const changed = await operator.call('PATCH', `/admin/campaigns/${product}`, { name: 'Renamed' });
+    expect(changed.data).toMatchObject({ name: 'Renamed', max_qty: 1, version: 5 });
+    const fields = await service.redis.client.hmget(keys.campaign(product as ProductId), 'max_qty', 'version');
+    expect(fields).toEqual(['1', '5']);
   });
 
   test('goes through its statuses, each step repeatable, and out of "closed" there is no way', async () => {

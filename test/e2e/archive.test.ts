@@ -202,3 +202,42 @@ test('with Postgres away who comes back is told to try again, and is answered wh
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 410]);
   expect(answers[1]?.data.status).toBe('redeemed');
 });
+
+test('a campaign that was closed eight days ago answers as before after Redis has lost its data', async () => {
+  const sale = await sell();
+  const { product, people, ids } = sale;
+  expect((await payments.release(String(ids[1]))).status).toBe(200);
+  await until(
+    'the one in the line is promoted',
+    async () => (await people[3]?.queueStatus())?.data.status === 'promoted',
+  );
+  const promoted = (await people[3]?.queueStatus({ 'x-ticket': String(people[3]?.ticket) }))?.data.reservation_id;
+  expect((await payments.confirm(String(promoted))).status).toBe(200);
+  await close(product);
+  await archived(product);
+  const ask = async () => {
+    const [paid, last] = [people[0] as Shopper, people[3] as Shopper];
+    const { confirmed_per_second: _, ...stats } = await operator.stats(product);
+    const answers = [
+      await payments.confirm(String(ids[0])),
+      await payments.release(String(ids[1])),
+      await paid.queueStatus(),
+      await last.queueStatus(),
+      await new Shopper(service.url, product, 'a-stranger').checkout(),
+    ];
+    return [...answers.map(({ status, body }) => [status, body.code ?? JSON.stringify(body.data)]), stats];
+  };
+  const before = await ask();
+  expect(before[4]).toEqual([410, 'campaign_ended']);
+  await service.database.client.query(
+    "update campaigns set updated_at = now() - interval '8 days' where product_id = $1",
+    [product],
+  );
+  await redis.flushall();
+  await until('Redis is filled', async () => (await redis.exists('db1:epoch')) === 1, 20_000);
+  await until('it serves', async () => (await fetch(`${service.url}/readyz`)).ok, 20_000);
+  expect(await ask()).toEqual(before);
+  expect((await payments.refund(String(ids[0]))).data.status).toBe('refunded');
+  await until('the journal is written', async () => (await redis.xlen('db1:journal')) === 0);
+  expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
+});

@@ -66,7 +66,7 @@ test('the overview has each campaign with the numbers that its stats have, and l
   await until('nothing is left to be written', async () => {
     const { queues, journal_backlog } = (await get('/admin/overview')).data;
     return (
-      journal_backlog === 0 && JSON.stringify(queues.persist) === '{"waiting":0,"active":0,"delayed":0,"failed":0}'
+      journal_backlog === 0 && JSON.stringify(queues.deliver) === '{"waiting":0,"active":0,"delayed":0,"failed":0}'
     );
   });
   expect(Object.keys(data.queues)).toEqual([...QUEUE_NAMES]);

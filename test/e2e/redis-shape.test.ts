@@ -47,6 +47,19 @@ test.each(['api', 'worker'] as const)(
   },
 );
 
+test('in production a file that is written later than the reply is not enough, unless replicas have the promise', async () => {
+  const redis = await startTestRedis(['--appendfsync', 'everysec']);
+  const { code, told } = await refusal('worker', serviceEnv(redis.url, database.url, production));
+  expect(code).toBe(1);
+  expect(told).toContain('appendfsync is everysec');
+  expect(told).toContain('Remedy: redis-cli CONFIG SET appendonly yes and redis-cli CONFIG SET appendfsync always');
+  const worker = await startWorkerProcess(
+    serviceEnv(redis.url, database.url, { ...production, REDIS_WAIT_REPLICAS: '1' }),
+  );
+  expect(worker.log.join('\n')).toContain('promises are protected by one replica');
+  expect(worker.log.join('\n')).toContain('REDIS_WAIT_REPLICAS is 1 and 0 replicas are connected');
+});
+
 test('the remedies mend it, and outside production no append-only file is needed', async () => {
   const redis = await startTestRedis(['--appendonly', 'no', '--maxmemory-policy', 'allkeys-lru']);
   await redis.client.config('SET', 'maxmemory-policy', 'noeviction');

@@ -1,15 +1,21 @@
 import type pg from 'pg';
+import type { RawEntry } from '../../shared/contracts/journal.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import { drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { Database } from '../../shared/postgres/pool.js';
+import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { Journal } from '../../shared/redis/journal.js';
+import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
+import { JOURNAL_START, type Journal, journalPlace } from '../../shared/redis/journal.js';
+import { keys } from '../../shared/redis/keys.js';
 import { Persist } from '../../worker/persist/persist.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
+import { type Applied, applyRecovered } from '../../worker/recovery/apply-recovered.js';
 import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
 import { createTestDatabase } from './engines.js';
@@ -19,6 +25,19 @@ import { describeCampaign, type Sale } from './sale.js';
 /** Postgres behind a sale: a database of its own and the worker's writing, called directly. */
 export async function startPersistence(sale: Sale): Promise<Persistence> {
   const { url, client } = await createTestDatabase();
+  const epoch = await readEpoch(sale.redis);
+  // As a worker does when it puts this Redis into service.
+  await client.query(
+    `insert into journal_histories (generation, server, after_id, reason, opened_at) values ($1, $2, '0-0', 'test', now())`,
+    [epoch?.generation, epoch?.server],
+  );
+  // Whatever was persisted elsewhere and trimmed is not missing here.
+  const { firstId, lastId } = await sale.journal.position();
+  const first = journalPlace(firstId ?? lastId);
+  if (firstId === null || first[1] > 0) {
+    const before = firstId === null ? lastId : `${first[0]}-${first[1] - 1}`;
+    await client.query('update journal_cursor set last_id = $1', [before]);
+  }
   return new Persistence(sale, client, connectDatabase(url), url);
 }
 
@@ -72,12 +91,41 @@ export class Persistence {
       refused = this.refused,
     } = options;
     const cursor = new JournalCursor(database);
-    return new Persist(database, journal, cursor, refused, this.metrics, this.log, { batchEntries });
+    const histories = new JournalHistories(database);
+    const { metrics, log } = this;
+    return new Persist({ database, journal, cursor, histories, refused, metrics, log, limits: { batchEntries } });
   }
 
   /** Writes everything that stands in the journal now. */
   async persist(persist = this.#persist): Promise<void> {
     await persist.upTo(await this.sale.journal.lastId());
+  }
+
+  /**
+   * Redis loses its journal with everything that is not persisted, a new history begins, and what the processes kept of it is
+   * applied, as in a recovery.
+   */
+  async loseJournal(kept: readonly RawEntry[]): Promise<Applied> {
+    const { redis } = this.sale;
+    const epoch = await readEpoch(redis);
+    const next = { generation: (epoch?.generation ?? 0) + 1, server: 'test' };
+    await redis.del(keys.journal);
+    await writeEpoch(redis, next);
+    await this.sql.query(
+      `insert into journal_histories (generation, server, after_id, reason, opened_at) values ($1, $2, $3, 'test', now())`,
+      [next.generation, next.server, await this.cursor.read()],
+    );
+    return this.recover(kept);
+  }
+
+  async recover(kept: readonly RawEntry[]): Promise<Applied> {
+    const recovered = new RecoveredEntries(this.database);
+    await recovered.save('a process', kept);
+    const redemptions = new RedemptionsTable(this.database);
+    const { database, cursor, metrics, log } = this;
+    return applyRecovered({ database, recovered, cursor, redemptions, metrics, log }, [
+      { generation: Number.MAX_SAFE_INTEGER, afterId: JOURNAL_START },
+    ]);
   }
 
   /** Puts a campaign into Postgres only. */
@@ -135,11 +183,11 @@ export class Persistence {
   async campaignRow(
     campaign: TestCampaign,
   ): Promise<{ status: string; total_limit: number | null; taken: number } | undefined> {
-    return (
-      await this.sql.query('select status, total_limit, taken from campaigns where campaign_id = $1', [
-        campaign.terms.id,
-      ])
-    ).rows[0];
+    const { rows } = await this.sql.query(
+      'select status, total_limit::float8, taken::float8 from campaigns where campaign_id = $1',
+      [campaign.terms.id],
+    );
+    return rows[0];
   }
 
   /** Of each reservation: its state in Redis, and the status and the reason of its row. */

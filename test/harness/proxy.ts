@@ -6,11 +6,10 @@ export class EngineProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #swallowing = false;
+  #targetPort: number;
 
-  private constructor(
-    readonly targetPort: number,
-    server: Server,
-  ) {
+  private constructor(targetPort: number, server: Server) {
+    this.#targetPort = targetPort;
     this.#server = server;
   }
 
@@ -25,6 +24,11 @@ export class EngineProxy {
 
   get port(): number {
     return (this.#server.address() as { port: number }).port;
+  }
+
+  /** New connections go to another engine; those that exist stay, as behind the address of a managed service. */
+  moveTo(targetPort: number): void {
+    this.#targetPort = targetPort;
   }
 
   /** From now on nothing passes, in both directions, and new connections get no answer. */
@@ -44,7 +48,7 @@ export class EngineProxy {
   }
 
   #join(client: Socket): void {
-    const engine = connect(this.targetPort, '127.0.0.1');
+    const engine = connect(this.#targetPort, '127.0.0.1');
     for (const [from, to] of [
       [client, engine],
       [engine, client],

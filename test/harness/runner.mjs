@@ -1,6 +1,6 @@
 import TestRunner from 'jest-runner';
 
-const isFault = ({ path }) => path.includes('/test/faults/');
+const isFault = ({ path }) => /\/test\/(?:faults|torture\/run)/.test(path);
 
 /**
  * Runs fault tests last and by themselves: they hold promises of seconds ("ready again within five"), which a browser or

@@ -6,10 +6,11 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { Campaign } from '../../shared/domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
-import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { EngineUnavailable, FencedOut } from '../../shared/errors/faults.js';
 import { connectForCommands } from '../../shared/redis/connections.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
+import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import { auditCampaign } from './audit.js';
@@ -23,6 +24,7 @@ export const TEST_LIMITS: SaleLimits = {
   journalLimitEntries: 1_000_000,
   deviceQuota: 20,
   deviceWindowMs: 1_000,
+  waitReplicas: 0,
 };
 
 const LUA_FOLDER = join(projectRoot(), 'lua');
@@ -55,7 +57,8 @@ class RecordingRunner extends ScriptRunner {
       this.met.add(`${contract.name} ${outcome.kind}`);
       return outcome;
     } catch (error) {
-      // Redis said so and could be reached: the one reply that is told as a fault.
+      // Redis was reached and replied: two replies become exceptions.
+      if (error instanceof FencedOut) this.met.add(`${contract.name} fenced`);
       if (error instanceof EngineUnavailable && error.cause === undefined) this.met.add(`${contract.name} rebuilding`);
       throw error;
     }
@@ -136,6 +139,15 @@ export class Sale {
     } finally {
       if (epoch) await writeEpoch(this.redis, epoch);
     }
+  }
+
+  /** Takes Redis out of service and fills it by `work`; then the same history goes on. @param work is given the token */
+  async fill(work: (token: string) => Promise<void>): Promise<void> {
+    const [epoch, token] = [await readEpoch(this.redis), randomUUID()];
+    const fill = new RedisFill(this.#runner);
+    await fill.begin(token);
+    await work(token);
+    await fill.end(token, epoch ?? { generation: Date.now(), server: 'test' });
   }
 
   /** Replies in the contract of a script that have not come yet. */

@@ -57,11 +57,15 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
   return { redis, database, url, env, api, worker };
 }
 
-export async function startApiProcess(env: NodeJS.ProcessEnv): Promise<{ process: ServiceProcess; url: string }> {
+/** @param waits false: returns when it listens, ready or not */
+export async function startApiProcess(
+  env: NodeJS.ProcessEnv,
+  waits = true,
+): Promise<{ process: ServiceProcess; url: string }> {
   const service = launch('api', env);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
   const url = String(line.url);
-  await readyOrAway(url);
+  if (waits) await readyOrAway(url);
   return { process: service, url };
 }
 

@@ -155,3 +155,50 @@ test('a restock beyond what a campaign may have is refused, not promised', async
   expect(await store.rejects()).toEqual([]);
   expect(await store.campaignRow(campaign)).toMatchObject({ total_limit: MAX_UNITS });
 });
+
+test('an unlimited campaign sells more units than 32 bits hold', async () => {
+  const campaign = await store.openCampaign({ totalLimit: null, maxQty: 1_000_000 });
+  for (let from = 0; from < 2_160; from += 240) {
+    const users = Array.from({ length: 240 }, (_, i) => `user-${from + i}`);
+    await Promise.all(users.map((user) => campaign.take(user, { qty: 1_000_000 })));
+  }
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'open', total_limit: null, taken: 2_160_000_000 });
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ held: 2_160_000_000, reservations: 2_160 });
+  expect(await store.rejects()).toEqual([]);
+});
+
+test('voids nothing by a cap that is older than the total of Redis, and goes on when the restock is back', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await campaign.restock(2);
+  await store.persist();
+  await store.sql.query('update campaigns set total_limit = 1 where campaign_id = $1', [campaign.terms.id]);
+  const ids = [await campaign.take('ann'), await campaign.take('bob')];
+  await campaign.confirm(String(ids[1]));
+  const behind = { name: 'PostgresBehind', productId: campaign.product, totals: { redis: 3, postgres: 1 } };
+  for (let times = 0; times < 2; times += 1) await expect(store.persist()).rejects.toMatchObject(behind);
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    ['reserved', 'reserved', null],
+    ['redeemed', undefined, undefined],
+  ]);
+  expect(await campaign.stock()).toMatchObject({ total: 3, free: 1, held: 1, redeemed: 1 });
+  await store.sql.query('update campaigns set total_limit = 3 where campaign_id = $1', [campaign.terms.id]);
+  await store.persist();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    ['reserved', 'reserved', null],
+    ['redeemed', 'redeemed', null],
+  ]);
+});
+
+test('a restock that came later does not make room for what was refused before it', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await store.insertByHand(campaign, { user: 'somebody' });
+  const id = await campaign.take('ann');
+  await campaign.restock(5);
+  await store.persist(store.persistWith({ batchEntries: 1 }));
+  await store.persist();
+  expect(await store.bothSides(campaign, [id])).toEqual([['voided', 'voided', 'campaigns_cap']]);
+  expect(await campaign.stock()).toMatchObject({ total: 5, free: 5 });
+});

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { CampaignNo } from '../../shared/domain/ids.js';
+import { readEpoch } from '../../shared/redis/epoch.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -15,8 +16,10 @@ afterEach(async () => {
 });
 
 /** Appends an entry to the journal that no script would write. */
-const append = (fields: Record<string, string | number>) =>
-  sale.redis.xadd(keys.journal, '*', ...Object.entries(fields).flat());
+const append = async (fields: Record<string, string | number>) => {
+  const epoch = await readEpoch(sale.redis);
+  return sale.redis.xadd(keys.journal, `${epoch?.generation}-*`, ...Object.entries(fields).flat());
+};
 
 const strangeReservation = (no: number, changed: Record<string, string | number> = {}) => ({
   kind: 'reserved',

@@ -262,10 +262,10 @@ test('leaves the same rows however the journal is cut into batches', async () =>
   const journal = await sale.redis.dumpBuffer(keys.journal);
   const written: object[] = [];
   for (const batchEntries of [1, 2, 3, 7, 500]) {
+    await sale.redis.restore(keys.journal, 0, journal, 'REPLACE');
     const other = await startPersistence(sale);
     const copy = await other.storeCampaign({ latePayment: 'reacquire', totalLimit: 12 });
     await setNumber(other.sql, copy, campaign.terms.no);
-    await sale.redis.restore(keys.journal, 0, journal, 'REPLACE');
     await other.persist(other.persistWith({ batchEntries, database: other.database }));
     written.push(await rowsOf(other, copy));
   }

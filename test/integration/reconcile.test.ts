@@ -38,6 +38,11 @@ async function reconcile(product: string): Promise<Record<string, any>> {
   return answer.data;
 }
 
+const logged = (product: string, message: string) =>
+  until(`the worker logs: ${message}`, async () =>
+    service.worker.log.some((line) => line.includes(product) && line.includes(message)),
+  );
+
 /** After a repair nothing is left: for the ledger, and in Redis itself. */
 async function expectWhole(product: string): Promise<void> {
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
@@ -103,7 +108,8 @@ test('what Postgres has and Redis does not is filled in from Postgres', async ()
     ids[0],
   ]);
   const result = await reconcile(product);
-  expect(result.before).toMatchObject({ lost: 0, drift: 2 });
+  // Two reservations, and the units held and redeemed in the counters.
+  expect(result.before).toMatchObject({ lost: 0, drift: 4 });
   expect(result.before.differences).toEqual(
     expect.arrayContaining([
       {
@@ -137,7 +143,7 @@ test('counters that lie are counted again', async () => {
     {
       reservation: null,
       side: 'counters',
-      why: 'the counters say another number of units taken than Postgres has rows for',
+      why: 'the counters say another number of units held than Postgres has rows for',
       redis: '4',
       postgres: '3',
     },
@@ -178,6 +184,72 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
     const text = await (await fetch(`${service.url}/metrics`)).text();
     return Number(counted.exec(text)?.[1] ?? 0) >= 4;
   });
+});
+
+test('places in line, statuses and totals are compared, and nothing that Postgres lacks is lost by a repair', async () => {
+  const product = await operator.openCampaign({
+    total_limit: 1,
+    hold_seconds: 600,
+    require_attestation: false,
+    waiting_room: { enabled: true },
+  });
+  const people = Array.from({ length: 3 }, () => new Shopper(service.url, product));
+  for (const shopper of people) await shopper.checkout();
+  await settled();
+  await expectWhole(product);
+  const [, second, third] = people as [Shopper, Shopper, Shopper];
+  const ticketOf = 'where user_id = $1 and campaign_id = (select campaign_id from campaigns where product_id = $2)';
+  await postgres.query(`delete from waiting_tickets ${ticketOf}`, [second.user, product]);
+  await postgres.query(`update waiting_tickets set status = 'left' ${ticketOf}`, [third.user, product]);
+  await postgres.query("update campaigns set status = 'paused', total_limit = 3 where product_id = $1", [product]);
+  const { verdict } = await ledger(service.env, product);
+  const places = verdict.differences.filter(({ reservation }: { reservation: string | null }) => reservation);
+  expect(places).toEqual(
+    [2, 3].map((line) => ({
+      reservation: expect.any(String),
+      side: 'redis',
+      why: 'waits in Redis, no place in Postgres',
+      redis: `waiting, line number ${line - 1}`,
+      postgres: null,
+    })),
+  );
+  const counters = verdict.differences.filter(({ side }: { side: string }) => side === 'counters');
+  expect(counters.map(({ redis, postgres: row }: Record<string, string>) => [redis, row])).toEqual([
+    ['2', '0'],
+    ['1', '3'],
+    ['open', 'paused'],
+  ]);
+  expect(verdict).toMatchObject({ lost: 0, drift: 2 + 2 + 2 + 1 });
+  // Filling Redis from Postgres would remove the two from the line.
+  expect((await reconcile(product)).repaired).toEqual({ journaled: 0, refilled: false });
+  expect(await redis.zcard(key(product, 'line'))).toBe(2);
+  await logged(product, 'Postgres lacks a promise; run npm run reconcile -- --after-restore');
+  await operator.call('POST', `/admin/campaigns/${product}/close`);
+});
+
+test('reservations are not journaled again before the units they need', async () => {
+  const { product, ids } = await threeHeld();
+  expect((await operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 5 })).status).toBe(200);
+  await settled();
+  await postgres.query('delete from redemptions where redemption_id = $1', [ids[0]]);
+  await postgres.query('update campaigns set total_limit = 2 where product_id = $1', [product]);
+  const result = await reconcile(product);
+  expect(result).toMatchObject({ lost: 1, repaired: { journaled: 0, refilled: false } });
+  expect(result.differences).toContainEqual({
+    reservation: null,
+    side: 'counters',
+    why: 'Redis has another total than Postgres',
+    redis: '15',
+    postgres: '2',
+  });
+  expect(await redis.hget(key(product, 'reservations'), ids[0])).toMatch(/^reserved/);
+  expect(await redis.hget(key(product, 'campaign'), 'total')).toBe('15');
+  await logged(product, 'Postgres lacks a restock; run npm run reconcile -- --after-restore');
+  await postgres.query('update campaigns set total_limit = 15 where product_id = $1', [product]);
+  // Or the schedule has journaled it first.
+  expect(await reconcile(product)).toMatchObject(CLEAN);
+  expect(await status(ids[0])).toBe('reserved');
+  await expectWhole(product);
 });
 
 test('what is on its way is no difference, however long Postgres takes', async () => {

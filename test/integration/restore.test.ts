@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey } from '../../shared/domain/ids.js';
-import { Salvage } from '../../shared/postgres/salvage.js';
+import { JOURNAL_START } from '../../shared/redis/journal.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
-import { PromiseMemory } from '../../shared/redis/promise-memory.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
-import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
+import { UnpersistedPromises } from '../../shared/redis/unpersisted-promises.js';
+import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
@@ -22,9 +22,12 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };
-  await restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs());
+  await sale.fill(async (token) =>
+    restoreCampaign({ ...parts, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs }, stored, await sale.nowMs(), token),
+  );
 }
 
+const kept = (promises: UnpersistedPromises) => promises.after(JOURNAL_START, Number.POSITIVE_INFINITY, 100);
 const withoutPace = ({ pace: _, ...fields }: Record<string, string>) => fields;
 
 test('everybody in the line counts as seen again, those who had stepped back too, and a line that was closed stays so', async () => {
@@ -154,7 +157,7 @@ test('gives the first answers to redemptions again, and tells them from checkout
 });
 
 test('what only the APIs still knew is in the rows with its codes and terms, and the answers are the same', async () => {
-  const memory = new PromiseMemory(100, () => Date.now());
+  const memory = new UnpersistedPromises(100);
   const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
   await store.issueCodes(plain, 9);
@@ -169,10 +172,7 @@ test('what only the APIs still knew is in the rows with its codes and terms, and
   await ask();
   const replies = await ask();
   expect(memory.size).toBe(3);
-  await sale.journal.continueAfter(await sale.journal.lastId());
-  const salvage = new Salvage(store.database);
-  await salvage.write(memory.all());
-  expect(await salvage.apply()).toEqual({ applied: 3, refused: [] });
+  expect(await store.loseJournal(kept(memory))).toMatchObject({ applied: 3, rejected: 0 });
   await loseAndRestore(plain, [annsKey, bobsKey, cidsKey]);
   expect(
     (await store.redemptions(plain)).map(({ user_id, code_no, terms_version }) => [user_id, code_no, terms_version]),
@@ -189,21 +189,18 @@ test('what only the APIs still knew is in the rows with its codes and terms, and
 });
 
 test('a saved promise whose code Postgres knows to be used is refused and named, and the others are kept', async () => {
-  const memory = new PromiseMemory(100, () => Date.now());
+  const memory = new UnpersistedPromises(100);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 3 });
   await store.issueCodes(plain, 9);
   await store.insertByHand(plain, { user: 'somebody', code: 2 });
   const campaign = plain.through(new SaleStore(sale.store.scripts, TEST_LIMITS, memory));
   await campaign.use('ann', 2);
   await campaign.use('bob', 3);
-  const [annsPromise] = memory.all();
-  await sale.journal.continueAfter(await sale.journal.lastId());
-  const salvage = new Salvage(store.database);
-  await salvage.write(memory.all());
-  expect(await salvage.apply()).toEqual({
-    applied: 1,
-    refused: [{ promise: annsPromise, reason: 'redemptions_one_per_code' }],
-  });
+  expect(await store.loseJournal(kept(memory))).toMatchObject({ applied: 1, rejected: 1 });
+  const rows = await store.redemptions(plain);
+  expect(rows.filter(({ user_id }) => user_id === 'ann')).toMatchObject([
+    { status: 'voided', reason: 'redemptions_one_per_code' },
+  ]);
   await loseAndRestore(plain);
   expect(await plain.usedCodes()).toEqual([2, 3]);
   expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });

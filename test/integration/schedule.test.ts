@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { ProductId } from '../../shared/domain/ids.js';
+import type { Campaign } from '../../shared/domain/campaign.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
-import { preheat as putIntoRedis } from '../../worker/rebuild/preheat.js';
-import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
-import { keepSchedule } from '../../worker/schedule/schedule.js';
+import type { AmendOutcome } from '../../shared/redis/scripts/campaign.js';
+import { preheat as putIntoRedis } from '../../worker/recovery/preheat.js';
+import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
+import { keepSchedule, type TermsAhead } from '../../worker/schedule/schedule.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
@@ -25,12 +26,21 @@ async function preheat(campaign: StoredCampaign): Promise<void> {
     log: store.log,
     idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs,
   };
-  const refill = async (lost: StoredCampaign) => restoreCampaign(parts, lost, await sale.nowMs());
+  const refill = (lost: StoredCampaign) =>
+    sale.fill(async (token) => restoreCampaign(parts, lost, await sale.nowMs(), token));
   await putIntoRedis({ ...parts, campaigns: store.campaigns, drain: () => store.persist(), refill }, campaign);
 }
 
 /** One round of the schedule; by default at this moment of Redis. */
-async function keep({ nowMs, through = sale.store }: { nowMs?: number; through?: SaleStore } = {}): Promise<void> {
+async function keep({
+  nowMs,
+  through = sale.store,
+  ahead,
+}: {
+  nowMs?: number;
+  through?: SaleStore;
+  ahead?: TermsAhead;
+} = {}): Promise<void> {
   await keepSchedule(
     through,
     store.campaigns,
@@ -38,6 +48,7 @@ async function keep({ nowMs, through = sale.store }: { nowMs?: number; through?:
     nowMs ?? (await sale.nowMs()),
     { preheatMs: PREHEAT_MS },
     preheat,
+    ahead,
   );
 }
 
@@ -103,6 +114,67 @@ test('brings back with all that was sold a campaign that Redis has lost', async 
   expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
 });
 
+test('brings back a campaign of which only the directory is left', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  await store.persist();
+  await sale.redis.del(...campaignKeys(campaign.product));
+  await keep();
+  expect(await campaign.stock()).toMatchObject({ free: 0, held: 1 });
+});
+
+test('puts terms that a crash has left in Redis only out of force, after ten seconds', async () => {
+  const campaign = await store.openCampaign({ maxQty: 3 });
+  const stored = { ...campaign.terms };
+  // As an API does that dies before its transaction is committed.
+  await campaign.store.amend({ ...stored, maxQty: 9, termsVersion: 5 });
+  const ahead: TermsAhead = new Map();
+  const begun = await sale.nowMs();
+  const fieldsAt = async (nowMs: number) => {
+    await keep({ nowMs, ahead });
+    const { version, max_qty } = (await campaign.inRedis()).fields;
+    return [version, max_qty];
+  };
+  expect(await fieldsAt(begun)).toEqual(['5', '9']);
+  expect(await fieldsAt(begun + 10_000)).toEqual(['5', '9']);
+  expect(await fieldsAt(begun + 10_001)).toEqual(['6', '3']);
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ termsVersion: 6, maxQty: 3 });
+  expect(await fieldsAt(begun + 30_000)).toEqual(['6', '3']);
+});
+
+test('waits anew when the terms in Redis are others by then', async () => {
+  const campaign = await store.openCampaign({ maxQty: 3 });
+  const stored = { ...campaign.terms };
+  const ahead: TermsAhead = new Map();
+  const begun = await sale.nowMs();
+  await campaign.store.amend({ ...stored, maxQty: 8, termsVersion: 5 });
+  await keep({ nowMs: begun, ahead });
+  await campaign.store.amend({ ...stored, maxQty: 9, termsVersion: 6 });
+  await keep({ nowMs: begun + 11_000, ahead });
+  expect((await campaign.inRedis()).fields).toMatchObject({ version: '6', max_qty: '9' });
+  // The transaction was committed after all.
+  await amendInPostgres(campaign, 'max_qty = 9');
+  await store.sql.query('update campaigns set terms_version = 6 where campaign_id = $1', [stored.id]);
+  await keep({ nowMs: begun + 12_000, ahead });
+  expect(ahead.has(campaign.product)).toBe(false);
+  expect((await campaign.inRedis()).fields).toMatchObject({ version: '6' });
+});
+
+test('keeps a limit that a crash has raised in Redis: users may have used it', async () => {
+  const campaign = await store.openCampaign({ perUserLimit: 1, maxQty: 3 });
+  const stored = { ...campaign.terms };
+  await campaign.store.amend({ ...stored, perUserLimit: 2, maxQty: 9, termsVersion: 2 });
+  await campaign.take('ann');
+  await campaign.take('ann');
+  const ahead: TermsAhead = new Map();
+  const begun = await sale.nowMs();
+  await keep({ nowMs: begun, ahead });
+  await keep({ nowMs: begun + 10_001, ahead });
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ perUserLimit: 2, maxQty: 3 });
+  const { per_user_limit, max_qty } = (await campaign.inRedis()).fields;
+  expect([per_user_limit, max_qty]).toEqual(['2', '3']);
+});
+
 test('never touches the stock, the line and the buyers of a campaign that is there', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
@@ -162,12 +234,12 @@ test('goes by the clock of Redis: a worker whose own is an hour ahead starts not
 test('loses no promise of a campaign that an operator put into Redis at the same moment', async () => {
   const campaign = await store.storeCampaign({ totalLimit: 1 });
   let reservation = '';
-  /** The operator's call and the first shopper come right after the schedule has read which campaigns Redis knows. */
+  /** The operator's call comes right after the schedule has missed the campaign in Redis. */
   class Interrupted extends SaleStore {
-    override async directory(): Promise<ReadonlyMap<number, ProductId>> {
-      const before = await super.directory();
-      await sale.load(campaign);
-      return before;
+    override async amend(missed: Campaign): Promise<AmendOutcome> {
+      const outcome = await super.amend(missed);
+      if (missed.productId === campaign.product) await sale.load(campaign);
+      return outcome;
     }
   }
   const persist = store.persist.bind(store);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import knex from 'knex';
 import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { projectRoot } from '../../shared/config/project-root.js';
@@ -42,8 +43,17 @@ async function insert(campaign: string, row: Row = {}, client: pg.Client = sql):
 
 const set = (id: string, change: string) =>
   sql.query(`update redemptions set ${change} where redemption_id = $1`, [id]);
-const taken = async (campaign: string) =>
-  (await sql.query('select taken from campaigns where campaign_id = $1', [campaign])).rows[0].taken;
+async function counters(
+  campaign: string,
+): Promise<Record<'taken' | 'held' | 'redeemed' | 'burned' | 'reservations', number>> {
+  const { rows } = await sql.query(
+    'select taken, held, redeemed, burned, reservations from campaigns where campaign_id = $1',
+    [campaign],
+  );
+  const numbers = Object.entries(rows[0]).map(([name, value]) => [name, Number(value)]);
+  return Object.fromEntries(numbers);
+}
+const taken = async (campaign: string) => (await counters(campaign)).taken;
 const refusedBy = (constraint: string) => expect.objectContaining({ constraint });
 
 test('takes units while a reservation is held, redeemed or burned, and only then', async () => {
@@ -82,6 +92,30 @@ test('follows every change of a row, its quantity, its campaign and its end', as
   expect([await taken(campaign), await taken(other)]).toEqual([0, 2]);
   await sql.query('delete from redemptions where redemption_id = $1', [id]);
   expect(await taken(other)).toBe(0);
+});
+
+test('counts units by state, and the rows of a campaign, through every change', async () => {
+  const campaign = await createCampaign({ total: 100 });
+  const held = await insert(campaign, { qty: 2 });
+  const redeemed = await insert(campaign, { status: 'redeemed', qty: 3 });
+  await insert(campaign, { status: 'refunded', burned: true, qty: 4 });
+  await insert(campaign, { status: 'voided', qty: 5 });
+  const expected = async (...[h, r, b, made]: [number, number, number, number]) =>
+    expect(await counters(campaign)).toEqual({ taken: h + r + b, held: h, redeemed: r, burned: b, reservations: made });
+  await expected(2, 3, 4, 4);
+  // One state to another: the sum of units is the same.
+  await set(held, "status = 'redeemed'");
+  await expected(0, 5, 4, 4);
+  await set(redeemed, "status = 'refunded', burned = true");
+  await expected(0, 2, 7, 4);
+  await set(redeemed, 'burned = false');
+  await expected(0, 2, 4, 4);
+  const other = await createCampaign();
+  await set(held, `campaign_id = '${other}'`);
+  await expected(0, 0, 4, 3);
+  expect(await counters(other)).toMatchObject({ redeemed: 2, reservations: 1 });
+  await sql.query('delete from redemptions where campaign_id = $1', [campaign]);
+  await expected(0, 0, 0, 0);
 });
 
 test('counts a statement as a whole, over many rows and campaigns', async () => {
@@ -241,6 +275,30 @@ test('migrations make the schema of an empty database, once', async () => {
   const empty = await createEmptyDatabase();
   expect(await migrate(empty)).toEqual({ code: 0, output: MIGRATIONS });
   expect(await migrate(empty)).toEqual({ code: 0, output: 'the schema is up to date\n' });
+});
+
+test('counts the rows that are there when the counters are introduced', async () => {
+  const old = knex({ client: 'pg', connection: await createEmptyDatabase() });
+  atEnd('a pool', () => old.destroy());
+  const apply = async (names: string[]) => {
+    for (const name of names) await (await import(`../../migrations/${name}.ts`)).up(old);
+  };
+  await apply(NAMES.filter((name) => name < '0016'));
+  await old.raw(
+    `insert into campaigns (campaign_id, product_id, name, type, per_user_limit, max_qty, starts_at, time_zone, hold_seconds,
+       waiting_room, confirmation, late_payment, refund_policy, require_attestation, rules, status)
+     values (gen_random_uuid(), 'old', 'a', 'shared', 9, 9, now(), 'UTC', 60, '{}', 'fast', 'refuse', 'burn', false, '{}', 'open')`,
+  );
+  for (const [i, status] of ['reserved', 'redeemed', 'refunded', 'released', 'voided'].entries()) {
+    await old.raw(
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, burned, reserved_at)
+       select gen_random_uuid(), campaign_id, 'ann', 'order', ?, ?, ?, ?, now() from campaigns`,
+      [i + 1, i + 1, status, status === 'refunded'],
+    );
+  }
+  await apply(NAMES.filter((name) => name >= '0016'));
+  const { rows } = await old.raw('select taken, held, redeemed, burned, reservations from campaigns');
+  expect(rows).toEqual([{ taken: '6', held: '1', redeemed: '2', burned: '3', reservations: '5' }]);
 });
 
 /** Starts migrations that all have to wait where this table is made, lets them go on together and tells how they ended. */

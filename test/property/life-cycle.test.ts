@@ -17,10 +17,13 @@ const RUNS = 150;
 const TIME_LIMIT_MS = 40_000;
 const DEVICE_QUOTA = 4;
 
-type Opening = { total: number; status: Status; type: CampaignType; codes: number; terms: Terms };
+type Opening = { total: number | null; status: Status; type: CampaignType; codes: number; terms: Terms };
 
 const opening = fc.record<Opening>({
-  total: fc.integer({ min: 0, max: 4 }),
+  total: fc.oneof(
+    { weight: 6, arbitrary: fc.integer({ min: 0, max: 4 }) },
+    { weight: 1, arbitrary: fc.constant(null) },
+  ),
   status: fc.oneof(
     { weight: 14, arbitrary: fc.constant('open' as const) },
     { weight: 1, arbitrary: fc.constantFrom('scheduled', 'draft') },

@@ -41,7 +41,9 @@ export type Ticket = {
   status: 'waiting' | 'promoted' | 'left' | 'closed';
   /** He came when presence did not matter (none), was seen lately or not, or not for so long that his place is lost. */
   presence: 'none' | 'seen' | 'unseen' | 'gone';
-  /** He stepped back from his place. */
+  /** When the user was missed; the smaller, the earlier. */
+  missed: number;
+  /** The user stepped back from the place. */
   away: boolean;
   /** His line was closed and the campaign goes on: the code he came with is anybody's again. */
   codeIsFree: boolean;

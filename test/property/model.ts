@@ -36,10 +36,13 @@ export class SaleModel {
   /** It has left Redis, and who asks is recalled. */
   archived = false;
   /** Postgres follows the total through restocks only. */
-  totalInPostgres: number;
+  totalInPostgres: number | null;
+  /** The head that wanted more than was free, and whether those behind it were served meanwhile. */
+  blocked: { lineNo: number; passedOver: boolean } | null = null;
 
   constructor(
-    public total: number,
+    /** null = unlimited */
+    public total: number | null,
     public status: Status,
     public terms: Terms,
     readonly deviceQuota: number,
@@ -64,7 +67,7 @@ export class SaleModel {
     return this.units(...TAKES_UNITS);
   }
   get free(): number {
-    return this.total - this.taken;
+    return this.total === null ? Number.POSITIVE_INFINITY : this.total - this.taken;
   }
   get present(): Ticket[] {
     return this.line.filter(({ away }) => !away);
@@ -137,7 +140,9 @@ export class SaleModel {
     const brought = claim?.code || null;
     if (brought !== null && this.usedCodes.includes(brought)) return { kind: 'code_used' };
     const handed = brought === null ? this.handedCode() : { code: brought };
-    const nobodyWaits = this.line.length === 0 || (this.terms.presence && this.present.length === 0);
+    const lineFirst = this.total !== null || (brought === null && this.type === 'pool');
+    const nobodyWaits = !lineFirst || this.line.length === 0 || (this.terms.presence && this.present.length === 0);
+    if (this.line.length > 0 && !lineFirst) this.passedOver = true;
     if (nobodyWaits && this.free >= qty && handed) {
       const reservation = this.#promise({ user, qty, id, order, lineNo: 0, code: handed.code });
       return this.#remember(key, request, 'reserved', {
@@ -159,6 +164,7 @@ export class SaleModel {
       code: brought,
       status: 'waiting',
       presence: this.terms.presence ? 'seen' : 'none',
+      missed: 0,
       away: false,
       codeIsFree: false,
       made: this.#next(),
@@ -175,7 +181,7 @@ export class SaleModel {
     const redeemed = () => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired });
     if (one.state === 'redeemed') return redeemed();
     if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
-    const free = this.line.length === 0 && this.free >= one.qty;
+    const free = this.total === null || (this.line.length === 0 && this.free >= one.qty);
     const slot = this.freeSlot(one.user);
     const codeIsFree = one.code === null || !this.usedCodes.includes(one.code);
     if (one.state === 'reserved') {
@@ -223,7 +229,7 @@ export class SaleModel {
     if (!one) return { kind: 'not_found' };
     if (one.state === 'voided') return { kind: 'voided' };
     if (one.state !== 'reserved' && one.state !== 'redeemed') return { kind: 'not_active', state: one.state };
-    if (unit === 'never_existed') this.total -= one.qty;
+    if (unit === 'never_existed' && this.total !== null) this.total -= one.qty;
     this.#giveBack(one, 'voided', reason);
     return { kind: 'voided' };
   }
@@ -250,45 +256,68 @@ export class SaleModel {
   /**
    * @param groupWaited whether free units were kept long enough for a group
    * @param settled whether there was nothing to wait for long enough
+   * @param limit people of each sort
    */
-  tend(groupWaited: boolean, settled: boolean): object {
+  tend(groupWaited: boolean, settled: boolean, limit: number): object {
     const done = { kind: 'tended', away: 0, left: 0, closed: 0, promoted: 0, more: false };
-    if (this.phase !== 'open') return done;
-    for (const ticket of this.line) {
-      if (!this.terms.presence) {
-        Object.assign(ticket, { presence: 'none', away: false });
-      } else if (ticket.presence === 'unseen' && !ticket.away) {
-        this.#stepBack(ticket);
-        done.away += 1;
-      } else if (ticket.presence === 'gone') {
-        ticket.status = 'left';
-        done.left += 1;
-      }
+    if (this.phase !== 'open' || this.line.length === 0) {
+      if (this.phase === 'open') this.spent = this.#isSpent(settled);
+      return done;
     }
-    const left = () => this.free + this.units('reserved');
-    this.spent = this.total > 0 && left() === 0 && settled;
+    const stored = this.order;
+    this.#tendPresence(done, limit);
+    this.spent = this.#isSpent(settled);
+    const first = (tickets: readonly Ticket[]) => tickets.filter(({ status }) => status === 'waiting').slice(0, limit);
+    const close = (tickets: readonly Ticket[]) => {
+      for (const ticket of tickets) Object.assign(ticket, { status: 'closed', codeIsFree: true });
+      done.closed += tickets.length;
+    };
     if (this.spent) {
-      done.closed = this.line.length;
-      for (const ticket of this.line) Object.assign(ticket, { status: 'closed', codeIsFree: true });
+      close(this.type === 'shared' ? this.line : first(stored));
+      done.more ||= this.line.length > 0;
     }
     if (this.spent || this.line.length === 0) return done;
-    if (this.total > 0 && left() < this.terms.maxQty && this.terms.maxQty > 1 && settled) {
-      for (const ticket of this.line.filter(({ qty }) => qty > left())) {
-        Object.assign(ticket, { status: 'closed', codeIsFree: true });
-        done.closed += 1;
-      }
-    }
-    done.promoted += this.#handOver(Number.POSITIVE_INFINITY);
+    const left = this.free + this.units('reserved');
+    const most = Math.max(this.terms.maxQty, this.present[0]?.qty ?? 0);
+    if (this.total !== 0 && most > 1 && left < most && settled) close(first(stored).filter(({ qty }) => qty > left));
+    done.promoted += this.#handOver(limit);
     const [head, ...behind] = this.present;
-    if (!head || head.qty <= this.free || this.free === 0 || !groupWaited) return done;
-    for (const ticket of behind) {
+    if (!head || head.qty <= this.free || this.free === 0) return done;
+    if (this.blocked?.lineNo !== head.lineNo) this.blocked = { lineNo: head.lineNo, passedOver: false };
+    if (!groupWaited || this.blocked.passedOver) return done;
+    for (const ticket of behind.slice(0, limit)) {
       if (this.free === 0) break;
       if (ticket.qty > this.free || this.#steppedBack(ticket)) continue;
       if (!this.#serve(ticket)) break;
       this.passedOver = true;
+      this.blocked.passedOver = true;
       done.promoted += 1;
     }
     return done;
+  }
+  #isSpent(settled: boolean): boolean {
+    return this.total !== null && this.total > 0 && this.free + this.units('reserved') === 0 && settled;
+  }
+  #tendPresence(done: { away: number; left: number; more: boolean }, limit: number): void {
+    if (!this.terms.presence) {
+      const back = this.line.filter(({ away }) => away).slice(0, limit);
+      const known = back.length < limit ? this.line : back;
+      for (const ticket of back) ticket.away = false;
+      for (const ticket of known) ticket.presence = 'none';
+      done.more = back.length === limit;
+      return;
+    }
+    const unseen = this.line.filter(({ presence, away }) => presence === 'unseen' && !away);
+    for (const ticket of unseen.sort((a, b) => a.missed - b.missed).slice(0, limit)) {
+      this.#stepBack(ticket);
+      done.away += 1;
+    }
+    const gone = this.line.filter(({ presence }) => presence === 'gone');
+    for (const ticket of gone.sort((a, b) => (a.user < b.user ? -1 : 1)).slice(0, limit)) {
+      ticket.status = 'left';
+      done.left += 1;
+    }
+    done.more = done.away === limit || done.left === limit;
   }
   attend(user: string): object {
     const ticket = this.line.find((one) => one.user === user);
@@ -318,6 +347,7 @@ export class SaleModel {
     const answered = this.archived && known?.user !== null ? undefined : known;
     if (answered) return answered.request === request ? answered.answer : { kind: 'key_reused' };
     if (this.status === 'closed') return { kind: 'closed' };
+    if (this.total === null || this.totalInPostgres === null) return { kind: 'unlimited' };
     if (this.free + delta < 0) return { kind: 'insufficient', free: this.free };
     this.total += delta;
     this.totalInPostgres += delta;
@@ -366,6 +396,7 @@ export class SaleModel {
     this.total = this.totalInPostgres;
     this.over = false;
     this.spent = false;
+    this.blocked = null;
     for (const ticket of this.line)
       Object.assign(ticket, { presence: this.terms.presence ? 'seen' : 'none', away: false });
     const doings = [...this.promised, ...this.tickets.filter(({ status }) => status !== 'promoted')];

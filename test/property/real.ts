@@ -4,7 +4,7 @@ import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { DeviceId, IdempotencyKey } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { Persist } from '../../worker/persist/persist.js';
-import { restoreCampaign } from '../../worker/rebuild/restore-campaign.js';
+import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
 import { inconsistencies } from '../harness/audit.js';
 import type { TestCampaign } from '../harness/campaign.js';
@@ -46,6 +46,14 @@ export class Real {
     expect(await sale.store.amend(changed)).toEqual({ kind: 'amended' });
   }
 
+  /** What an operator asks for whose Postgres takes the campaign for a draft. */
+  async lowerLimit(perUserLimit: number): Promise<object> {
+    const { campaigns, sale } = this.store;
+    const current = await campaigns.find(this.campaign.product);
+    if (!current) throw new Error('the campaign is gone');
+    return sale.store.amend({ ...current, perUserLimit, termsVersion: current.termsVersion + 1 });
+  }
+
   async persist(model: SaleModel, persist?: Persist): Promise<void> {
     await this.#remember();
     await this.store.persist(persist);
@@ -73,8 +81,8 @@ export class Real {
       usedCodes,
     }).toEqual({
       status: model.status,
-      total: model.total,
-      free: model.free,
+      total: model.total ?? -1,
+      free: model.total === null ? 0 : model.free,
       held: model.units('reserved'),
       redeemed: model.units('redeemed'),
       burned: model.units('burned'),
@@ -215,11 +223,8 @@ export class Real {
     await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
-    await restoreCampaign(
-      { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs },
-      stored,
-      await sale.nowMs(),
-    );
+    const parts = { database, sale: sale.store, log, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs };
+    await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
     model.forgetWhatIsNotJournaled();
     model.archived = model.status === 'closed' && model.units('reserved') === 0;
   }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { CampaignNo, ProductId, ReservationId } from '../../shared/domain/ids.js';
+import { PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { voidedEvent } from '../../shared/postgres/events-of-entries.js';
@@ -8,10 +9,15 @@ import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { insertEvents } from '../../shared/postgres/outbox.js';
 import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 
 /** Constraints that mean "somebody else has this allowance": the unit is real and goes to the next. */
 const ALLOWANCE_CONSTRAINTS = new Set(['redemptions_one_per_allowance', 'redemptions_within_limit']);
+
+/** The cap was reached: the unit never existed, or Postgres lacks the restock that made it. */
+const CAP_CONSTRAINT = 'campaigns_cap';
+const SCAN_BATCH = 1_000;
 
 /** Another row uses the code: the unit is real, the code is not to be had. */
 const CODE_CONSTRAINT = 'redemptions_one_per_code';
@@ -30,10 +36,12 @@ export class RefusedEntries {
     readonly log: Log,
   ) {}
 
+  /** @throws PostgresBehind when the entry must not be settled, since Postgres lacks what came before it */
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
       const product = await this.sale.productOf(entry.no as CampaignNo);
+      if (product && constraint === CAP_CONSTRAINT) await this.#assertNotBehind(client, product, raw, entry.no);
       if (product && (await this.#void(client, product, entry, constraint))) return;
     }
     await this.cursor.reject(client, raw, `${constraint}: ${error.message}`);
@@ -42,6 +50,43 @@ export class RefusedEntries {
       { err: error, journal_id: raw.journalId, kind: raw.fields.kind },
       'a journal entry was rejected; see journal_rejects',
     );
+  }
+
+  /**
+   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more, unless
+   * Postgres lacks a restock: then the unit exists, and so does the promise.
+   */
+  async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry, no: number): Promise<void> {
+    const redis = await this.#totalAt(product, raw.journalId, no);
+    const { rows } = await client.query<{ total: number | null }>(
+      'select total_limit::float8 as total from campaigns where no = $1',
+      [no],
+    );
+    const postgres = rows[0]?.total ?? null;
+    if (redis !== null && postgres !== null && redis > postgres) {
+      throw new PostgresBehind(product, { redis, postgres });
+    }
+  }
+
+  /** The total in Redis without the restocks that the journal has after an entry. */
+  async #totalAt(product: ProductId, journalId: string, no: number): Promise<number | null> {
+    const journal = new Journal(this.sale.scripts.redis);
+    for (;;) {
+      const stock = await this.sale.stock(product);
+      if (stock?.total == null) return null;
+      let total = stock.total;
+      let after = journalId;
+      for (;;) {
+        const entries = await journal.read(after, SCAN_BATCH);
+        for (const { fields } of entries) {
+          if (fields.kind === 'restocked' && fields.no === String(no)) total -= Number(fields.delta);
+        }
+        if (entries.length < SCAN_BATCH) break;
+        after = entries.at(-1)?.journalId ?? after;
+      }
+      // The same total before and after: no restock came between the two readings.
+      if ((await this.sale.stock(product))?.total === stock.total) return total;
+    }
   }
 
   /** @returns false when Postgres takes not even the voided row, as with a value that fits no column */

@@ -2,7 +2,8 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { compareLedger, type LedgerParts, settle } from '../../shared/ledger/compare.js';
+import { compareLedger, type LedgerParts, lacksRestock, sameStock, settle } from '../../shared/ledger/compare.js';
+import { isMissingPlace, isPlace } from '../../shared/ledger/compare-lines.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
@@ -13,6 +14,7 @@ import type { Database } from '../../shared/postgres/pool.js';
 /** How long it may take until a campaign that was filled is in service again, and how often that is tried. */
 const BACK_IN_SERVICE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
+const COMMAND = 'npm run reconcile -- --after-restore';
 
 export type ReconcileParts = LedgerParts & {
   campaigns: CampaignsTable;
@@ -27,10 +29,14 @@ export type ReconcileParts = LedgerParts & {
 /**
  * Compares a campaign unit by unit, repairs what is provably safe, and compares again.
  *
- * Safe at any time: a promise that stands in Redis and never reached Postgres is journaled again, and Postgres takes it or
+ * Safe at any time: a reservation that is in Redis and never reached Postgres is journaled again, and Postgres accepts or
  * refuses it; a reservation that ended in Redis while Postgres still has it reserved is ended there, since one leaves
- * `reserved` only by a real event. What Postgres has and Redis does not, and counters that lie, are mended by filling the
- * campaign from Postgres; that costs everybody a moment of 503, so only an operator asks for it (`refill`).
+ * `reserved` only by a real event. What Postgres has and Redis does not, and wrong counters, are repaired by filling the
+ * campaign from Postgres. That costs everybody a moment of 503, so only an operator asks for it (`refill`).
+ *
+ * Not safe after Postgres was set back: where it lacks a restock, it would void the reservations that are journaled
+ * again; where it lacks a promise, filling from it would remove the promise. Both are left to the command
+ * `npm run reconcile -- --after-restore`, which writes what Redis has in the right order.
  */
 export async function reconcileCampaign(
   parts: ReconcileParts,
@@ -38,15 +44,19 @@ export async function reconcileCampaign(
   options: { refill: boolean },
 ): Promise<Reconciliation> {
   const before = await compareLedger(parts, campaign, parts.settleMs);
-  const journaled = await journalAgain(parts, campaign.productId, before.differences);
+  const setBack = lacksRestock(before.differences);
+  const journaled = setBack ? 0 : await journalAgain(parts, campaign.productId, before.differences);
   let after = journaled > 0 ? await compareAgain(parts, campaign) : before;
   let refilled = false;
-  if (options.refill && after.drift > 0) {
+  const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
+  if (options.refill && after.drift > 0 && !lacksPromise) {
     await parts.refill(campaign, `reconciliation of ${campaign.productId}`);
     refilled = true;
     after = await compareAgain(parts, campaign);
   }
   report(parts, campaign, before.differences, after.differences, { journaled, refilled });
+  if (setBack) parts.log.error({ campaign: campaign.productId }, `Postgres lacks a restock; run ${COMMAND}`);
+  else if (lacksPromise) parts.log.error({ campaign: campaign.productId }, `Postgres lacks a promise; run ${COMMAND}`);
   if (after.differences.length > 0 || after.over_cap > 0) await alert(parts, campaign, after);
   const { differences: found, ...verdict } = before;
   return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
@@ -69,8 +79,8 @@ async function compareAgain(parts: ReconcileParts, campaign: StoredCampaign): Pr
 }
 
 /**
- * The scheduled look at all live campaigns: their counters against Postgres's, which costs two reads each. Only where they
- * differ twice, with the journal empty in between, every unit is compared.
+ * The scheduled comparison of all live campaigns: total, units by state, people waiting and status, which costs two reads
+ * each. Only where they differ twice, with the journal empty in between, every unit and every place is compared.
  */
 export async function reconcileAll(parts: ReconcileParts, options: { refill: boolean }): Promise<void> {
   let drift = 0;
@@ -83,11 +93,11 @@ export async function reconcileAll(parts: ReconcileParts, options: { refill: boo
 
 async function countersDiffer(parts: ReconcileParts, campaign: StoredCampaign): Promise<boolean> {
   await settle(parts, parts.settleMs);
-  const [stock, summary] = await Promise.all([
+  const [redis, postgres] = await Promise.all([
     parts.sale.stock(campaign.productId),
-    parts.redemptions.summary(campaign.id, 1),
+    parts.redemptions.stock(campaign.id),
   ]);
-  return stock !== null && stock.held + stock.redeemed + stock.burned !== summary.taken;
+  return redis !== null && !sameStock(redis, postgres);
 }
 
 async function journalAgain(
@@ -96,9 +106,10 @@ async function journalAgain(
   differences: readonly Difference[],
 ): Promise<number> {
   let entries = 0;
-  for (const { reservation, redis, postgres } of differences) {
+  for (const difference of differences) {
+    const { reservation, redis, postgres } = difference;
     const behind = redis !== null && (postgres === null || postgres === 'reserved');
-    if (reservation === null || !behind) continue;
+    if (reservation === null || !behind || isPlace(difference)) continue;
     const outcome = await parts.sale.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }

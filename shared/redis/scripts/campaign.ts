@@ -1,6 +1,6 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
-import { archived, count, oneOf, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf, type Told } from '../script-runner.js';
+import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
 const TERMS = [
@@ -21,7 +21,7 @@ const TERMS = [
 
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
-  keys: ['campaign', 'directory'],
+  keys: ['campaign', 'directory', 'filler', 'epoch'],
   args: [
     'no',
     'product_id',
@@ -38,8 +38,9 @@ export const loadCampaignScript = defineScript({
     'last_line_no',
     'archived',
     'promised',
+    'token',
   ],
-  replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }) },
+  replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 
@@ -47,7 +48,13 @@ export const amendScript = defineScript({
   name: 'amend',
   keys: ['campaign', 'epoch'],
   args: ['version', ...TERMS],
-  replies: { amended: () => ({}), known: (f) => ({ version: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: {
+    amended: () => ({}),
+    known: (f) => ({ version: count(f, 0) }),
+    refused: (f) => ({ perUserLimit: count(f, 0) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
 });
 export type AmendOutcome = OutcomeOf<typeof amendScript>;
 
@@ -62,6 +69,7 @@ export const setStatusScript = defineScript({
     changed: (f) => ({
       before: oneOf(f, 0, CAMPAIGN_STATUSES),
       after: oneOf(f, 1, CAMPAIGN_STATUSES),
+      ...acknowledged(f, 3),
       journalId: text(f, 2),
     }),
     unchanged: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
@@ -70,14 +78,14 @@ export const setStatusScript = defineScript({
     rebuilding,
   },
 });
-export type SetStatusOutcome = OutcomeOf<typeof setStatusScript>;
+export type SetStatusOutcome = Told<OutcomeOf<typeof setStatusScript>>;
 
 export const restockScript = defineScript({
   name: 'restock',
   keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
-    restocked: (f) => ({ total: count(f, 0), journalId: text(f, 1) }),
+    restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),
     key_reused: () => ({}),
     insufficient: (f) => ({ free: count(f, 0) }),
     too_many: (f) => ({ maxTotal: count(f, 0) }),
@@ -87,7 +95,7 @@ export const restockScript = defineScript({
     rebuilding,
   },
 });
-export type RestockOutcome = OutcomeOf<typeof restockScript>;
+export type RestockOutcome = Told<OutcomeOf<typeof restockScript>>;
 
 export const addCodesScript = defineScript({
   name: 'add_codes',

@@ -24,6 +24,7 @@ export const reserveScript = defineScript({
     'code',
     'terms',
     'once_expires_at',
+    'replicas',
   ],
   replies: {
     reserved: (f) => ({
@@ -35,6 +36,8 @@ export const reserveScript = defineScript({
       quotaLeft: count(f, 5),
       code: codeNumber(f, 6),
       terms: count(f, 7),
+      slot: count(f, 8),
+      atMs: count(f, 9),
     }),
     queued: (f) => ({
       no: count(f, 0),
@@ -45,6 +48,8 @@ export const reserveScript = defineScript({
       quotaLeft: count(f, 5),
       paceMs: paceMs(f, 6),
       presenceMs: count(f, 7),
+      lineNo: count(f, 8),
+      atMs: count(f, 9),
     }),
     waiting: (f) => ({
       no: count(f, 0),
@@ -53,8 +58,11 @@ export const reserveScript = defineScript({
       quotaLeft: count(f, 3),
       paceMs: paceMs(f, 4),
       presenceMs: count(f, 5),
+      durable: flag(f, 6),
+      journalId: text(f, 7),
+      atMs: count(f, 8),
     }),
-    replayed: (f) => ({ no: count(f, 0), answer: text(f, 1) }),
+    replayed: (f) => ({ no: count(f, 0), answer: text(f, 1), durable: flag(f, 2) }),
     archived,
     key_reused: () => ({}),
     attestation_missing: () => ({}),

@@ -1,6 +1,17 @@
 import { STANDINGS } from '../../domain/reservation.js';
-import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
-import { archived, codeNumber, count, flag, oneOf, paceMs, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf, type Told } from '../script-runner.js';
+import {
+  acknowledged,
+  archived,
+  codeNumber,
+  count,
+  flag,
+  journaled,
+  oneOf,
+  paceMs,
+  rebuilding,
+  text,
+} from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
 export const expireScript = defineScript({
@@ -8,28 +19,28 @@ export const expireScript = defineScript({
   keys: MOVING_KEYS,
   args: ['limit'],
   replies: {
-    swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2) }),
+    swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2), ...journaled(f, 3) }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type ExpireOutcome = OutcomeOf<typeof expireScript>;
+export type ExpireOutcome = Told<OutcomeOf<typeof expireScript>>;
 
 export const promoteScript = defineScript({
   name: 'promote',
   keys: MOVING_KEYS,
   args: ['limit'],
-  replies: { promoted: (f) => ({ count: count(f, 0) }), not_found: () => ({}), rebuilding },
+  replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
 });
-export type PromoteOutcome = OutcomeOf<typeof promoteScript>;
+export type PromoteOutcome = Told<OutcomeOf<typeof promoteScript>>;
 
 export const leaveScript = defineScript({
   name: 'leave',
   keys: MOVING_KEYS,
   args: ['user', 'trace'],
-  replies: { left: () => ({}), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
+  replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
-export type LeaveOutcome = Decided<typeof leaveScript>;
+export type LeaveOutcome = Told<Decided<typeof leaveScript>>;
 
 export const tendLineScript = defineScript({
   name: 'tend_line',
@@ -42,12 +53,13 @@ export const tendLineScript = defineScript({
       closed: count(f, 2),
       promoted: count(f, 3),
       more: flag(f, 4),
+      ...journaled(f, 5),
     }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type TendLineOutcome = OutcomeOf<typeof tendLineScript>;
+export type TendLineOutcome = Told<OutcomeOf<typeof tendLineScript>>;
 
 export const attendScript = defineScript({
   name: 'attend',
@@ -73,6 +85,7 @@ export const standingScript = defineScript({
       code: codeNumber(f, 6),
       paceMs: paceMs(f, 7),
       presenceMs: count(f, 8),
+      durable: flag(f, 9),
     }),
     archived: (f) => ({ ...archived(f), presenceMs: count(f, 1) }),
     not_found: () => ({}),

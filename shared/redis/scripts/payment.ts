@@ -1,5 +1,5 @@
-import { type Decided, defineScript } from '../script-runner.js';
-import { archived, flag, oneOf, rebuilding, text } from './reply-fields.js';
+import { type Decided, defineScript, type Told } from '../script-runner.js';
+import { acknowledged, archived, flag, journaled, oneOf, rebuilding, text } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
 export const confirmScript = defineScript({
@@ -7,54 +7,60 @@ export const confirmScript = defineScript({
   keys: MOVING_KEYS,
   args: ['reservation_id', 'payment_ref', 'trace'],
   replies: {
-    redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1) }),
-    ended: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']) }),
+    redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1), ...acknowledged(f, 2) }),
+    ended: (f) => ({
+      state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']),
+      ...acknowledged(f, 1),
+    }),
     archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type ConfirmOutcome = Decided<typeof confirmScript>;
+export type ConfirmOutcome = Told<Decided<typeof confirmScript>>;
 
 export const releaseScript = defineScript({
   name: 'release',
   keys: MOVING_KEYS,
   args: ['reservation_id', 'holder', 'reason', 'trace'],
   replies: {
-    released: (f) => ({ state: oneOf(f, 0, ['released', 'expired']) }),
-    settled: (f) => ({ state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']) }),
+    released: (f) => ({ state: oneOf(f, 0, ['released', 'expired']), ...acknowledged(f, 1) }),
+    settled: (f) => ({
+      state: oneOf(f, 0, ['redeemed', 'reacquired', 'refunded', 'burned', 'voided']),
+      ...acknowledged(f, 1),
+    }),
     foreign: () => ({}),
     archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type ReleaseOutcome = Decided<typeof releaseScript>;
+export type ReleaseOutcome = Told<Decided<typeof releaseScript>>;
 
 export const refundScript = defineScript({
   name: 'refund',
   keys: MOVING_KEYS,
   args: ['reservation_id', 'trace'],
   replies: {
-    refunded: (f) => ({ returned: flag(f, 0) }),
+    refunded: (f) => ({ returned: flag(f, 0), ...acknowledged(f, 1) }),
     unpaid: (f) => ({ state: oneOf(f, 0, ['reserved', 'released', 'expired', 'voided']) }),
     archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type RefundOutcome = Decided<typeof refundScript>;
+export type RefundOutcome = Told<Decided<typeof refundScript>>;
 
 export const voidScript = defineScript({
   name: 'void',
   keys: MOVING_KEYS,
   args: ['reservation_id', 'unit', 'reason'],
   replies: {
-    voided: () => ({}),
+    voided: (f) => journaled(f, 0),
     not_active: (f) => ({ state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned']) }),
     archived,
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type VoidOutcome = Decided<typeof voidScript>;
+export type VoidOutcome = Told<Decided<typeof voidScript>>;

@@ -1,4 +1,4 @@
-import { ContractError, EngineUnavailable } from '../../errors/faults.js';
+import { ContractError, EngineUnavailable, FencedOut } from '../../errors/faults.js';
 
 /** Readers of a script's reply. A field that is missing or of the wrong form is a broken contract, never a default. */
 
@@ -52,4 +52,28 @@ export function archived(fields: readonly string[]): { pass: string } {
 /** Decoder of the reply `rebuilding`, which every script may give: Redis is fresh and cannot answer for anything yet. */
 export function rebuilding(): never {
   throw new EngineUnavailable('redis', 'it is being rebuilt');
+}
+
+/** The last fields of a reply: each journal entry that the script appended, as JSON (`parseEntry`). */
+export function journaled(fields: readonly string[], from: number): { entries: readonly string[] } {
+  return { entries: fields.slice(from) };
+}
+
+/** Decoder of a reply that acknowledges something: whether answers wait for Postgres, and what was appended. */
+export function acknowledged(
+  fields: readonly string[],
+  index: number,
+): { durable: boolean; journalId: string; entries: readonly string[] } {
+  const entries = fields.slice(index + 1);
+  return { durable: flag(fields, index), journalId: journalIdOf(entries.at(-1)), entries };
+}
+
+/** "" when the script appended nothing. */
+function journalIdOf(entry: string | undefined): string {
+  return entry === undefined ? '' : entry.slice(2, entry.indexOf('"', 2));
+}
+
+/** Decoder of the reply `fenced`: another worker fills Redis, or it is in service. */
+export function fenced(): never {
+  throw new FencedOut();
 }

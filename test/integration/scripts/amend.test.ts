@@ -59,6 +59,21 @@ test('never brings back old terms, in whatever order they arrive', async () => {
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
 });
 
+test('lowers the limit of a user in a draft only: afterwards some may have used it', async () => {
+  const campaign = await sale.openCampaign({ status: 'draft', perUserLimit: 3 });
+  expect(await campaign.amend({ perUserLimit: 2 })).toEqual({ kind: 'amended' });
+  await campaign.setStatus('publish');
+  const before = await campaign.inRedis();
+  const lower = { ...campaign.terms, termsVersion: 3, perUserLimit: 1, maxQty: 7 };
+  expect(await campaign.store.amend(lower)).toEqual({ kind: 'refused', perUserLimit: 2 });
+  expect(await campaign.inRedis()).toEqual(before);
+  expect(await campaign.store.amend({ ...lower, perUserLimit: 2 })).toEqual({ kind: 'amended' });
+  for (const action of ['pause', 'close'] as const) {
+    await campaign.setStatus(action);
+    expect(await campaign.store.amend({ ...lower, termsVersion: 9 })).toEqual({ kind: 'refused', perUserLimit: 2 });
+  }
+});
+
 test('lets a promise keep the deadline it was given', async () => {
   const campaign = await sale.openCampaign({ holdSeconds: 60 });
   const reservation = await campaign.take('ann');

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { ContractError } from '../../../shared/errors/faults.js';
+import { ContractError, EngineUnavailable, FencedOut } from '../../../shared/errors/faults.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -103,6 +103,20 @@ test('puts an archived campaign there with its counters and nothing to forget', 
     free: '2',
   });
   expect(await campaign.store.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
+});
+
+test('needs a Redis in service, or the token of the worker that fills it', async () => {
+  const campaign = sale.unknownCampaign();
+  const load = (token: string | null) => campaign.store.load(campaign.terms, undefined, null, token);
+  await expect(load('anything')).rejects.toThrow(FencedOut);
+  await sale.fill(async (token) => {
+    await expect(load(null)).rejects.toThrow(EngineUnavailable);
+    await expect(load('of another worker')).rejects.toThrow(FencedOut);
+    expect(await campaign.stock()).toBeNull();
+    expect(await load(token)).toEqual({ kind: 'loaded' });
+    expect(await load(token)).toEqual({ kind: 'known', version: 1 });
+  });
+  expect(await campaign.stock()).toMatchObject({ free: 10 });
 });
 
 test('every reply of the script has come in this file', () => {

@@ -113,3 +113,30 @@ test('gives a thousand codes to a thousand people at once, each to one', async (
   expect(codes.sort((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1));
   expect(outcomes.filter(({ kind }) => kind === 'sold_out').length).toBe(200);
 });
+
+test('the next code of a pool without a limit belongs to those who wait, a code that was brought does not', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: null, type: 'pool', codes: 1 });
+  await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.addCodes(3);
+  expect(await campaign.join('cid')).toBe(2);
+  await campaign.use('dan', 3);
+  expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 1 });
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted', code: 2 });
+});
+
+test('several promotions of one call get different codes, freed ones first, and codes beyond the bitmap', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0, type: 'pool', codes: 30, perUserLimit: 30 });
+  const users = Array.from({ length: 12 }, (_, i) => `user-${i}`);
+  for (const user of users) await campaign.join(user);
+  await campaign.restock(12);
+  expect(await campaign.usedCodes()).toEqual(Array.from({ length: 12 }, (_, i) => i + 1));
+  const { reservations } = await campaign.inRedis();
+  const byCode = new Map([...reservations].map(([id, { code }]) => [code, id]));
+  for (const code of ['3', '9']) await campaign.letDeadlinePass(String(byCode.get(code)));
+  for (const user of ['eve', 'fay', 'gus']) await campaign.join(user);
+  await campaign.restock(1, { limit: 0 });
+  expect(await campaign.expire()).toMatchObject({ expired: 2, promoted: 3 });
+  const codes = await Promise.all(['eve', 'fay', 'gus'].map(async (user) => (await campaign.person(user))?.code));
+  expect(codes.sort()).toEqual(['13', '3', '9']);
+});

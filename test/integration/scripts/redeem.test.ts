@@ -142,7 +142,7 @@ test('a late payment whose code somebody else has used meanwhile is refused, tho
   const id = await campaign.use('ann', 1);
   await campaign.release(id);
   await campaign.use('bob', 1);
-  expect(await campaign.confirm(id)).toEqual({ kind: 'ended', state: 'released' });
+  expect(await campaign.confirm(id)).toMatchObject({ kind: 'ended', state: 'released' });
   expect(await campaign.stock()).toMatchObject({ free: 9, held: 1, redeemed: 0 });
   expect(await campaign.usedCodes()).toEqual([1]);
 });
@@ -185,7 +185,7 @@ test('a repeated key gives the first answer, for the same code and order only', 
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
   const again = await campaign.redeem('ann', 1, { key, order: 'cart-1' });
   const { no } = campaign.terms;
-  expect(again).toEqual({
+  expect(again).toMatchObject({
     kind: 'replayed',
     no,
     answer: `C|${first.reservationId}|cart-1|${first.dueMs}|t1|0|1|1`,

@@ -11,13 +11,13 @@ test('returns the unit to stock and the allowance to its user, once', async () =
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.confirm(reservation);
-  expect(await campaign.refund(reservation, 'trace-1')).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.refund(reservation, 'trace-1')).toMatchObject({ kind: 'refunded', returned: true });
   expect(await campaign.stock()).toMatchObject({ free: 1, redeemed: 0, burned: 0 });
   expect(await campaign.lastEntries(1)).toEqual([
     { kind: 'refunded', no: campaign.terms.no, atMs: expect.any(Number), reservation, burned: false, trace: 'trace-1' },
   ]);
   const last = await sale.journal.lastId();
-  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.refund(reservation)).toMatchObject({ kind: 'refunded', returned: true });
   expect(await sale.journal.lastId()).toBe(last);
   await campaign.take('ann');
 });
@@ -40,12 +40,12 @@ test('burns the unit where the campaign says so: nobody gets it and the allowanc
   const reservation = await campaign.take('ann');
   await campaign.confirm(reservation);
   await campaign.join('bob');
-  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: false });
+  expect(await campaign.refund(reservation)).toMatchObject({ kind: 'refunded', returned: false });
   expect(await campaign.stock()).toMatchObject({ free: 0, redeemed: 0, burned: 1, waiting: 1 });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'refunded', reservation, burned: true }]);
   expect(await campaign.checkout('ann')).toEqual({ kind: 'limit_reached' });
   const last = await sale.journal.lastId();
-  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: false });
+  expect(await campaign.refund(reservation)).toMatchObject({ kind: 'refunded', returned: false });
   expect(await sale.journal.lastId()).toBe(last);
 });
 
@@ -57,9 +57,9 @@ test('says what it said the first time though the policy has changed', async () 
   await campaign.refund(returned);
   await campaign.amend({ refundPolicy: 'burn' });
   await campaign.refund(burned);
-  expect(await campaign.refund(returned)).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.refund(returned)).toMatchObject({ kind: 'refunded', returned: true });
   await campaign.amend({ refundPolicy: 'return' });
-  expect(await campaign.refund(burned)).toEqual({ kind: 'refunded', returned: false });
+  expect(await campaign.refund(burned)).toMatchObject({ kind: 'refunded', returned: false });
 });
 
 test('refunds what was taken again after its deadline', async () => {
@@ -67,7 +67,7 @@ test('refunds what was taken again after its deadline', async () => {
   const reservation = await campaign.take('ann');
   await campaign.letDeadlinePass(reservation);
   await campaign.confirm(reservation);
-  expect(await campaign.refund(reservation)).toEqual({ kind: 'refunded', returned: true });
+  expect(await campaign.refund(reservation)).toMatchObject({ kind: 'refunded', returned: true });
   expect(await campaign.stock()).toMatchObject({ free: 10, redeemed: 0 });
 });
 

@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { ReservationId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import { keys } from '../../../shared/redis/keys.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startPersistence } from '../../harness/persistence.js';
 import { startSale } from '../../harness/sale.js';
@@ -15,7 +14,7 @@ const rejournal = (campaign: TestCampaign, id: string, row: 'missing' | 'reserve
   sale.store.rejournal(campaign.product, id as ReservationId, row);
 
 /** The entries that have not been written yet vanish, as no script lets them. */
-const loseJournal = () => sale.redis.xtrim(keys.journal, 'MAXLEN', 0);
+const loseJournal = () => store.loseJournal([]);
 
 const LIVES: [string, (campaign: TestCampaign, id: string) => Promise<unknown>, object][] = [
   ['reserved', async () => {}, { status: 'reserved', burned: false }],

@@ -10,7 +10,7 @@ const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 test('gives the units back to stock, once, and says the same again', async () => {
   const campaign = await sale.openCampaign();
   const reservation = await campaign.take('ann', { qty: 3 });
-  expect(await campaign.release(reservation, null, 'changed his mind', 'trace-1')).toEqual({
+  expect(await campaign.release(reservation, null, 'changed his mind', 'trace-1')).toMatchObject({
     kind: 'released',
     state: 'released',
   });
@@ -26,7 +26,7 @@ test('gives the units back to stock, once, and says the same again', async () =>
     },
   ]);
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
-  expect(await campaign.release(reservation)).toEqual({ kind: 'released', state: 'released' });
+  expect(await campaign.release(reservation)).toMatchObject({ kind: 'released', state: 'released' });
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
@@ -41,10 +41,10 @@ test('says expired when the deadline has passed, whoever comes first', async () 
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   const [late, swept] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.letDeadlinePass(late);
-  expect(await campaign.release(late)).toEqual({ kind: 'released', state: 'expired' });
+  expect(await campaign.release(late)).toMatchObject({ kind: 'released', state: 'expired' });
   await campaign.letDeadlinePass(swept);
   await campaign.expire();
-  expect(await campaign.release(swept)).toEqual({ kind: 'released', state: 'expired' });
+  expect(await campaign.release(swept)).toMatchObject({ kind: 'released', state: 'expired' });
   expect((await campaign.entries()).map(({ kind }) => kind)).toEqual(['reserved', 'reserved', 'expired', 'expired']);
 });
 
@@ -109,7 +109,7 @@ test('keeps the unit in stock while the sale is paused', async () => {
   const reservation = await campaign.take('ann');
   await campaign.join('bob');
   await campaign.setStatus('pause');
-  expect(await campaign.release(reservation)).toEqual({ kind: 'released', state: 'released' });
+  expect(await campaign.release(reservation)).toMatchObject({ kind: 'released', state: 'released' });
   expect(await campaign.stock()).toMatchObject({ free: 1, held: 0, waiting: 1 });
 });
 
@@ -119,7 +119,7 @@ test('takes a ticket for its own reservation only', async () => {
   const before = await campaign.inRedis();
   expect(await campaign.release(reservation, 'bob')).toEqual({ kind: 'foreign' });
   expect(await campaign.inRedis()).toEqual(before);
-  expect(await campaign.release(reservation, 'ann')).toEqual({ kind: 'released', state: 'released' });
+  expect(await campaign.release(reservation, 'ann')).toMatchObject({ kind: 'released', state: 'released' });
   expect(await campaign.release(reservation, 'bob')).toEqual({ kind: 'foreign' });
 });
 
@@ -149,7 +149,7 @@ test('releases nothing that is paid, refunded, burned or voided', async () => {
     [burned]: 'burned',
     [voided]: 'voided',
   })) {
-    expect(await campaign.release(reservation)).toEqual({ kind: 'settled', state });
+    expect(await campaign.release(reservation)).toMatchObject({ kind: 'settled', state });
   }
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });

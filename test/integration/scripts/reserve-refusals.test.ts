@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { Campaign } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import type { CouponClaim } from '../../../shared/redis/sale-store.js';
@@ -7,6 +8,7 @@ import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
+const noRoom = { enabled: false, maxSize: 1, presenceSeconds: null };
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 /** Expects that a checkout is refused like this and leaves nothing behind, not even the memory of its key. */
@@ -130,6 +132,30 @@ test('limits no device by what it did at a later time, when the clock has gone b
   await at(now - 3_600_000).take('cid', { device: 'one' });
   await at(now - 3_600_000).take('dan', { device: 'one' });
   expect((await at(now - 3_600_000).checkout('eve', { device: 'one' })).kind).toBe('rate_limited');
+});
+
+test('counts every checkout that is decided against the quota of its device, refused ones too', async () => {
+  const limits = { deviceQuota: 1, deviceWindowMs: 600_000 };
+  const cases: [string, Partial<Campaign>, (campaign: TestCampaign, device: string) => Promise<{ kind: string }>][] = [
+    ['sold_out', { totalLimit: 0, waitingRoom: noRoom }, (campaign, device) => campaign.checkout('ann', { device })],
+    ['paused', { status: 'paused' }, (campaign, device) => campaign.checkout('ann', { device })],
+    ['not_found', { status: 'draft' }, (campaign, device) => campaign.checkout('ann', { device })],
+    ['qty_above_max', { maxQty: 1 }, (campaign, device) => campaign.checkout('ann', { device, qty: 2 })],
+    ['code_used', { type: 'pool', codes: 1 }, (campaign, device) => campaign.redeem('cid', 1, { device })],
+    ['audience_mismatch', {}, (campaign, device) => campaign.redeem('ann', 0, { device, terms: -1 })],
+    ['limit_reached', {}, (campaign, device) => campaign.checkout('bob', { device })],
+    ['waiting', { totalLimit: 1 }, (campaign, device) => campaign.checkout('dan', { device })],
+    ['queued', { totalLimit: 1 }, (campaign, device) => campaign.checkout('eve', { device })],
+  ];
+  for (const [kind, terms, call] of cases) {
+    const campaign = await sale.openCampaign(terms);
+    await campaign.checkout('bob');
+    await campaign.checkout('dan');
+    const strict = campaign.through(sale.storeWith(limits));
+    const device = `device-of-${kind}`;
+    expect(await call(strict, device)).toMatchObject({ kind });
+    expect([kind, (await strict.checkout('zoe', { device })).kind]).toEqual([kind, 'rate_limited']);
+  }
 });
 
 test('limits a device, and only that device', async () => {

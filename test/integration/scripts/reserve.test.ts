@@ -33,6 +33,8 @@ test('gives a free unit until the deadline and journals the promise', async () =
     quotaLeft: 19,
     code: null,
     terms: 1,
+    slot: 1,
+    atMs: dueMs - 90_000,
   });
   expect(reservationId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{4}/);
   expect(reservationId.slice(28)).toBe(campaign.terms.no.toString(16).padStart(8, '0'));
@@ -117,6 +119,8 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
     quotaLeft: 19,
     paceMs: null,
     presenceMs: 0,
+    lineNo: 2,
+    atMs: expect.any(Number),
   });
   expect(await campaign.line()).toEqual(['bob', 'cid']);
   const person = await campaign.person('cid');
@@ -163,11 +167,14 @@ test('tells a waiting shopper with a new key the place he has, and remembers tha
     quotaLeft: 20,
     paceMs: null,
     presenceMs: 0,
+    durable: false,
+    journalId: await sale.journal.lastId(),
+    atMs: expect.any(Number),
   });
   expect(await campaign.inRedis()).toEqual(before);
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'answered', no, key, answer: `${no}|1|cid|Q|2|2|t1` }]);
   await campaign.leave('bob');
-  expect(await campaign.checkout('cid', { key })).toEqual({ kind: 'replayed', no, answer: 'Q|2|2|t1' });
+  expect(await campaign.checkout('cid', { key })).toEqual({ kind: 'replayed', no, answer: 'Q|2|2|t1', durable: false });
 });
 
 test('gives the first answer to a repeated key, whatever has changed since, and changes nothing', async () => {
@@ -185,6 +192,7 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
   expect(again).toEqual({
     kind: 'replayed',
     no,
+    durable: false,
     answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0||1`,
   });
   expect(decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '')).toEqual({
@@ -193,11 +201,16 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
     orderId: first.orderId,
     dueMs: first.dueMs,
     ticketKey: 't1',
-    durable: false,
+    durability: 'journaled',
     code: null,
     terms: 1,
   });
-  expect(await campaign.checkout('bob', { key: bobsKey })).toEqual({ kind: 'replayed', no, answer: 'Q|1|1|t1' });
+  expect(await campaign.checkout('bob', { key: bobsKey })).toEqual({
+    kind: 'replayed',
+    no,
+    answer: 'Q|1|1|t1',
+    durable: false,
+  });
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 

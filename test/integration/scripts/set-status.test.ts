@@ -70,7 +70,7 @@ for (const [action, before, times, result] of ARROWS) {
       return;
     }
     const journalId = await sale.journal.lastId();
-    expect(outcome).toEqual({ kind: 'changed', before, after: result, journalId });
+    expect(outcome).toMatchObject({ kind: 'changed', before, after: result, journalId });
     expect(await campaign.stock()).toMatchObject({ status: result });
     expect(await campaign.entries()).toEqual([
       {

@@ -26,6 +26,7 @@ test('knows who never came, who waits and where, and who left', async () => {
     code: null,
     paceMs: null,
     presenceMs: 0,
+    durable: false,
   };
   expect(await campaign.standing('nobody')).toEqual({ ...holdsNothing, status: 'not_queued', position: 0 });
   expect(await campaign.standing('ann')).toEqual({ ...holdsNothing, status: 'left', position: 0 });
@@ -48,6 +49,7 @@ test('tells a holder his reservation, and whether it came from the line', async 
     code: null,
     paceMs: null,
     presenceMs: 0,
+    durable: false,
   });
   const second = await campaign.take('cid');
   await campaign.join('bob');

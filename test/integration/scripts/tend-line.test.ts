@@ -92,23 +92,65 @@ test('whoever stood in the line before it asked for presence is not missed', asy
   expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
 });
 
-test('units are kept for a group for so long, and then serve those behind who want less', async () => {
-  const campaign = await sale.openCampaign({ totalLimit: 4, perUserLimit: 4 });
-  const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
-  await campaign.take('ann');
+test('units are kept for a group for so long, then serve those behind it once, and then are kept until it is served', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 5 });
+  const held: string[] = [];
+  for (let i = 0; i < 5; i += 1) held.push(await campaign.take('ann'));
   await campaign.join('bob', { qty: 3 });
   await campaign.join('cid', { qty: 2 });
+  for (const user of ['dan', 'eve', 'fay']) await campaign.join(user);
+  const start = await sale.nowMs();
+  const after = (ms: number) => campaign.at(start + ms).store.tendLine(campaign.product, 100, 30_000, 2_000);
+  await campaign.release(String(held[0]));
+  expect(await after(0)).toEqual(nothing);
+  expect((await campaign.inRedis()).fields.blocked).toBe(`1|${start}`);
+  expect(await after(29_999)).toEqual(nothing);
+  expect(await campaign.line()).toEqual(['bob', 'cid', 'dan', 'eve', 'fay']);
+  expect(await after(30_000)).toEqual({ ...nothing, promoted: 1 });
+  expect(await campaign.line()).toEqual(['bob', 'cid', 'eve', 'fay']);
+  expect((await campaign.inRedis()).fields.blocked).toBe(`1|${start + 30_000}|1`);
+  // From here on nothing is given away behind Bob, however long it takes.
+  for (const [i, ms] of [31_000, 61_000, 600_000].entries()) {
+    expect(await campaign.stock()).toMatchObject({ free: i });
+    expect(await after(ms)).toEqual(nothing);
+    await campaign.release(String(held[i + 1]));
+  }
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+  // The next group has its own wait.
+  await campaign.release(String(held[4]));
+  expect(await campaign.line()).toEqual(['cid', 'eve', 'fay']);
+  expect(await after(700_000)).toEqual(nothing);
+  expect(await after(730_000)).toEqual({ ...nothing, promoted: 1 });
+  expect(await campaign.standing('eve')).toMatchObject({ status: 'promoted' });
+});
+
+test('a group that leaves stops nobody any more, and one behind which nobody fits was not passed over', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
+  const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('bob', { qty: 3 });
+  await campaign.join('cid', { qty: 2 });
+  await campaign.release(String(held[0]));
+  expect(await campaign.tend({ groupWaited: true })).toEqual(nothing);
+  expect((await campaign.inRedis()).fields.blocked).toMatch(/^1\|\d+\|0$/);
   await campaign.join('dan');
-  await campaign.join('eve');
+  expect(await campaign.tend({ groupWaited: true })).toEqual({ ...nothing, promoted: 1 });
+  await campaign.release(String(held[1]));
+  await campaign.release(String(held[2]));
+  expect(await campaign.tend({ groupWaited: true })).toEqual(nothing);
+  await campaign.leave('bob');
+  expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
+});
+
+test('a group that came when more units were allowed at once is closed when it can never be served', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 3 });
+  const held = [await campaign.take('ann'), await campaign.take('ann')];
+  await campaign.join('bob', { qty: 3 });
+  await campaign.join('cid');
+  await campaign.amend({ maxQty: 1 });
   await campaign.release(String(held[0]));
   expect(await campaign.tend()).toEqual(nothing);
-  expect(await campaign.line()).toEqual(['bob', 'cid', 'dan', 'eve']);
-  expect(await campaign.tend({ groupWaited: true })).toEqual({ ...nothing, promoted: 1 });
-  expect(await campaign.line()).toEqual(['bob', 'cid', 'eve']);
-  // The wait begins again, and what comes back meanwhile is kept for him again.
-  await campaign.release(String(held[1]));
-  expect(await campaign.tend()).toEqual(nothing);
-  expect(await campaign.stock()).toMatchObject({ free: 1, waiting: 3 });
+  expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, closed: 1, promoted: 1 });
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'closed' });
 });
 
 test('whoever wants more than can ever come back is told, and those behind him are served', async () => {
@@ -184,7 +226,13 @@ test('a line that is closed frees the codes that people came with, a batch at a 
   expect(await campaign.usedCodes()).toEqual([1, 4]);
   expect(await campaign.tend({ settled: true }, 2)).toEqual({ ...nothing, closed: 1 });
   expect(await campaign.usedCodes()).toEqual([1]);
-  expect((await campaign.entries()).filter(({ kind }) => kind === 'line_closed')).toMatchObject([{ upTo: 3 }]);
+  const ended = (await campaign.entries()).filter(({ kind }) => kind === 'left' || kind === 'line_closed');
+  expect(ended).toMatchObject([
+    { kind: 'left', user: 'bob', lineNo: 1, ending: 'closed', reason: '' },
+    { kind: 'left', user: 'cid', lineNo: 2, ending: 'closed', reason: '' },
+    { kind: 'left', user: 'dan', lineNo: 3, ending: 'closed', reason: '' },
+    { kind: 'line_closed', upTo: 3 },
+  ]);
 });
 
 test('lines that may yet be served stay: before any stock, without limit, while paused', async () => {

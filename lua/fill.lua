@@ -1,0 +1,55 @@
+-- Writes or removes some records while Redis is not in service. No one reads a campaign before its hash is there
+-- (load_campaign), so a worker writes its records in batches.
+--
+-- KEYS filler, epoch, key...
+-- ARGV
+--   token         of begin_fill
+--   action        remove: removes the keys
+--                 reservations (keys: reservations, deadlines): reservation_id record due_ms, "" = no deadline
+--                 people (keys: people, line, presence): user record line_no seen_ms, "" = not in line, "" = presence does not matter
+--                 codes (keys: codes): number of a used code
+--                 answers (keys: idempotency of each): answer ttl_ms
+--   data...       of the action
+-- REPLY
+--   filled
+--   fenced        another worker fills Redis, or no one does any more: nothing is written
+-- JOURNALS nothing: Postgres has all of it
+
+--#include fence
+
+assert(#KEYS <= 1002 and #ARGV <= 10002, 'fill takes at most 1002 keys and at most 10002 arguments')
+local filler_key, epoch_key, token, action = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local some, first_data = { unpack(KEYS, 3) }, 3
+
+if not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
+local bits = {}
+if action == 'codes' then
+  for i = first_data, #ARGV do table.insert(bits, tonumber(ARGV[i]) - 1) end
+end
+local rows, width = {}, ({ reservations = 3, people = 4, answers = 2 })[action] or #ARGV
+for i = first_data, #ARGV, width do
+  local row = {}
+  for at = i, i + width - 1 do table.insert(row, ARGV[at]) end
+  table.insert(rows, row)
+end
+
+redis.call('PEXPIRE', filler_key, 60000)
+if action == 'remove' then redis.call('UNLINK', unpack(some)) end
+if action == 'reservations' then
+  for _, row in ipairs(rows) do
+    redis.call('HSET', some[1], row[1], row[2])
+    if row[3] ~= '' then redis.call('ZADD', some[2], row[3], row[1]) end
+  end
+end
+if action == 'people' then
+  for _, row in ipairs(rows) do
+    redis.call('HSET', some[1], row[1], row[2])
+    if row[3] ~= '' then redis.call('ZADD', some[2], row[3], row[1]) end
+    if row[4] ~= '' then redis.call('ZADD', some[3], row[4], row[1]) end
+  end
+end
+for _, bit in ipairs(bits) do redis.call('SETBIT', some[1], bit, 1) end
+if action == 'answers' then
+  for i, row in ipairs(rows) do redis.call('SET', some[i], row[1], 'PX', row[2]) end
+end
+return { 'filled' }

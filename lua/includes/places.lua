@@ -1,0 +1,107 @@
+-- The line as the plan leaves it. Needs presence, plan.
+
+-- The i-th place as it is stored: user, score. Reads pages that double, since most scripts need the head only.
+local function stored_place(plan, i)
+  local stored = plan.stored or { users = {}, scores = {}, page = 2, whole = false }
+  plan.stored = stored
+  while i > #stored.users and not stored.whole do
+    local from = #stored.users
+    local some = redis.call('ZRANGE', plan.keys.line, from, from + stored.page - 1, 'WITHSCORES')
+    for at = 1, #some, 2 do
+      table.insert(stored.users, some[at])
+      table.insert(stored.scores, some[at + 1])
+    end
+    stored.whole = #some < 2 * stored.page
+    stored.page = math.min(2 * stored.page, 256)
+  end
+  return stored.users[i], stored.scores[i]
+end
+
+-- Returns a function that gives the places one after another, user and score, without those that the plan has moved.
+-- `plan.back`: {user, score} of users who came back in this plan, in the order of the line; each stands in its old place.
+local function places(plan)
+  local at, back_at = 1, 1
+  return function()
+    while true do
+      local user, score = stored_place(plan, at)
+      local back = plan.back and plan.back[back_at]
+      if back and (not user or tonumber(back[2]) < tonumber(score)) then
+        back_at = back_at + 1
+        if plan.line[back[1]] == back[2] then return back[1], back[2] end
+      elseif user then
+        at = at + 1
+        if plan.line[user] == nil then return user, score end
+      else
+        return nil
+      end
+    end
+  end
+end
+
+-- Everyone in the line, absent users too, in the order in which they are stored: at most `limit` of {user, score}.
+local function everyone(plan, limit)
+  local found, at = {}, 1
+  local user, score = stored_place(plan, at)
+  while user and #found < limit do
+    if plan.line[user] ~= false then table.insert(found, { user, plan.line[user] or score }) end
+    at = at + 1
+    user, score = stored_place(plan, at)
+  end
+  return found
+end
+
+-- Whether the plan leaves this place as the line had it.
+local function still_there(plan, user, score)
+  local planned = plan.line[user]
+  return planned == nil or planned == score
+end
+
+-- The first present user and the score; nil when there is none.
+local function head_of(plan)
+  if not plan.next_place then
+    plan.next_place = places(plan)
+    plan.head, plan.head_score = plan.next_place()
+  end
+  while plan.head and not still_there(plan, plan.head, plan.head_score) do
+    plan.head, plan.head_score = plan.next_place()
+  end
+  if not plan.head or is_away(plan.head_score) then return nil end
+  return plan.head, plan.head_score
+end
+
+-- Whether a user in the line is present; an absent one steps back. A user who was never seen joined before the line asked
+-- for presence, and counts as present once.
+local function is_there(plan, user, score)
+  local presence_ms = plan.c.presence_ms
+  if presence_ms == 0 then return true end
+  local seen = tonumber(redis.call('ZSCORE', plan.keys.presence, user) or plan.now)
+  if seen > plan.now - presence_ms then return true end
+  plan.line[user] = away_score(score)
+  plan.presence[user] = -(seen + presence_ms + kept_ms(plan.c))
+  return false
+end
+
+-- Ends a user's place.
+--   ending   left, closed
+--   reason   why it was closed: limit_reached, not_waiting, "" = no unit can come back
+local function end_place(plan, user, score, ending, reason, trace)
+  local c, person = plan.c, waiting_person(plan, user)
+  plan.line[user], plan.presence[user] = false, false
+  c.waiting = math.max(0, c.waiting - 1)
+  if person then
+    -- A record that is `queued` without a place in the line means that the place was closed.
+    person.state = ending == 'left' and 'left' or 'queued'
+    free_code(plan, person.code)
+    person.code = ''
+    plan.changed[user] = true
+  end
+  add_entry(plan, nil, 'kind', 'left', 'no', c.no, 'at', plan.now, 'user', user, 'line', number_in(score),
+    'ending', ending, 'reason', reason, 'trace', trace)
+  return person
+end
+
+-- Ends a user's place although the user did not ask for it, and notifies the user.
+local function take_place(plan, user, score, ending, reason)
+  local person = end_place(plan, user, score, ending, reason, '')
+  if person then table.insert(plan.news, ending .. '|' .. user .. '|' .. person.reservation_id .. '||0') end
+end

@@ -1,0 +1,52 @@
+import { type Epoch, encodeEpoch } from './epoch.js';
+import { keys } from './keys.js';
+import type { ScriptRunner } from './script-runner.js';
+import {
+  type BeginHistoryOutcome,
+  beginFillScript,
+  beginHistoryScript,
+  endFillScript,
+  fillScript,
+} from './scripts/fill.js';
+
+export type FillAction = 'remove' | 'reservations' | 'people' | 'codes' | 'answers';
+
+/**
+ * Fills a Redis that is out of service. Whoever began last holds the token; every write of another worker, one that was
+ * paused for instance, throws FencedOut and changes nothing.
+ */
+export class RedisFill {
+  /** @param scripts without a gate, which is shut while Redis is filled */
+  constructor(readonly scripts: ScriptRunner) {}
+
+  /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token names this attempt only */
+  async begin(token: string): Promise<void> {
+    await this.scripts.run(beginFillScript, [keys.filler, keys.epoch], [token]);
+  }
+
+  /** @throws FencedOut */
+  async write(
+    token: string,
+    action: FillAction,
+    keyNames: readonly string[],
+    data: readonly (string | number)[] = [],
+  ): Promise<void> {
+    await this.scripts.run(fillScript, [keys.filler, keys.epoch, ...keyNames], [token, action, ...data]);
+  }
+
+  /** Removes the journal, so that the first entry of the next history has the number 0. @throws FencedOut */
+  resetJournal(token: string): Promise<void> {
+    return this.write(token, 'remove', [keys.journal]);
+  }
+
+  /** Puts Redis into service. @throws FencedOut */
+  async end(token: string, epoch: Epoch): Promise<void> {
+    await this.scripts.run(endFillScript, [keys.filler, keys.epoch], [token, encodeEpoch(epoch)]);
+  }
+
+  /** Begins another history in a Redis that keeps what it has. @param expected the epoch that was read; null = none */
+  beginHistory(expected: Epoch | null, next: Epoch): Promise<BeginHistoryOutcome> {
+    const before = expected ? encodeEpoch(expected) : '';
+    return this.scripts.run(beginHistoryScript, [keys.epoch, keys.filler], [before, encodeEpoch(next)]);
+  }
+}

@@ -1,0 +1,203 @@
+import type { JournalEntry } from '../contracts/journal.js';
+import { madeAtMs, type ReservationId } from '../domain/ids.js';
+import { ContractError } from '../errors/faults.js';
+import type { NewTicket, TicketChange } from '../postgres/batch-fold.js';
+import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
+import { type RecordState, type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
+import type { CampaignCopy, PersonCopy } from '../redis/sale-copy.js';
+
+/**
+ * What Postgres has to do about one reservation. `end`: its unit is free again, so it comes before whatever takes a unit.
+ * `left_alone`: Postgres has what Redis lacks, or refused the reservation; a person must look at it.
+ */
+export type Step = 'nothing' | 'insert' | 'end' | 'advance' | 'left_alone';
+
+/** States that a row may still reach from its own. */
+const LATER: Record<RecordState, readonly RecordState[]> = {
+  reserved: ['redeemed', 'reacquired', 'released', 'expired', 'refunded', 'burned', 'voided'],
+  redeemed: ['refunded', 'burned', 'voided'],
+  reacquired: ['refunded', 'burned', 'voided'],
+  released: ['reacquired', 'refunded', 'burned', 'voided'],
+  expired: ['reacquired', 'refunded', 'burned', 'voided'],
+  refunded: [],
+  burned: [],
+  voided: [],
+};
+
+export function stepOf(record: ReservationRecord | null, row: ReservationRecord | null): Step {
+  if (!record) return row && row.state !== 'voided' ? 'left_alone' : 'nothing';
+  if (!row) return record.state === 'voided' ? 'nothing' : 'insert';
+  if (rowState(record) === rowState(row)) return 'nothing';
+  if (!LATER[row.state].includes(record.state)) return 'left_alone';
+  return takesUnits(row.state) && !takesUnits(record.state) ? 'end' : 'advance';
+}
+
+/** A row does not tell a late payment from one in time. */
+function rowState({ state }: ReservationRecord): RecordState {
+  return state === 'reacquired' ? 'redeemed' : state;
+}
+
+/** A reservation after an entry. @param record null = the entry makes it, or it is not known */
+export function applied(record: ReservationRecord | null, entry: JournalEntry): ReservationRecord | null {
+  switch (entry.kind) {
+    case 'reserved': {
+      const { state, user, qty, slot, dueMs, lineNo, order, code } = entry;
+      return { state, user, qty, slot, dueMs, lineNo, orderId: order, code };
+    }
+    case 'redeemed':
+      return record && { ...record, state: entry.reacquired ? 'reacquired' : 'redeemed', slot: entry.slot };
+    case 'released':
+    case 'expired':
+    case 'voided':
+      return record && { ...record, state: entry.kind };
+    case 'refunded':
+      return record && { ...record, state: entry.burned ? 'burned' : 'refunded' };
+    default:
+      return record;
+  }
+}
+
+export function recordOfRow(row: SnapshotReservation): ReservationRecord {
+  const { user, qty, slot, dueMs, lineNo, order, code } = row;
+  const state = row.burned ? 'burned' : row.status === 'redeemed' && row.reacquired ? 'reacquired' : row.status;
+  return { state, user, qty, slot, dueMs, lineNo, orderId: order, code };
+}
+
+/**
+ * The journal entries that Postgres lacks of a reservation, made again from its record. Times and names that only the
+ * original entries had are estimated or empty; where the journal still has those, they are filled in later.
+ */
+export function missingEntries(
+  campaign: CampaignCopy,
+  id: string,
+  record: ReservationRecord,
+  row: ReservationRecord | null,
+  nowMs: number,
+): JournalEntry[] {
+  const { state, dueMs, slot } = record;
+  const base = { journalId: '', no: campaign.no, reservation: id, trace: '' };
+  const entries: JournalEntry[] = [];
+  const paidAtOnce = dueMs === 0;
+  if (!row) {
+    const { user, orderId: order, qty, lineNo, code } = record;
+    entries.push({
+      ...base,
+      kind: 'reserved',
+      atMs: lineNo > 0 && dueMs > 0 ? dueMs - campaign.holdMs : madeAtMs(id as ReservationId),
+      user,
+      order,
+      qty,
+      slot,
+      dueMs,
+      lineNo,
+      state: paidAtOnce ? 'redeemed' : 'reserved',
+      code,
+      terms: campaign.version,
+      key: '',
+      answer: '',
+      device: '',
+    });
+  }
+  const had: RecordState | null = row?.state ?? (paidAtOnce ? 'redeemed' : 'reserved');
+  if (had === state) return entries;
+  const wasPaid = had === 'redeemed' || had === 'reacquired';
+  const isPaid = state === 'redeemed' || state === 'reacquired' || state === 'refunded' || state === 'burned';
+  const at = { ...base, atMs: nowMs };
+  if (isPaid && !wasPaid) {
+    entries.push({ ...at, kind: 'redeemed', slot, reacquired: state === 'reacquired', payment: '' });
+  }
+  if (state === 'released' || state === 'expired' || state === 'voided') {
+    entries.push({ ...at, kind: state, reason: 'reconciled' });
+  }
+  if (state === 'refunded' || state === 'burned') {
+    entries.push({ ...at, kind: 'refunded', burned: state === 'burned' });
+  }
+  return entries;
+}
+
+/** A place in line as it must be in Postgres. */
+export type PlaceTarget = {
+  lineNo: number;
+  status: SnapshotTicket['status'];
+  /** null when only its end is known. */
+  details: { user: string; qty: number; reservation: string; order: string; code: number | null } | null;
+};
+
+/** A user who is queued and not in line waited in a line that was closed. */
+const ENDED: Record<string, PlaceTarget['status']> = { held: 'promoted', left: 'left', queued: 'closed' };
+
+/** The places that Redis knows of: users in line, users whose place ended, and reservations that were promoted. */
+export function placesOf(
+  people: ReadonlyMap<string, PersonCopy>,
+  reservations: ReadonlyMap<string, ReservationRecord>,
+  tail: readonly JournalEntry[],
+): Map<number, PlaceTarget> {
+  const places = new Map<number, PlaceTarget>();
+  for (const [user, { state, inLine, lineNo, qty, reservation, order, code }] of people) {
+    if (lineNo === 0) continue;
+    const status = inLine ? 'waiting' : ENDED[state];
+    if (!status) throw new ContractError(`a person has the unknown state ${state}`);
+    places.set(lineNo, { lineNo, status, details: { user, qty, reservation, order, code } });
+  }
+  for (const [reservation, { user, qty, lineNo, code }] of reservations) {
+    if (lineNo === 0) continue;
+    places.set(lineNo, { lineNo, status: 'promoted', details: { user, qty, reservation, order: '', code } });
+  }
+  for (const entry of tail) {
+    if (entry.kind === 'queued') {
+      const { user, qty, reservation, order, code, lineNo } = entry;
+      places.set(lineNo, { lineNo, status: 'waiting', details: { user, qty, reservation, order, code } });
+    } else if (entry.kind === 'left') {
+      const details = places.get(entry.lineNo)?.details ?? null;
+      places.set(entry.lineNo, { lineNo: entry.lineNo, status: entry.ending, details });
+    } else if (entry.kind === 'reserved' && entry.lineNo > 0) {
+      const { user, qty, reservation, order, code, lineNo } = entry;
+      places.set(lineNo, { lineNo, status: 'promoted', details: { user, qty, reservation, order, code } });
+    }
+  }
+  return places;
+}
+
+export type PlaceSteps = { inserts: NewTicket[]; ends: TicketChange[] };
+
+/**
+ * What Postgres has to do about places. @param tickets its rows with these line numbers, and those of the same users that
+ * wait
+ */
+export function placeSteps(
+  no: number,
+  places: ReadonlyMap<number, PlaceTarget>,
+  tickets: readonly SnapshotTicket[],
+  nowMs: number,
+): PlaceSteps {
+  const steps: PlaceSteps = { inserts: [], ends: [] };
+  const known = new Set(tickets.map(({ lineNo }) => lineNo));
+  for (const { lineNo, status } of tickets) {
+    if (status !== 'waiting') continue;
+    // A user who waits elsewhere, or not at all, has left this place.
+    const target = places.get(lineNo)?.status ?? 'left';
+    if (target !== 'waiting') steps.ends.push({ no, lineNo, status: target, endedMs: nowMs });
+  }
+  for (const { lineNo, status, details } of places.values()) {
+    if (known.has(lineNo) || !details) continue;
+    const { user, qty, reservation, order, code } = details;
+    const joined = madeAtMs(reservation as ReservationId);
+    steps.inserts.push({
+      no,
+      lineNo,
+      status,
+      user,
+      qty,
+      reservation,
+      order,
+      code,
+      atMs: joined,
+      endedMs: status === 'waiting' ? null : nowMs,
+      device: '',
+      key: '',
+      answer: '',
+      trace: '',
+    });
+  }
+  return steps;
+}

@@ -1,0 +1,69 @@
+import type { Verdict } from '../contracts/verdict.js';
+import type { CampaignFindings, Findings } from './restore.js';
+
+/** What the command prints: what Postgres lacks, or lacked, in plain words. */
+export function reportOf(findings: Findings, dryRun: boolean): string[] {
+  const { cursor, lastId, backlog, gap, campaigns, renumberedEvents } = findings;
+  const lines = [`Postgres has the journal up to ${cursor}, Redis is at ${lastId}.`];
+  if (gap) {
+    const rest = backlog > 0 ? `The journal has the last ${backlog}; earlier ones are gone from it.` : '';
+    lines.push(`Postgres lacks entries that were committed before. ${rest}`.trim());
+  } else if (backlog > 0) {
+    lines.push(`${backlog} entries have not been written yet.`);
+  }
+  const differing = campaigns.map(linesOf).filter(({ length }) => length > 1);
+  lines.push('', ...differing.flatMap((some) => [...some, '']));
+  const same = campaigns.length - differing.length;
+  if (same > 0) lines.push(`${same} ${same === 1 ? 'campaign is' : 'campaigns are'} the same on both sides.`);
+  if (renumberedEvents) lines.push(`${renumberedEvents} events had numbers that were used before; they have new ones.`);
+  if (isWhole(findings)) lines.push('Postgres lacks nothing that the journal does not have.');
+  lines.push(dryRun ? 'Dry run: nothing was written.' : 'Written to Postgres.');
+  return lines;
+}
+
+/** Whether Postgres lacks nothing but entries that the journal still has for the worker. */
+export function isWhole({ gap, campaigns }: Findings): boolean {
+  return !gap && campaigns.every((campaign) => linesOf(campaign).length === 1);
+}
+
+/** Ends the report: what the ledger says of a campaign. */
+export function verdictLine({ product_id, confirmed, persisted, lost, duplicated, over_cap, drift }: Verdict): string {
+  const clean = lost + duplicated + over_cap + drift === 0;
+  const found = `lost ${lost}, duplicated ${duplicated}, over the cap ${over_cap}, drift ${drift}`;
+  return `${clean ? 'ok    ' : 'WRONG '} ${product_id}: ${persisted} of ${confirmed} reservations in Postgres, ${found}`;
+}
+
+function linesOf(campaign: CampaignFindings): string[] {
+  const { total, status, terms, codes, missing, changed, places, leftAlone, archivedUnits } = campaign;
+  const lines = [`campaign ${campaign.product}`];
+  const add = (what: string) => lines.push(`  ${what}`);
+  if (campaign.conflict) {
+    add(`number: Postgres gave it to ${campaign.conflict} after the restore; nothing of this campaign was written`);
+  }
+  if (campaign.unknown) {
+    add('campaign: not in Postgres; created again from Redis under its number');
+    add('  enter again: name, discount, code, time zone, audience and other rules');
+  }
+  if (total) add(`total: ${total.redis ?? 'unlimited'} in Redis, ${total.postgres ?? 'unlimited'} in Postgres`);
+  if (status) add(`status: ${status.redis} in Redis, ${status.postgres} in Postgres`);
+  if (terms) {
+    add(`terms: version ${terms.redis} in Redis, version ${terms.postgres} in Postgres`);
+    add('  check name, discount, time zone, audience and other rules: Redis does not have them');
+  }
+  if (codes) {
+    add(`codes: ${codes.redis} were issued, ${codes.postgres} are in Postgres; the texts of the others are lost`);
+  }
+  if (missing.reservations > 0) {
+    add(`reservations missing in Postgres: ${missing.reservations} (${missing.units} units)`);
+  }
+  for (const [what, times] of Object.entries(changed)) {
+    add(`reservations in another state: ${times} (Postgres → Redis: ${what})`);
+  }
+  if (places.missing > 0) add(`places in line missing in Postgres: ${places.missing}`);
+  if (places.ended > 0) add(`places in line that have ended: ${places.ended}`);
+  if (archivedUnits > 0) {
+    add(`archived: the counters differ by ${archivedUnits} units; the reservations are not in Redis any more`);
+  }
+  if (leftAlone > 0) add(`left alone: ${leftAlone} rows that Redis does not have, or has in an earlier state`);
+  return lines;
+}

@@ -1,0 +1,45 @@
+import type { ProductId } from '../domain/ids.js';
+import type { CampaignRow, RestoredRows } from '../postgres/after-restore.js';
+import type { SaleCopy } from '../redis/sale-copy.js';
+import type { Names } from './converge.js';
+import { placesOf, recordOfRow, stepOf } from './plan.js';
+
+const BATCH = 1_000;
+const NOTHING = new Map<string, never>();
+
+/** Adds the reservations and users of a campaign whose rows differ from what Redis has. @param row null = all of them */
+export async function scanCampaign(
+  copy: SaleCopy,
+  rows: RestoredRows,
+  product: ProductId,
+  row: CampaignRow | null,
+  suspects: Names,
+): Promise<void> {
+  const { reservations, users } = suspects.of(product);
+  const seen = new Set<string>();
+  for await (const records of copy.reservations(product, BATCH)) {
+    const stored = row ? await rows.reservations([...records.keys()]) : NOTHING;
+    for (const [id, record] of records) {
+      seen.add(id);
+      const one = stored.get(id);
+      if (stepOf(record, one ? recordOfRow(one) : null) !== 'nothing') reservations.add(id);
+    }
+  }
+  const waiting = new Set<number>();
+  for await (const people of copy.people(product, BATCH)) {
+    const places = placesOf(people, NOTHING, []);
+    const tickets = row ? await rows.ticketsByNumber(row.id, [...places.keys()]) : [];
+    const statuses = new Map(tickets.map(({ lineNo, status }) => [lineNo, status]));
+    for (const { lineNo, status, details } of places.values()) {
+      if (status === 'waiting') waiting.add(lineNo);
+      if (details && statuses.get(lineNo) !== status) users.add(details.user);
+    }
+  }
+  if (!row) return;
+  for await (const ids of rows.reservationIds(row.id, BATCH)) {
+    for (const id of ids) if (!seen.has(id)) reservations.add(id);
+  }
+  for await (const tickets of rows.allWaiting(row.id, BATCH)) {
+    for (const { lineNo, user } of tickets) if (!waiting.has(lineNo)) users.add(user);
+  }
+}

@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it, jest } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { RelayLease } from '../../shared/redis/relay-lease.js';
+import { atEnd } from '../harness/cleanup.js';
+import { arrive } from '../harness/shoppers.js';
+import { until } from '../harness/until.js';
+import { Stage } from './stage.js';
+
+jest.setTimeout(120_000);
+
+const stage = await Stage.set();
+const redis = new Redis(stage.redis.url);
+atEnd('a connection to Redis', () => redis.disconnect());
+
+async function usedMemory(): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
+}
+
+it('a worker starts on a full Redis, stays up and serves when there is memory again', async () => {
+  const product = await stage.openCampaign({ total_limit: 100_000 });
+  await stage.workers[0]!.kill();
+  const crowd = stage.crowd(product, 100);
+  crowd.start();
+  await until('some are served', () => crowd.completed.length >= 100);
+  await crowd.finish();
+  await redis.config('SET', 'maxmemory', String((await usedMemory()) - 1_000_000));
+  expect((await arrive(stage.url, product).checkout()).status).toBe(503);
+  await stage.startWorker();
+  const worker = stage.workers[1]!;
+  await sleep(3_000);
+  expect(worker.child.exitCode).toBeNull();
+  // Each queue reports the same trouble once a second, not thousands of times.
+  expect(worker.log.length).toBeLessThan(200);
+  // No worker can take the lease, and each must drain the journal.
+  for (const holder of ['one', 'two']) expect(await new RelayLease(redis, holder).hold()).toBe(true);
+  await redis.config('SET', 'maxmemory', '0');
+  await until('a checkout succeeds', async () => (await arrive(stage.url, product).checkout()).status === 200);
+  await stage.expectNothingLost(crowd, product);
+  await until('the intervals are kept', async () => (await redis.zcard('{db1:queues}:expire:repeat')) === 1);
+});

@@ -1,0 +1,477 @@
+import { afterEach, expect, test } from '@jest/globals';
+import type { CampaignNo } from '../../shared/domain/ids.js';
+import { compareLedger } from '../../shared/ledger/compare.js';
+import { Outbox } from '../../shared/postgres/outbox.js';
+import { Database, type Queryable } from '../../shared/postgres/pool.js';
+import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { EventStream } from '../../shared/redis/event-stream.js';
+import { keys } from '../../shared/redis/keys.js';
+import { isWhole, reportOf } from '../../shared/restore-postgres/report.js';
+import { type Findings, restorePostgres } from '../../shared/restore-postgres/restore.js';
+import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import { startPersistence } from '../harness/persistence.js';
+import { goBack, takeBackup } from '../harness/postgres-back.js';
+import { startSale, TEST_LIMITS } from '../harness/sale.js';
+
+/** Postgres is set back while Redis goes on; the command makes it whole. */
+const sale = await startSale();
+const store = await startPersistence(sale);
+const stream = new EventStream(sale.redis, 100_000);
+const parts = {
+  redis: sale.redis,
+  journal: sale.journal,
+  stream,
+  database: store.database,
+  cursor: store.cursor,
+};
+const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
+
+afterEach(async () => {
+  expect(await sale.audit()).toEqual([]);
+});
+
+const repair = (dryRun = false) => restorePostgres(parts, { dryRun, settleMs: 50 });
+const of = (findings: Findings, { product }: TestCampaign) =>
+  findings.campaigns.find((campaign) => campaign.product === product);
+
+async function expectWhole(campaign: TestCampaign): Promise<void> {
+  const stored = await store.campaigns.find(campaign.product);
+  if (!stored) throw new Error('the campaign is not in Postgres');
+  const ledger = { ...parts, sale: sale.store, redemptions: new RedemptionsTable(store.database) };
+  expect(await compareLedger(ledger, stored, 1_000)).toMatchObject(CLEAN);
+  const { rows } = await store.sql.query('select * from journal_rejects');
+  expect(rows).toEqual([]);
+}
+
+/** Publishes events as the worker does. */
+async function publish(): Promise<void> {
+  const outbox = new Outbox(store.database);
+  const range = { after: await stream.lastSeq(), upTo: await outbox.lastSeq(), types: null };
+  const events = await outbox.read(range, 10_000);
+  if (events.length > 0) {
+    await stream.append(events.map(({ seq, id, type, subject }) => ({ seq, id, type, subject, json: '{}' })));
+  }
+}
+const streamed = async () => {
+  const ids: string[] = [];
+  for await (const events of stream.entries(1_000)) ids.push(...events.map(({ id }) => id));
+  return ids;
+};
+
+/** Redis loses the campaign, and a worker fills it again from Postgres. What it has then, without what no one keeps. */
+async function afterLossOfRedis(campaign: TestCampaign): Promise<object> {
+  const stored = await store.campaigns.find(campaign.product);
+  if (!stored) throw new Error('the campaign is not in Postgres');
+  const { database, log } = store;
+  const { idempotencyTtlMs } = TEST_LIMITS;
+  const parts = { database, log, sale: sale.store, idempotencyTtlMs };
+  await sale.fill(async (token) => restoreCampaign(parts, stored, await sale.nowMs(), token));
+  return whatStays(await campaign.inRedis());
+}
+function whatStays({ fields, reservations, line, deadlines, usedCodes }: Awaited<ReturnType<TestCampaign['inRedis']>>) {
+  const { no, status, version, total, free, held, redeemed, burned, waiting, per_user_limit, hold_ms } = fields;
+  const kept = { no, status, version, total, free, held, redeemed, burned, waiting, per_user_limit, hold_ms };
+  return { kept, reservations, line, deadlines, usedCodes };
+}
+
+test('brings back a restock, sales, payments and places in line that a restore has lost', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 3 });
+  const early = [await campaign.take('amy'), await campaign.take('ben'), await campaign.take('cem')];
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.restock(4);
+  const ids = [];
+  for (const user of ['ann', 'bob', 'cid', 'dan']) ids.push(await campaign.take(user, { key: `key-of-${user}` }));
+  await campaign.confirm(String(ids[0]));
+  await campaign.confirm(String(ids[1]), 'pay-2');
+  for (const user of ['eve', 'fay', 'gus']) await campaign.join(user, { key: `key-of-${user}` });
+  await campaign.confirm(String(early[0]));
+  await store.persist();
+  await publish();
+  await goBack(store.sql, backup);
+  // The sale goes on, and this entry is the first that the journal still has.
+  await campaign.confirm(String(ids[2]), 'pay-3');
+  const before = await takeBackup(store.sql);
+
+  const found = await repair(true);
+  expect(of(found, campaign)).toEqual({
+    product: campaign.product,
+    unknown: false,
+    archived: false,
+    total: { redis: 7, postgres: 3 },
+    status: null,
+    terms: null,
+    codes: null,
+    archivedUnits: 0,
+    missing: { reservations: 4, units: 4 },
+    changed: { 'reserved → redeemed': 1 },
+    places: { missing: 3, ended: 0 },
+    leftAlone: 0,
+    conflict: null,
+  });
+  expect(found).toMatchObject({ gap: true, backlog: 1 });
+  expect(isWhole(found)).toBe(false);
+  expect(await takeBackup(store.sql)).toEqual(before);
+  expect(await sale.redis.xlen('db1:journal')).toBe(1);
+
+  const written = await repair();
+  expect(of(written, campaign)).toEqual(of(found, campaign));
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'open', total_limit: 7, taken: 7 });
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    ['redeemed', 'redeemed', null],
+    ['redeemed', 'redeemed', null],
+    ['redeemed', 'redeemed', null],
+    ['reserved', 'reserved', null],
+  ]);
+  expect((await store.redemption(String(ids[2])))?.payment_ref).toBe('pay-3');
+  expect((await store.redemption(String(ids[3])))?.idempotency_key).toBe('key-of-dan');
+  expect(await store.tickets(campaign)).toMatchObject(
+    ['eve', 'fay', 'gus'].map((user_id, i) => ({ line_no: i + 1, user_id, status: 'waiting', qty: 1 })),
+  );
+  const { rows } = await store.sql.query(
+    "select before, after from audit_log where action = 'reconcile after restore'",
+  );
+  expect(rows).toEqual([
+    { before: { status: 'open', version: 1, total_limit: 3 }, after: { status: 'open', version: 1, total_limit: 7 } },
+  ]);
+  await expectWhole(campaign);
+  expect(isWhole(await repair(true))).toBe(true);
+  // The sale and the worker go on.
+  await campaign.release(String(ids[3]));
+  await store.persist();
+  await expectWhole(campaign);
+  const standing = whatStays(await campaign.inRedis());
+  expect(await afterLossOfRedis(campaign)).toEqual(standing);
+  expect(await campaign.checkout('dan', { key: 'key-of-dan' })).toMatchObject({ kind: 'replayed' });
+  expect(await campaign.checkout('gus', { key: 'key-of-gus' })).toMatchObject({ kind: 'replayed' });
+});
+
+test('brings back every state, ends before beginnings, and terms before the reservations made under them', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 6, refundPolicy: 'burn', latePayment: 'reacquire' });
+  const ids = [];
+  for (const user of ['a', 'b', 'c', 'd', 'e', 'f']) ids.push(await campaign.take(user));
+  const [a, b, c, d, e, f] = ids as [string, string, string, string, string, string];
+  await campaign.confirm(f);
+  for (const user of ['p', 'q', 'r', 's']) await campaign.join(user);
+  await store.persist();
+  // Each unit that comes back is taken again: only in this order does Postgres have room.
+  await campaign.letDeadlinePass(b);
+  const { dueMs } = (await campaign.reservation(b)) ?? {};
+  await store.sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [b, dueMs]);
+  const backup = await takeBackup(store.sql);
+  await campaign.release(a);
+  await campaign.expire();
+  await campaign.confirm(c);
+  await campaign.refund(c);
+  await campaign.confirm(d);
+  await campaign.leave('r');
+  await campaign.leave('s');
+  await campaign.amend({ perUserLimit: 3, holdSeconds: 90 });
+  await store.sql.query(
+    'update campaigns set terms_version = 2, per_user_limit = 3, hold_seconds = 90 where campaign_id = $1',
+    [campaign.terms.id],
+  );
+  await campaign.release(e);
+  await campaign.take('f', { qty: 1 });
+  await campaign.restock(3);
+  await campaign.take('f');
+  await campaign.confirm(b);
+  await campaign.setStatus('pause');
+  await store.persist();
+  await goBack(store.sql, backup);
+  const found = of(await repair(), campaign);
+  expect(found).toMatchObject({
+    total: { redis: 9, postgres: 6 },
+    status: { redis: 'paused', postgres: 'open' },
+    terms: { redis: 2, postgres: 1 },
+    missing: { reservations: 4, units: 4 },
+    changed: {
+      'reserved → released': 2,
+      'reserved → reacquired': 1,
+      'reserved → burned': 1,
+      'reserved → redeemed': 1,
+    },
+    places: { missing: 0, ended: 4 },
+    leftAlone: 0,
+  });
+  await expectWhole(campaign);
+  const { rows } = await store.sql.query(
+    'select version, per_user_limit, hold_seconds from campaign_terms where campaign_id = $1 order by version',
+    [campaign.terms.id],
+  );
+  expect(rows).toEqual([
+    { version: 1, per_user_limit: 1, hold_seconds: 60 },
+    { version: 2, per_user_limit: 3, hold_seconds: 90 },
+  ]);
+  expect((await store.tickets(campaign)).map(({ user_id, status }) => [user_id, status])).toEqual([
+    ['p', 'promoted'],
+    ['q', 'promoted'],
+    ['r', 'left'],
+    ['s', 'left'],
+  ]);
+  const standing = whatStays(await campaign.inRedis());
+  expect(await afterLossOfRedis(campaign)).toEqual(standing);
+});
+
+test('tells what the journal still has from what is lost', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const id = await campaign.take('ann');
+  await store.persist();
+  await campaign.confirm(id);
+  await campaign.join('bob');
+  await campaign.restock(1);
+  await campaign.setStatus('pause');
+  const found = await repair(true);
+  expect(found).toMatchObject({ gap: false });
+  expect(isWhole(found)).toBe(true);
+  expect(reportOf(found, true)).toContain('Postgres lacks nothing that the journal does not have.');
+  await repair();
+  expect(await store.isCaughtUp()).toBe(true);
+  expect(await store.campaignRow(campaign)).toEqual({ status: 'paused', total_limit: 2, taken: 2 });
+  await expectWhole(campaign);
+  const { rows } = await store.sql.query('select action, actor from audit_log where campaign_id = $1 order by action', [
+    campaign.terms.id,
+  ]);
+  expect(rows).toMatchObject([
+    { action: 'campaign.pause', actor: 'tester' },
+    { action: 'campaign.restock', actor: 'tester' },
+    { action: 'reconcile after restore' },
+  ]);
+});
+
+test('ends a line that was closed with its campaign', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const id = await campaign.take('ann');
+  for (const user of ['bob', 'cid']) await campaign.join(user);
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.setStatus('close');
+  await campaign.release(id);
+  await store.persist();
+  await goBack(store.sql, backup);
+  expect(of(await repair(), campaign)).toMatchObject({
+    status: { redis: 'closed', postgres: 'open' },
+    places: { missing: 0, ended: 2 },
+  });
+  expect((await store.tickets(campaign)).map(({ status }) => status)).toEqual(['closed', 'closed']);
+  await expectWhole(campaign);
+});
+
+test('reports rows that Redis does not have, and leaves them alone', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  const first = await campaign.take('ann');
+  await store.persist();
+  await store.insertByHand(campaign, { user: 'somebody' });
+  await store.sql.query("update redemptions set status = 'redeemed' where redemption_id = $1", [first]);
+  const before = await store.redemptions(campaign);
+  const found = await repair();
+  expect(of(found, campaign)).toMatchObject({ leftAlone: 2, missing: { reservations: 0, units: 0 }, changed: {} });
+  expect(reportOf(found, false)).toContain('  left alone: 2 rows that Redis does not have, or has in an earlier state');
+  expect(await store.redemptions(campaign)).toEqual(before);
+  await store.sql.query("update redemptions set status = 'reserved' where redemption_id = $1", [first]);
+  await store.sql.query('delete from redemptions where campaign_id = $1 and redemption_id <> $2', [
+    campaign.terms.id,
+    first,
+  ]);
+});
+
+test('creates a campaign again that Postgres does not know, under its number', async () => {
+  const backup = await takeBackup(store.sql);
+  const campaign = await store.openCampaign({
+    totalLimit: 4,
+    waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
+  });
+  await campaign.amend({ maxQty: 2 });
+  const id = await campaign.take('ann', { qty: 2 });
+  await campaign.confirm(id);
+  await campaign.take('bob');
+  await store.persist();
+  await goBack(store.sql, backup);
+  const next = await store.storeCampaign();
+  await sale.store.load(next.terms);
+  // The number is given again to a new campaign: nothing can tell which one a reservation id means.
+  expect(next.terms.no).toBe(campaign.terms.no);
+  expect(of(await repair(), campaign)).toMatchObject({ conflict: next.product, missing: { reservations: 0 } });
+  await goBack(store.sql, backup);
+  await sale.redis.unlink(keys.campaign(next.product));
+  await sale.redis.hset(keys.directory, String(campaign.terms.no), campaign.product);
+  const found = of(await repair(), campaign);
+  expect(found).toMatchObject({ unknown: true, missing: { reservations: 2, units: 3 } });
+  const stored = await store.campaigns.find(campaign.product);
+  expect(stored).toMatchObject({
+    no: campaign.terms.no,
+    name: campaign.product,
+    discount: null,
+    totalLimit: 4,
+    maxQty: 2,
+    termsVersion: 2,
+    waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
+    redeemed: 2,
+    held: 1,
+  });
+  await expectWhole(campaign);
+  const later = await store.openCampaign();
+  expect(later.terms.no).toBeGreaterThan(campaign.terms.no as number as CampaignNo);
+});
+
+test('gives no event a number that was used before, and every event reaches the stream', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 9 });
+  await campaign.take('ann');
+  await store.persist();
+  await publish();
+  const backup = await takeBackup(store.sql);
+  const lost = await campaign.take('bob');
+  await campaign.confirm(lost);
+  await campaign.take('cid');
+  await store.persist();
+  await publish();
+  const told = await streamed();
+  await goBack(store.sql, backup);
+  // An older worker wrote on: its event has a number that the stream had before, so it was never published.
+  await store.sql.query(
+    `insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, data)
+     select gen_random_uuid(), 'dev.doorbuster.campaign.drifted.v1', 'x', campaign_id, product_id, now(), '{}'
+     from campaigns where no = $1`,
+    [campaign.terms.no],
+  );
+  const { rows: unseen } = await store.sql.query("select event_id from outbox where subject = 'x'");
+  await publish();
+  expect(await streamed()).toEqual(told);
+  const last = await stream.lastSeq();
+  const fresh = await campaign.take('dan');
+  expect((await repair()).renumberedEvents).toBe(1);
+  await publish();
+  const after = await streamed();
+  expect(after.slice(0, told.length)).toEqual(told);
+  expect(after).toContain(unseen[0]?.event_id);
+  const { rows } = await store.sql.query(
+    'select seq::int, type, event_id from outbox where subject = $1 order by seq',
+    [fresh],
+  );
+  expect(rows.map(({ type }) => type)).toEqual(['dev.doorbuster.redemption.reserved.v1']);
+  expect(rows[0]?.seq).toBeGreaterThan(last);
+  expect(after).toContain(rows[0]?.event_id);
+  // What consumers had before is repeated under the same ids.
+  const again = after.slice(told.length).filter((id) => told.includes(id));
+  expect(again).toHaveLength(3);
+});
+
+test('records the history that Redis is in', async () => {
+  await store.sql.query('delete from journal_histories');
+  await repair();
+  const { rows } = await store.sql.query('select generation, reason, after_id, opened_at from journal_histories');
+  const [generation] = String(await sale.redis.get(keys.epoch)).split('|');
+  expect(rows).toEqual([
+    { generation, reason: 'postgres restored', after_id: await sale.journal.lastId(), opened_at: expect.any(Date) },
+  ]);
+});
+
+test('refuses to write when Redis is the one that is behind', async () => {
+  const committed = await store.cursor.read();
+  await store.sql.query("update journal_cursor set last_id = '9999999999999-5'");
+  const before = await takeBackup(store.sql);
+  await expect(repair()).rejects.toMatchObject({ name: 'RedisBehind' });
+  expect(await takeBackup(store.sql)).toEqual(before);
+  await store.sql.query('update journal_cursor set last_id = $1', [committed]);
+  await expect(sale.withoutEpoch(() => repair())).rejects.toMatchObject({ name: 'EngineUnavailable' });
+});
+
+/** A database whose transactions break off after so many statements. */
+class Breaking extends Database {
+  left = 0;
+
+  override transaction<Value>(work: (client: Queryable) => Promise<Value>): Promise<Value> {
+    return super.transaction((client) =>
+      work({
+        query: (sql, values) => {
+          if (this.left === 0) throw new Error('interrupted');
+          this.left -= 1;
+          return client.query(sql, values);
+        },
+      }),
+    );
+  }
+}
+
+test('changes nothing when it is interrupted, wherever that is, and can be repeated', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  const first = await campaign.take('ann');
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.restock(1);
+  await campaign.confirm(first);
+  await campaign.release(await campaign.take('bob'));
+  for (const user of ['cid', 'dan']) await campaign.take(user);
+  await campaign.join('eve');
+  await store.persist();
+  await goBack(store.sql, backup);
+  await campaign.join('fay', { key: 'a-new-key' });
+  const before = await takeBackup(store.sql);
+  const breaking = new Breaking({
+    url: store.url,
+    name: 'tests',
+    connections: 3,
+    statementMs: 20_000,
+    connectMs: 5_000,
+    onError: () => {},
+  });
+  let interruptions = 0;
+  for (;;) {
+    breaking.left = interruptions;
+    const outcome = await restorePostgres({ ...parts, database: breaking }, { dryRun: false, settleMs: 0 }).catch(
+      (error: Error) => error,
+    );
+    if (!(outcome instanceof Error)) break;
+    expect(outcome.message).toBe('interrupted');
+    const { tables } = await takeBackup(store.sql);
+    expect(tables).toEqual(before.tables);
+    interruptions += 3;
+  }
+  await breaking.close();
+  expect(interruptions).toBeGreaterThan(20);
+  await expectWhole(campaign);
+  expect(isWhole(await repair(true))).toBe(true);
+});
+
+test('is consistent while the sale goes on', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const campaign = await store.openCampaign({ totalLimit: 60, perUserLimit: 3, latePayment: 'reacquire' });
+    const held: string[] = [];
+    let running = true;
+    let users = 0;
+    const buy = async () => {
+      while (running) {
+        users += 1;
+        const user = `user-${users % 200}`;
+        const outcome = await campaign.checkout(user);
+        if (outcome.kind === 'reserved') held.push(outcome.reservationId);
+        const id = held[Math.floor(Math.random() * held.length)];
+        const dice = Math.random();
+        if (id && dice < 0.3) await campaign.confirm(id);
+        else if (id && dice < 0.6) await campaign.release(id);
+        else if (id && dice < 0.7) await campaign.refund(id);
+        else if (dice < 0.8) await campaign.leave(`user-${Math.floor(Math.random() * 200)}`);
+        else if (dice < 0.82) await campaign.restock(1);
+      }
+    };
+    const crowd = Array.from({ length: 4 }, buy);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await store.persist();
+    const backup = await takeBackup(store.sql);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await store.persist();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await goBack(store.sql, backup);
+    const found = await restorePostgres(parts, { dryRun: false, settleMs: 0 });
+    expect(of(found, campaign)?.missing.reservations).toBeGreaterThan(0);
+    running = false;
+    await Promise.all(crowd);
+    await store.persist();
+    expect(await store.isCaughtUp()).toBe(true);
+    await expectWhole(campaign);
+    const { values } = await store.metrics.voided.get();
+    expect(values).toEqual([]);
+  }
+}, 60_000);

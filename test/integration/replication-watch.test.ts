@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { keys } from '../../shared/redis/keys.js';
+import { type ReplicationLimits, ReplicationWatch } from '../../shared/redis/replication-watch.js';
+import { atEnd } from '../harness/cleanup.js';
+import { startTestRedis } from '../harness/engines.js';
+import { EngineProxy } from '../harness/proxy.js';
+import { startReplica } from '../harness/replicas.js';
+import { connectToRedis } from '../harness/sale.js';
+import { until } from '../harness/until.js';
+
+const primary = await startTestRedis();
+const replica = await startReplica(primary.port);
+const other = await startTestRedis();
+const commands = await connectToRedis(primary.url);
+const LIMITS = { waitMs: 500, roundMs: 100, maxWaiting: 10_000 };
+
+const infoOf = async (redis: Redis, name: string) =>
+  new RegExp(`^${name}:(\\S+)`, 'm').exec(await redis.info('everything'))?.[1] ?? '';
+const replid = (redis: Redis) => infoOf(redis, 'master_replid');
+const server = await replid(primary.client);
+
+/** A watch on a connection through a proxy. */
+async function startWatch(
+  replicas = 1,
+  limits: Partial<ReplicationLimits> = {},
+  expected = () => server as string | null,
+) {
+  const proxy = await EngineProxy.before(primary.port);
+  const connection = await connectToRedis(`redis://127.0.0.1:${proxy.port}`);
+  return { proxy, connection, watch: new ReplicationWatch(connection, replicas, { ...LIMITS, ...limits }, expected) };
+}
+
+const marks = async () => Number((await primary.client.get(keys.mark)) ?? 0);
+
+/** @returns the value and after how long it came, ms */
+async function timed<Value>(promise: Promise<Value>): Promise<[Value, number]> {
+  const began = performance.now();
+  return [await promise, performance.now() - began];
+}
+
+atEnd('the replica', () => replica.kill('SIGCONT'));
+beforeEach(async () => {
+  replica.kill('SIGCONT');
+  await until('the replica follows', async () => (await primary.client.wait(1, 100)) === 1);
+  await primary.client.del(keys.mark);
+});
+
+describe('ReplicationWatch', () => {
+  it('confirms what a replica has', async () => {
+    const { watch } = await startWatch();
+    for (let i = 0; i < 20; i += 1) {
+      await commands.set('value', i);
+      expect(await watch.replicated()).toBe(true);
+      expect(await replica.client.get('value')).toBe(String(i));
+    }
+  });
+
+  it('needs no call when it waits for no replica', async () => {
+    const { watch } = await startWatch(0);
+    expect(watch.replicated()).toBe(watch.replicated());
+    expect(await watch.replicated()).toBe(true);
+    expect(await marks()).toBe(0);
+  });
+
+  it('shares a round between calls of one turn, and makes no traffic when idle', async () => {
+    const { watch, connection } = await startWatch();
+    expect(new Set(await Promise.all(Array.from({ length: 1_000 }, () => watch.replicated())))).toEqual(
+      new Set([true]),
+    );
+    expect(await marks()).toBe(1);
+    const calls = await infoOf(primary.client, 'total_commands_processed');
+    await sleep(600);
+    // Only the two INFO of this test; replication itself is not counted.
+    expect(Number(await infoOf(primary.client, 'total_commands_processed')) - Number(calls)).toBeLessThanOrEqual(3);
+    expect([watch.waiting, connection.status]).toEqual([0, 'ready']);
+  });
+
+  it('returns false within the limit while the replica stands still, and true when it goes on', async () => {
+    const { watch } = await startWatch();
+    replica.kill('SIGSTOP');
+    await commands.set('value', 'lost?');
+    const [replicated, ms] = await timed(watch.replicated());
+    expect(replicated).toBe(false);
+    expect(ms).toBeGreaterThan(450);
+    expect(ms).toBeLessThan(650);
+    const late = watch.replicated();
+    await sleep(200);
+    replica.kill('SIGCONT');
+    expect(await late).toBe(true);
+    expect(watch.waiting).toBe(0);
+  });
+
+  it('wants as many replicas as it was told', async () => {
+    const { watch } = await startWatch(2);
+    const [replicated, ms] = await timed(watch.replicated());
+    expect([replicated, ms < 650]).toEqual([false, true]);
+  });
+
+  it('returns false when the connection is lost, and goes on with the next', async () => {
+    const { watch, proxy, connection } = await startWatch();
+    replica.kill('SIGSTOP');
+    const lost = timed(watch.replicated());
+    await sleep(50);
+    proxy.forward();
+    const [replicated, ms] = await lost;
+    expect([replicated, ms < 300]).toEqual([false, true]);
+    replica.kill('SIGCONT');
+    // Called while there is no connection.
+    await until('the connection is gone', () => connection.status !== 'ready');
+    expect(await watch.replicated()).toBe(true);
+  });
+
+  it('does not take the replicas of another server for those of the server that replied', async () => {
+    const { watch, proxy, connection } = await startWatch();
+    await startReplica(other.port);
+    proxy.moveTo(other.port);
+    connection.disconnect(true);
+    await until(
+      'the connection is on the other server',
+      async () => connection.status === 'ready' && (await replid(connection).catch(() => server)) !== server,
+    );
+    await commands.set('value', 'on the primary');
+    const [replicated, ms] = await timed(watch.replicated());
+    expect([replicated, ms < 650]).toEqual([false, true]);
+    // It looks for the primary by itself.
+    proxy.moveTo(primary.port);
+    await until('it confirms again', () => watch.replicated());
+    expect(await replid(connection)).toBe(server);
+  });
+
+  it('confirms nothing for a server that is not in service', async () => {
+    let present: string | null = server;
+    const { watch } = await startWatch(1, {}, () => present);
+    expect(await watch.replicated('another')).toBe(false);
+    replica.kill('SIGSTOP');
+    const waits = watch.replicated();
+    present = null;
+    expect(await timed(waits)).toEqual([false, expect.any(Number)]);
+    expect(await watch.replicated()).toBe(false);
+  });
+
+  it('keeps no more calls waiting than it may', async () => {
+    const { watch } = await startWatch(1, { maxWaiting: 3 });
+    const all = await Promise.all([1, 2, 3, 4].map(() => watch.replicated()));
+    expect(all).toEqual([true, true, true, false]);
+    expect(await watch.replicated()).toBe(true);
+  });
+
+  it('reads what has arrived before it gives up, in a process that was busy', async () => {
+    const { watch } = await startWatch();
+    const waits = watch.replicated();
+    await sleep(5);
+    const end = performance.now() + 700;
+    while (performance.now() < end);
+    expect(await waits).toBe(true);
+  });
+});

@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import type { RawEntry } from '../../../shared/contracts/journal.js';
+import type { Campaign } from '../../../shared/domain/campaign.js';
+import { decodeReservation } from '../../../shared/redis/reservation-record.js';
+import { type SaleLimits, SaleStore } from '../../../shared/redis/sale-store.js';
+import { UnpersistedPromises } from '../../../shared/redis/unpersisted-promises.js';
+import { newKey, type TestCampaign } from '../../harness/campaign.js';
+import { startSale, TEST_LIMITS } from '../../harness/sale.js';
+
+/** What a process remembers of each call is what the script has appended, entry by entry and field by field. */
+const sale = await startSale();
+let promises = new UnpersistedPromises(10_000);
+let start = '0-0';
+let met = new Set<string>();
+
+beforeEach(async () => {
+  promises = new UnpersistedPromises(10_000);
+  start = await sale.journal.lastId();
+});
+afterEach(async () => expect(await sale.audit()).toEqual([]));
+
+async function open(terms: Partial<Campaign>, limits: Partial<SaleLimits> = {}): Promise<TestCampaign> {
+  const campaign = await sale.openCampaign(terms);
+  return campaign.through(new SaleStore(sale.store.scripts, { ...TEST_LIMITS, ...limits }, promises));
+}
+
+const ENDINGS = ['redeemed', 'released', 'expired', 'refunded', 'voided'];
+
+/** @returns the kinds that were appended, in their order */
+async function expectSame(): Promise<string[]> {
+  const stream = await sale.journal.read(start, 10_000);
+  const remembered = promises.after(start, Number.POSITIVE_INFINITY, 10_000);
+  expect(remembered.map(withoutRecord)).toEqual(stream);
+  expect(remembered.filter(({ fields }) => 'record' in fields).map(({ fields }) => fields.kind)).toEqual(
+    stream.map(({ fields }) => fields.kind).filter((kind) => ENDINGS.includes(String(kind))),
+  );
+  const kinds = stream.map(({ fields }) => String(fields.kind));
+  met = new Set([...met, ...kinds]);
+  return kinds;
+}
+
+function withoutRecord({ journalId, fields: { record: _, ...fields } }: RawEntry): RawEntry {
+  return { journalId, fields: fields as RawEntry['fields'] };
+}
+
+/** The record that goes with the last entry of a kind. */
+function recordWith(kind: string): object | undefined {
+  const found = promises.after(start, Number.POSITIVE_INFINITY, 10_000).filter(({ fields }) => fields.kind === kind);
+  const record = found.at(-1)?.fields.record;
+  return record === undefined ? undefined : decodeReservation(record);
+}
+
+test('checkouts, places and answers, with every field', async () => {
+  const campaign = await open({ type: 'pool', codes: 9, totalLimit: 3, perUserLimit: 2 }, { waitReplicas: 1 });
+  const details = { device: 'phone', trace: '00-aa-01', order: 'cart-1', ticketKey: 't7' };
+  await campaign.checkout('ann', { ...details, qty: 2 });
+  await campaign.redeem('bob', 4, details);
+  await campaign.checkout('cid', { ...details, qty: 3 });
+  await campaign.redeem('dan', 7, details);
+  await campaign.checkout('cid', { key: newKey(), qty: 3 });
+  const seen = await open({
+    totalLimit: 0,
+    confirmation: 'durable',
+    waitingRoom: { enabled: true, maxSize: 9, presenceSeconds: 60 },
+  });
+  await seen.set({ pace: `9|${await sale.nowMs()}|1|9` });
+  await seen.checkout('eve', { qty: 2 });
+  await seen.checkout('eve', { qty: 2, key: newKey() });
+  const nothingToPay = await open({ holdSeconds: 0, confirmation: 'durable' });
+  await nothingToPay.checkout('fay');
+  await nothingToPay.redeem('gus', 0);
+  expect(await expectSame()).toEqual([
+    'reserved',
+    'reserved',
+    'queued',
+    'queued',
+    'answered',
+    'queued',
+    'answered',
+    'reserved',
+    'reserved',
+  ]);
+});
+
+test('payments, releases, refunds, voids and what they promote', async () => {
+  const campaign = await open({ totalLimit: 2, perUserLimit: 9, latePayment: 'reacquire' });
+  const [first, second] = [await campaign.take('ann'), await campaign.take('bob', { order: 'cart-"2"\\/' })];
+  await campaign.join('cid');
+  await campaign.confirm(first, 'pay-1', '00-aa-01');
+  expect(recordWith('redeemed')).toMatchObject({ state: 'redeemed', user: 'ann', qty: 1, slot: 1, lineNo: 0 });
+  await campaign.confirm(first, 'pay-1');
+  await campaign.release(second, null, 'changed "their" mind \\ ünïcode\n\t/', '00-bb-01');
+  expect(recordWith('released')).toMatchObject({ state: 'released', user: 'bob', orderId: 'cart-"2"\\/' });
+  await campaign.release(second);
+  await campaign.refund(first);
+  expect(recordWith('refunded')).toMatchObject({ state: 'refunded' });
+  await campaign.confirm(second, 'late');
+  expect(recordWith('redeemed')).toMatchObject({ state: 'reacquired', user: 'bob' });
+  await campaign.void(second, 'returns', 'a_constraint');
+  expect(recordWith('voided')).toMatchObject({ state: 'voided' });
+  const late = await campaign.take('dan');
+  await campaign.letDeadlinePass(late);
+  await campaign.amend({ refundPolicy: 'burn', latePayment: 'refuse' });
+  expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', journalId: await sale.journal.lastId() });
+  expect(recordWith('expired')).toMatchObject({ state: 'expired', user: 'dan' });
+  const burned = await campaign.take('eve');
+  await campaign.confirm(burned);
+  await campaign.refund(burned);
+  expect(recordWith('refunded')).toMatchObject({ state: 'burned' });
+  expect(await expectSame()).toContain('voided');
+});
+
+test('sweeps, promotions, restocks, the line and the status', async () => {
+  const waitingRoom = { enabled: true, maxSize: 9, presenceSeconds: 60 };
+  const campaign = await open({ totalLimit: 2, perUserLimit: 9, waitingRoom });
+  for (const user of ['ann', 'ann']) await campaign.letDeadlinePass(await campaign.take(user));
+  for (const user of ['bob', 'cid', 'dan', 'eve', 'fay']) await campaign.join(user);
+  await campaign.expire();
+  await campaign.restock(1, { limit: 0 });
+  await campaign.promote();
+  await campaign.restock(1, { key: newKey() });
+  await campaign.leave('fay', '00-cc-01');
+  const { reservations } = await campaign.inRedis();
+  for (const [id, { state }] of reservations) if (state === 'reserved') await campaign.confirm(id);
+  await campaign.join('gus');
+  await campaign.join('hal');
+  await campaign.letPresenceLapse('gus');
+  await campaign.tend();
+  await campaign.letPlaceLapse('gus');
+  await campaign.tend();
+  await campaign.tend({ settled: true });
+  await campaign.setStatus('pause');
+  const kinds = await expectSame();
+  for (const kind of ['expired', 'restocked', 'answered', 'left', 'line_closed', 'status'])
+    expect(kinds).toContain(kind);
+});
+
+test('a line that is closed a batch at a time, and a place that cannot be served', async () => {
+  const campaign = await open({ type: 'pool', codes: 9, totalLimit: 1, perUserLimit: 2 });
+  const bought = await campaign.use('ann', 1);
+  for (const [i, user] of ['bob', 'cid', 'dan'].entries()) await campaign.redeem(user, i + 2);
+  await campaign.confirm(bought);
+  await campaign.tend({ settled: true }, 2);
+  await campaign.tend({ settled: true }, 2);
+  expect((await expectSame()).slice(-4)).toEqual(['left', 'left', 'left', 'line_closed']);
+});
+
+test('nothing is remembered of a call that appends nothing', async () => {
+  const campaign = await open({ totalLimit: 1 }, { journalLimitEntries: 0 });
+  expect((await campaign.checkout('ann')).kind).toBe('journal_full');
+  expect(await campaign.leave('ann')).toEqual({ kind: 'not_waiting' });
+  expect(promises.size).toBe(0);
+});
+
+test('every kind of entry has been compared in this file', () => {
+  expect([...met].sort()).toEqual(
+    [...ENDINGS, 'reserved', 'queued', 'answered', 'left', 'line_closed', 'restocked', 'status'].sort(),
+  );
+});

@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, jest, test } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
+
+/** Three quarters of a minute takes two minutes on a quiet machine. */
+const LIMIT_MS = 600_000;
+jest.setTimeout(LIMIT_MS);
+
+/** The faults and choices that every run of the suite has. Another seed is one call of `npm run torture` away. */
+const SEED = 11;
+const MINUTES = 0.75;
+
+test('a history under random faults keeps the contract', async () => {
+  const { code, output } = await torture('--seed', String(SEED), '--minutes', String(MINUTES));
+  expect(output).toContain(`PASSED  seed ${SEED}`);
+  expect(code).toBe(0);
+});
+
+/** Runs the program in its own process, as a person would. */
+function torture(...args: string[]): Promise<{ code: number; output: string }> {
+  const main = join(projectRoot(), 'torture/main.mjs');
+  return new Promise((resolve) => {
+    const options = { cwd: projectRoot(), timeout: LIMIT_MS - 10_000, maxBuffer: 1 << 26 };
+    execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr });
+    });
+  });
+}

@@ -1,0 +1,156 @@
+import { join } from 'node:path';
+import { migrateToLatest } from '../../shared/postgres/migrate.js';
+import type { History } from '../history.js';
+import type { Tools } from '../tools.js';
+import { Clock } from './clocks.js';
+import { Link } from './link.js';
+import { PostgresNode } from './postgres-node.js';
+import { RedisPair } from './redis-pair.js';
+import { ServiceNode } from './service-node.js';
+
+export const ADMIN_SECRET = 'admin-secret-of-the-torture';
+export const SERVICE_SECRET = 'service-secret-of-the-torture';
+const RECONCILE_LIMIT_MS = 60_000;
+const NAMES = ['api-1', 'api-2', 'worker-1', 'worker-2'] as const;
+/** Limits for one network or user that a crowd from one address would reach. */
+const WIDE_LIMITS = {
+  TOKENS_PER_MINUTE: '1000000',
+  FREE_TOKENS_PER_MINUTE: '1000000',
+  POLLS_PER_10_SECONDS: '1000',
+  VALIDATE_PER_MINUTE_PER_USER: '1000',
+  REDEEM_PER_MINUTE_PER_USER: '1000',
+  REDEEM_PER_MINUTE_PER_ADDRESS: '1000000',
+};
+
+export type ClusterOptions = { folder: string; replicas: number; movesClocks: boolean };
+
+/** Two API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each process. */
+export class Cluster {
+  readonly nodes: ServiceNode[] = [];
+  /** Links between clients and the API processes, by name of the process. */
+  readonly fronts = new Map<string, Link>();
+  readonly clocks = new Map<string, Clock>();
+  redisClock: Clock | null = null;
+  redis!: RedisPair;
+  postgres!: PostgresNode;
+
+  private constructor(
+    readonly options: ClusterOptions,
+    readonly tools: Tools,
+    readonly history: History,
+  ) {}
+
+  static async start(options: ClusterOptions, tools: Tools, history: History): Promise<Cluster> {
+    const cluster = new Cluster(options, tools, history);
+    await cluster.#startEngines();
+    for (const name of NAMES) cluster.nodes.push(await cluster.#node(name));
+    await Promise.all(cluster.nodes.map((node) => node.start()));
+    await Promise.all(cluster.nodes.map((node) => node.up));
+    return cluster;
+  }
+
+  get apis(): ServiceNode[] {
+    return this.nodes.filter(({ kind }) => kind === 'api');
+  }
+
+  node(name: string): ServiceNode {
+    const node = this.nodes.find((one) => one.name === name);
+    if (!node) throw new Error(`there is no process ${name}`);
+    return node;
+  }
+
+  urlOf(api: string): string {
+    return `http://127.0.0.1:${this.fronts.get(api)?.port}`;
+  }
+
+  /** Every process reaches the present primary; connections to another server are cut, or kept where they are. */
+  switchRedis({ keep = false, except = [] as readonly string[] } = {}): void {
+    for (const { name, links } of this.nodes)
+      if (!except.includes(name)) links.redis.switchTo(this.redis.primary.port, { keep });
+  }
+
+  /** What an operator does after Postgres was put back. */
+  async reconcileAfterRestore(): Promise<void> {
+    const { tools, redis, postgres } = this;
+    const env = {
+      ...process.env,
+      REDIS_URL: `redis://127.0.0.1:${redis.primary.port}`,
+      DATABASE_URL: postgres.url,
+    };
+    const args = ['run', '--silent', 'reconcile', '--', '--after-restore'];
+    const until = performance.now() + RECONCILE_LIMIT_MS;
+    for (;;) {
+      const { code, output } = await tools.run('npm', args, { cwd: tools.root, env, limitMs: RECONCILE_LIMIT_MS });
+      if (code === 0) return;
+      // Another fault may have an engine down: an operator repeats the command when it is back.
+      if (performance.now() > until) throw new Error(`reconcile --after-restore failed: ${output}`);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.nodes.map((node) => {
+        node.resume();
+        return node.kill();
+      }),
+    );
+    const links = this.nodes.flatMap(({ links: { redis, postgres } }) => [redis, postgres]);
+    await Promise.all([...links, ...this.fronts.values()].map((link) => link.close()));
+    await Promise.all([this.redis?.stop(), this.postgres?.stop()]);
+  }
+
+  async #startEngines(): Promise<void> {
+    const { folder, movesClocks } = this.options;
+    let binary = this.tools.redisBinary;
+    if (movesClocks) {
+      const clock = new Clock(folder, 'redis', this.tools.root);
+      const starter = clock.redisStarter(folder, binary);
+      if (starter !== null) {
+        binary = starter;
+        this.redisClock = clock;
+      }
+    }
+    [this.redis, this.postgres] = await Promise.all([
+      RedisPair.start(this.tools, folder, binary),
+      PostgresNode.start(this.tools, folder),
+    ]);
+    await migrateToLatest(this.postgres.url);
+  }
+
+  async #node(name: string): Promise<ServiceNode> {
+    const kind = name.startsWith('api') ? 'api' : 'worker';
+    const port = kind === 'api' ? await this.tools.freePort() : null;
+    const links = {
+      redis: await Link.open(this.redis.primary.port),
+      postgres: await Link.open(this.postgres.port),
+    };
+    if (port !== null) this.fronts.set(name, await Link.open(port));
+    const database = new URL(this.postgres.url);
+    database.port = String(links.postgres.port);
+    const env = {
+      PATH: process.env.PATH,
+      NODE_ENV: 'test',
+      HOST: '127.0.0.1',
+      ...(port === null ? {} : { PORT: String(port) }),
+      REDIS_URL: `redis://127.0.0.1:${links.redis.port}`,
+      DATABASE_URL: database.href,
+      ADMIN_API_KEYS: `torture:${ADMIN_SECRET}`,
+      SERVICE_API_KEYS: `payments:${SERVICE_SECRET}`,
+      ATTESTATION_KEYS: `a1:${Buffer.alloc(32, 7).toString('base64')}`,
+      TICKET_KEYS: `t1:${Buffer.alloc(32, 9).toString('base64')}`,
+      ...WIDE_LIMITS,
+      ...(this.options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(this.options.replicas) } : {}),
+      ...this.#clockEnv(name),
+    };
+    const logPath = join(this.options.folder, `${name}.log`);
+    return new ServiceNode({ name, kind, env, logPath, links, port }, this.tools, this.history);
+  }
+
+  #clockEnv(name: string): NodeJS.ProcessEnv {
+    if (!this.options.movesClocks) return {};
+    const clock = new Clock(this.options.folder, name, this.tools.root);
+    this.clocks.set(name, clock);
+    return clock.env;
+  }
+}

@@ -1,0 +1,2 @@
+/** Something that the contract does not allow, with the calls and rows that show it. */
+export type Violation = { rule: string; what: string; evidence: unknown[] };

@@ -1,0 +1,135 @@
+// `npm run torture`: faults from a seed under load, then the judgement of the whole history. docs/torture.md.
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { requireNode } from '../scripts/node-version.mjs';
+import { Problem } from '../scripts/problem.mjs';
+import { createTerminal } from '../scripts/terminal.mjs';
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const STOP_LIMIT_MS = 5_000;
+const INTERRUPTED = 130;
+
+process.exit(await main(process.argv.slice(2)));
+
+/**
+ * @param {string[]} args
+ * @returns {Promise<number>} the exit code
+ */
+async function main(args) {
+  const terminal = createTerminal();
+  try {
+    requireNode();
+    const { readOptions, USAGE } = await import('./options.mjs');
+    const options = readOptions(args);
+    if (options.what === 'help') {
+      terminal.print(USAGE);
+      return 0;
+    }
+    const { prepare } = await import('../scripts/prepare.mjs');
+    await prepare(ROOT, terminal);
+    if (options.what === 'faults') return await listFaults(terminal);
+    if (options.what === 'judge') return await judgeAgain(terminal, options.folder);
+    return await runOne(terminal, options);
+  } catch (error) {
+    terminal.explain(error);
+    return error instanceof Problem ? error.exitCode : 2;
+  }
+}
+
+/** @param {string} path inside the build */
+function built(path) {
+  return import(join(ROOT, 'dist/torture', path));
+}
+
+/** @param {import('../scripts/terminal.mjs').Terminal} terminal */
+async function listFaults({ print }) {
+  const { ALL_FAULTS } = await built('faults/all-faults.js');
+  const width = Math.max(...ALL_FAULTS.map((/** @type {{ name: string }} */ { name }) => name.length));
+  for (const { name, about } of ALL_FAULTS) print(`${name.padEnd(width)}  ${about}`);
+  return 0;
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {string} folder
+ */
+async function judgeAgain({ print }, folder) {
+  const result = await (await built('run.js')).judgeAgain(folder);
+  for (const line of result.report) print(line);
+  print(result.violations.length === 0 ? 'PASSED' : `FAILED  ${result.violations.length} violations`);
+  return result.violations.length === 0 ? 0 : 1;
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {import('./options.mjs').Run} options
+ */
+async function runOne(terminal, options) {
+  const { onStopRequest } = await import('../scripts/stop-requests.mjs');
+  const { launch, refuseToLaunch, run, stopStragglers } = await import('../scripts/processes.mjs');
+  const { findRedisServer, startRedis } = await import('../scripts/engines/redis.mjs');
+  const { startPostgres } = await import('../scripts/engines/postgres.mjs');
+  const { freePort } = await import('../scripts/ports.mjs');
+  const { runTorture } = await built('run.js');
+  await refuseUnknownFaults(options.faults);
+  const { print } = terminal;
+  const redisBinary = await findRedisServer();
+  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-torture-'));
+  // Open to pass through: as root, Postgres runs as another user.
+  chmodSync(folder, 0o711);
+  const end = async () => {
+    refuseToLaunch();
+    await stopStragglers(STOP_LIMIT_MS);
+    if (!options.keep) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  onStopRequest({
+    stop: () => void end().finally(() => process.exit(INTERRUPTED)),
+    hurry: () => process.exit(INTERRUPTED),
+  });
+  const tools = { root: ROOT, redisBinary, startRedis, startPostgres, launch, run, freePort, print };
+  print(`seed ${options.seed}: faults for ${options.minutes} minutes, ${options.perSecond} shoppers a second`);
+  if (options.keep) print(`history, rows and logs: ${folder}`);
+  try {
+    const result = await runTorture({ ...options, folder, canReconcile: canReconcile() }, tools);
+    return report(terminal, options, result);
+  } finally {
+    await end();
+  }
+}
+
+/** @param {string[] | null} names */
+async function refuseUnknownFaults(names) {
+  const { ALL_FAULTS } = await built('faults/all-faults.js');
+  const known = new Set(ALL_FAULTS.map((/** @type {{ name: string }} */ { name }) => name));
+  const unknown = names?.find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  throw new Problem(`There is no fault ${unknown}.`, { remedy: 'npm run torture -- --faults help', exitCode: 2 });
+}
+
+/** Whether this version can make Postgres whole again after it was restored. */
+function canReconcile() {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  return typeof scripts.reconcile === 'string';
+}
+
+/**
+ * @param {import('../scripts/terminal.mjs').Terminal} terminal
+ * @param {import('./options.mjs').Run} options
+ * @param {{ report: string[], violations: object[], failures: string[] }} result
+ * @returns {number} the exit code
+ */
+function report({ print }, { seed, minutes, faults, replicas, perSecond }, result) {
+  for (const line of result.report) print(line);
+  for (const failure of result.failures) print(`this program failed: ${failure}`);
+  if (result.violations.length === 0 && result.failures.length === 0) {
+    print(`PASSED  seed ${seed}`);
+    return 0;
+  }
+  const only = faults === null ? '' : ` --faults ${faults.join(',') || 'none'}`;
+  const waits = replicas === 0 ? '' : ` --replicas ${replicas}`;
+  print(`FAILED  ${result.violations.length} violations`);
+  print(`again:  npm run torture -- --seed ${seed} --minutes ${minutes} --rate ${perSecond}${only}${waits} --keep`);
+  return result.violations.length > 0 ? 1 : 2;
+}

@@ -1,0 +1,37 @@
+import type { Recorded } from './history.js';
+import { grouped } from './judge/facts.js';
+import type { Violation } from './judge/violation.js';
+
+const SHOWN_OF_A_KIND = 3;
+const EVIDENCE_CHARACTERS = 700;
+
+/** The lines that a person reads at the end of a run. */
+export function reportOf(history: Recorded, violations: readonly Violation[]): string[] {
+  const kinds = grouped(violations, ({ rule, what }) => `${rule}: ${what.replaceAll(/\d+/g, 'n')}`);
+  const shown = [...kinds].flatMap(([, same]) => {
+    const rest = same.length - SHOWN_OF_A_KIND;
+    const lines = same.slice(0, SHOWN_OF_A_KIND).flatMap(linesOf);
+    return rest > 0 ? [...lines, `    and ${rest} more of this kind`] : lines;
+  });
+  const totals = [...kinds].map(([kind, same]) => `${String(same.length).padStart(5)} × ${kind}`);
+  return [`calls: ${countsOf(history)}`, ...shown, ...totals];
+}
+
+function linesOf({ rule, what, evidence }: Violation): string[] {
+  return [`VIOLATION  ${rule}: ${what}`, ...evidence.map((one) => `    ${short(JSON.stringify(one))}`)];
+}
+
+const short = (text = 'nothing') =>
+  text.length > EVIDENCE_CHARACTERS ? `${text.slice(0, EVIDENCE_CHARACTERS)} …` : text;
+
+function countsOf({ calls }: Recorded): string {
+  const count = new Map<string, number>();
+  for (const { kind, status } of calls) {
+    const name = `${kind} ${status ?? 'none'}`;
+    count.set(name, (count.get(name) ?? 0) + 1);
+  }
+  return [...count]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([name, n]) => `${name}: ${n}`)
+    .join(', ');
+}
