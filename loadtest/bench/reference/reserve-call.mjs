@@ -46,5 +46,6 @@ export async function reserveCall(redis, root) {
     '',
     0,
     0,
+    0,
   ];
 }
