@@ -488,7 +488,7 @@ function chunks<Item>(items: readonly Item[]): Item[][] {
 function paymentsIn(events: readonly StreamEvent[]): { reservation: string; payment: string }[] {
   return events.flatMap(({ type, subject, json }) => {
     if (type !== 'dev.doorbuster.redemption.redeemed.v1') return [];
-    const { data } = JSON.parse(json) as { data: { payment_ref?: string | null } };
-    return data.payment_ref ? [{ reservation: subject, payment: data.payment_ref }] : [];
+    const { data } = JSON.parse(json) as { data?: { payment_ref?: string | null } };
+    return data?.payment_ref ? [{ reservation: subject, payment: data.payment_ref }] : [];
   });
 }
