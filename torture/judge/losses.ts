@@ -20,6 +20,8 @@ export class Losses {
   readonly faults: Span[];
   readonly #lost: { at: number; mode: string }[];
   readonly #killed: { at: number; process: string }[];
+  /** Postgres was set back, and Redis lost its data before Postgres had been made whole: neither engine has what came between. */
+  readonly #bothLostUntil: number;
   readonly #isolated: (Span & { processes: string[] })[];
   readonly #away: (Span & { node: string })[];
 
@@ -29,12 +31,14 @@ export class Losses {
     this.#killed = events.flatMap((event) =>
       event.what === 'down' && event.how !== 'stop' ? [{ at: event.at, process: event.process }] : [],
     );
+    this.#bothLostUntil = bothLostUntil(events);
     this.#isolated = isolationsOf(events);
     this.#away = absencesOf(events);
   }
 
   /** The excuse of a promise that one of these attempts made. @param durability of the response */
   excuseOf(attempts: readonly Call[], durability: string): Excuse {
+    if (attempts.some(({ at }) => at <= this.#bothLostUntil)) return 'silently';
     if (durability === 'committed') return null;
     const excuses = attempts.map((call) => this.#excuseOfOne(call, durability));
     return excuses.find((excuse) => excuse === 'silently') ?? excuses.find((excuse) => excuse === 'visibly') ?? null;
@@ -42,6 +46,7 @@ export class Losses {
 
   /** The excuse of a promise whose maker is not known, for example a promotion, seen at a time. */
   excuseOfUnknown(at: number): Excuse {
+    if (at <= this.#bothLostUntil) return 'silently';
     const until = this.calmAfter(at);
     const within = (time: number) => time >= at - 2 * CALM_MS && time <= until;
     const lost = this.#lost.some((loss) => within(loss.at));
@@ -85,6 +90,18 @@ export class Losses {
     const node = nodeOf(call.process);
     return this.#away.some((span) => span.node === node && span.to >= call.at && span.from <= until) ? 'visibly' : null;
   }
+}
+
+/** The repair of a Postgres that was set back takes some seconds, longer while other faults keep it from an engine. */
+const REPAIR_MS = 30_000;
+
+function bothLostUntil(events: readonly Event[]): number {
+  const restored = events.flatMap((event) => (event.what === 'postgres-restored' ? [event.at] : []));
+  const emptied = events.flatMap((event) =>
+    event.what === 'redis-lost' && event.mode !== 'promoted' ? [event.at] : [],
+  );
+  const both = emptied.filter((at) => restored.some((before) => at > before - REPAIR_MS && at < before + REPAIR_MS));
+  return Math.max(0, ...both.map((at) => at + REPAIR_MS));
 }
 
 const nodeOf = (process: string): string => process.split('#')[0] ?? '';
