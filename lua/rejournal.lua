@@ -40,7 +40,7 @@ end
 local begun = state == 'reserved' and 'reserved' or (reservation.due == 0 and 'redeemed' or 'reserved')
 if row == 'missing' then
   reservation.state = begun
-  append_reserved(append, c.no, reservation_id, reservation, c.version, now, '', '', '', '')
+  append(reserved_fields(c.no, reservation_id, reservation, c.version, now))
 end
 if row ~= 'missing' or begun ~= state then
   local paid = state == 'redeemed' or state == 'reacquired' or state == 'refunded' or state == 'burned'

@@ -54,7 +54,6 @@
 --#include records
 --#include campaign
 --#include codes
---#include journal
 --#include pace
 --#include presence
 
@@ -132,11 +131,12 @@ local function refuse(...)
 end
 
 local entry_id = generation .. '-*'
-local function append(...) return redis.call('XADD', journal_key, entry_id, ...) end
 -- A user who waits already keeps the place: remembers the answer, and when the user was seen.
 --   line_no: the place that a user who stepped back comes back to, else false
 local function keep_place(reply, must_be_seen, line_no, journaled, answer)
-  if journaled then reply[9] = append_answered(append, c.no, now, key, answer) end
+  if journaled then
+    reply[9] = redis.call('XADD', journal_key, entry_id, 'kind', 'answered', 'no', c.no, 'at', now, 'key', key, 'answer', answer)
+  end
   if line_no then redis.call('ZADD', line_key, line_no, user) end
   if must_be_seen then redis.call('ZADD', presence_key, now, user) end
   redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)
@@ -214,11 +214,14 @@ if served then
   if not c.unlimited then c.free = c.free - qty end
   if pays then c.held = c.held + qty else c.redeemed = c.redeemed + qty end
   assert_counters(c)
-  local hint = next_code_hint(c, {})
+  local hint = c.code_from and next_code_hint(c, {}) or c.code_hint
   local reply = { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), durable, '',
     tostring(quota_left), handed, tostring(c.version), tostring(slot), tostring(now) }
 
-  reply[6] = append_reserved(append, c.no, reservation_id, reservation, c.version, now, key, answer, device, trace)
+  -- The fields of a promotion (includes/journal.lua), in the same order.
+  reply[6] = redis.call('XADD', journal_key, entry_id, 'kind', 'reserved', 'no', c.no, 'reservation', reservation_id,
+    'user', user, 'order', reservation.order_id, 'qty', qty, 'slot', slot, 'at', now, 'due', reservation.due, 'line', 0,
+    'state', reservation.state, 'code', handed, 'terms', c.version, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
   redis.call('HSET', reservations_key, reservation_id, packed)
   if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
   redis.call('HSET', people_key, user, packed_person)
@@ -243,8 +246,8 @@ assert_counters(c)
 local reply = { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), durable, '', tostring(quota_left), pace,
   tostring(c.presence_ms), tostring(c.last_line_no), tostring(now) }
 
-reply[6] = append('kind', 'queued', 'no', c.no, 'reservation', reservation_id, 'user', user, 'order', order_id,
-  'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
+reply[6] = redis.call('XADD', journal_key, entry_id, 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
+  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
 redis.call('ZADD', line_key, c.last_line_no, user)
 if must_be_seen then redis.call('ZADD', presence_key, now, user) end
 redis.call('HSET', people_key, user, packed_person)

@@ -73,8 +73,7 @@ local total = tostring(c.total)
 -- The remembered answer names the entry of the restock, whose id is known once it is appended.
 local function answer_of(journal_id) return same_request .. total .. '|' .. journal_id end
 if key ~= '' then
-  local function append(...) return add_entry(plan, nil, ...) end
-  append_answered(append, c.no, now, key, '').complete = answer_of
+  add_entry(plan, nil, answered_fields(c.no, now, key, '')).complete = answer_of
   plan.answer = { key = idempotency_key, text = answer_of, ttl_ms = key_ttl_ms }
 end
 local reply, journal_id = apply(plan, { 'restocked', total, '', durable })

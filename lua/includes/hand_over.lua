@@ -31,8 +31,7 @@ local function promote_one(plan, user, person, slot)
   c.waiting = c.waiting - 1
   if not c.unlimited then c.free = c.free - person.qty end
   if pays then c.held = c.held + person.qty else c.redeemed = c.redeemed + person.qty end
-  local function append(...) return add_entry(plan, nil, ...) end
-  append_reserved(append, c.no, id, reservation, c.version, now, '', '', '', '')
+  add_entry(plan, nil, reserved_fields(c.no, id, reservation, c.version, now))
   table.insert(plan.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. id .. '|' .. reservation.order_id .. '|' ..
     reservation.due)
   plan.promoted = plan.promoted + 1

@@ -1,16 +1,14 @@
--- The fields of two kinds of journal entries that several scripts append. `append` takes them as arguments.
+-- The fields of two kinds of journal entries, for a plan. lua/reserve.lua appends the same ones in the same order without a
+-- plan: the stream stores the names of neighbours that share them only once.
 
--- A new reservation. Checkout and promotion use the same fields in the same order: the stream stores the names of
--- neighbours that share them only once.
---   terms: version of the campaign's terms that the reservation was made under
---   key, answer: the idempotency key and the remembered answer, so that both survive Redis ("" for a promotion)
-local function append_reserved(append, no, reservation_id, r, terms, now, key, answer, device, trace)
-  return append('kind', 'reserved', 'no', no, 'reservation', reservation_id, 'user', r.user,
+-- A promotion. `terms`: version of the campaign's terms that the reservation is made under.
+local function reserved_fields(no, reservation_id, r, terms, now)
+  return 'kind', 'reserved', 'no', no, 'reservation', reservation_id, 'user', r.user,
     'order', r.order_id, 'qty', r.qty, 'slot', r.slot, 'at', now, 'due', r.due, 'line', r.line_no, 'state', r.state,
-    'code', r.code, 'terms', terms, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
+    'code', r.code, 'terms', terms, 'key', '', 'answer', '', 'device', '', 'trace', ''
 end
 
 -- An answer that no other entry carries, so that a Redis that lost it gives the same one again.
-local function append_answered(append, no, now, key, answer)
-  return append('kind', 'answered', 'no', no, 'at', now, 'key', key, 'answer', answer)
+local function answered_fields(no, now, key, answer)
+  return 'kind', 'answered', 'no', no, 'at', now, 'key', key, 'answer', answer
 end

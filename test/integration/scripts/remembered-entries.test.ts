@@ -145,6 +145,16 @@ test('a line that is closed a batch at a time, and a place that cannot be served
   expect((await expectSame()).slice(-4)).toEqual(['left', 'left', 'left', 'line_closed']);
 });
 
+test('a checkout and a promotion have the same fields in the same order, which the stream stores once', async () => {
+  const campaign = await open({ totalLimit: 1 });
+  const held = await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.release(held);
+  const stream = await sale.journal.read(start, 10);
+  const [first, second] = stream.filter(({ fields }) => fields.kind === 'reserved');
+  expect(Object.keys(second?.fields ?? {})).toEqual(Object.keys(first?.fields ?? { none: '' }));
+});
+
 test('nothing is remembered of a call that appends nothing', async () => {
   const campaign = await open({ totalLimit: 1 }, { journalLimitEntries: 0 });
   expect((await campaign.checkout('ann')).kind).toBe('journal_full');
