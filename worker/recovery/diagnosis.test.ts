@@ -1,14 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
-import { diagnose, type Look } from './diagnosis.js';
+import { diagnose as diagnoseLook, type Look } from './diagnosis.js';
 
 const GENERATION = 100;
+
+/** Nothing was persisted between the two readings of the cursor, unless a test says so. */
+const diagnose = (look: Omit<Look, 'cursorAfter'> & { cursorAfter?: string }) =>
+  diagnoseLook({ cursorAfter: look.postgres.cursor, ...look });
 
 const opened = { generation: GENERATION, server: 'primary', afterId: '90-7', opened: true };
 /** Begun by a worker that did not finish. */
 const unopened = { generation: 120, server: 'replica', afterId: '100-12', opened: false };
 
 /** A server in service: the cursor at entry 10, entries 11 and 12 in the journal. */
-const inService: Look = {
+const inService: Omit<Look, 'cursorAfter'> = {
   server: 'primary',
   epoch: { generation: GENERATION, server: 'primary' },
   journal: { firstId: '100-11', lastId: '100-12', entries: 2 },
@@ -119,5 +123,12 @@ describe('diagnose', () => {
     expect(diagnose({ ...inService, epoch: null, journal, postgres, firstBegins: null })).toMatchObject({
       behind: true,
     });
+  });
+
+  it('does not take entries for missing that were persisted and trimmed while it looked', () => {
+    const journal = { firstId: null, lastId: '100-20', entries: 0 };
+    expect(diagnose({ ...inService, journal, cursorAfter: '100-20' }).kind).toBe('in_service');
+    expect(diagnose({ ...inService, journal, cursorAfter: '100-25' }).kind).toBe('in_service');
+    expect(diagnose({ ...inService, journal, cursorAfter: '100-15' }).kind).toBe('postgres_behind');
   });
 });

@@ -15,7 +15,10 @@ export type Look = {
   server: string;
   epoch: Epoch | null;
   journal: JournalPosition;
+  /** Read before the journal, which is therefore never older than its cursor, unless Redis is. */
   postgres: JournalState;
+  /** The cursor read after the journal: what was persisted and trimmed in between is not missing. */
+  cursorAfter: string;
   /** The last entry before the history of the journal's first entry; null when Postgres does not know that history. */
   firstBegins: string | null;
   /** Whether entries that Redis lost wait to be applied. */
@@ -45,9 +48,10 @@ const recover = (reason: string, intact: boolean, behind = false): Diagnosis => 
 });
 
 /** Judges a look. Pure, so that every case has a test. */
-export function diagnose({ server, epoch, journal, postgres, firstBegins, recovered }: Look): Diagnosis {
+export function diagnose(look: Look): Diagnosis {
+  const { server, epoch, journal, postgres, recovered } = look;
   const { cursor, latest, current } = postgres;
-  const behind = latest !== null && isBehind(cursor, journal, firstBegins);
+  const behind = latest !== null && isBehind(look.cursorAfter, journal, look.firstBegins);
   if (epoch === null) {
     // Nobody fills Redis from a Postgres that is behind it, so what it has is whole.
     if (behind) return recover('Redis was out of service while Postgres was behind', true, true);
@@ -86,7 +90,11 @@ function isFresh(journal: JournalPosition, afterId: string, cursor: string): boo
 }
 
 /** Whether entries between the cursor and the journal are missing in Postgres, which was set back. */
-function isBehind(cursor: string, { firstId, lastId, entries }: JournalPosition, firstBegins: string | null): boolean {
+export function isBehind(
+  cursor: string,
+  { firstId, lastId, entries }: JournalPosition,
+  firstBegins: string | null,
+): boolean {
   if (compareJournalIds(lastId, cursor) <= 0) return false;
   if (entries === 0 || firstId === null) return true;
   // Committed entries that are not trimmed yet may come first.

@@ -14,7 +14,7 @@ import type { RedisFill } from '../../shared/redis/redis-fill.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { parseInfo } from '../../shared/redis/shape.js';
 import { type ApplyRecoveredParts, applyRecovered } from './apply-recovered.js';
-import { type Diagnosis, diagnose, FIRST_START, type Look } from './diagnosis.js';
+import { type Diagnosis, diagnose, FIRST_START, isBehind, type Look } from './diagnosis.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import { restoreCampaign } from './restore-campaign.js';
 
@@ -142,13 +142,16 @@ export class Recovery {
       recovered.hasPending(),
     ]);
     const info = parseInfo(text);
+    const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
+    const seemsBehind = isBehind(postgres.cursor, position, firstBegins);
     return {
       role: info.get('role') ?? '',
       server: info.get('master_replid') ?? '',
       epoch: epoch === null ? null : decodeEpoch(epoch),
       journal: position,
       postgres,
-      firstBegins: position.firstId && (await histories.beginningOf(generationOf(position.firstId))),
+      cursorAfter: seemsBehind ? await this.parts.cursor.read() : postgres.cursor,
+      firstBegins,
       recovered: pending,
     };
   }
