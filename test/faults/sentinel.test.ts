@@ -26,12 +26,12 @@ const rows = async () =>
 /** Waits until checkouts succeed on another primary than `old`, and the worker writes them. @returns the outage, ms */
 async function expectServiceOnAnother(crowd: Crowd, old: number): Promise<number> {
   const began = performance.now();
-  await until('the Sentinels name another primary', async () => (await sentinels.primaryPort()) !== old, 30_000);
+  await until('the Sentinels name another primary', async () => (await sentinels.primaryPort()) !== old, 60_000);
   const before = crowd.completed.length;
-  await until('checkouts succeed', () => crowd.completed.length >= before + 50, 30_000);
+  await until('checkouts succeed', () => crowd.completed.length >= before + 50, 60_000);
   const outageMs = performance.now() - began;
   const written = await rows();
-  await until('the worker writes them', async () => (await rows()) > written, 30_000);
+  await until('the worker writes them', async () => (await rows()) > written, 60_000);
   return outageMs;
 }
 
@@ -39,7 +39,7 @@ async function startCrowd(): Promise<Crowd> {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const crowd = stage.crowd(product, 200);
   crowd.start();
-  await until('the sale runs', () => crowd.completed.length >= 100, 30_000);
+  await until('the sale runs', () => crowd.completed.length >= 100, 60_000);
   return crowd;
 }
 
@@ -79,6 +79,6 @@ it('serves again by itself after the primary hung, and stays off it when it goes
   expect(await expectServiceOnAnother(crowd, old.port)).toBeLessThan(15_000);
   old.kill('SIGCONT');
   const before = crowd.completed.length;
-  await until('checkouts succeed', () => crowd.completed.length >= before + 200, 30_000);
+  await until('checkouts succeed', () => crowd.completed.length >= before + 200, 60_000);
   await crowd.finish();
 });
