@@ -11,7 +11,7 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
 // Everything that configures the product; tests set what they need themselves.
 const OURS =
-  /^(PORT|HOST|DATA_DIR|DEMO|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|DOORBUSTER_.*)$/;
+  /^(PORT|HOST|DATA_DIR|DEMO|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|DOORBUSTER_.*)$/;
 
 process.exit(await main(process.argv.slice(2)));
 

@@ -6,7 +6,7 @@ type Kept = { journalId: string; generation: number; n: number; describe: () => 
 /**
  * Keeps every journal entry that this process's script calls appended until Postgres has committed it: normally a few
  * milliseconds' worth. When Redis loses entries in between, this is the only copy
- * (docs/decisions/0009-promise-memory.md).
+ * (docs/decisions/0022-unpersisted-promises.md).
  */
 export class UnpersistedPromises {
   /** In the order of their ids. */
