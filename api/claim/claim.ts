@@ -12,8 +12,12 @@ import {
 import { pollAfterSeconds } from '../../shared/domain/polling.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { Acknowledgement, Durability } from '../../shared/redis/acknowledgement.js';
-import { decodeRememberedAnswer, type RememberedAnswer } from '../../shared/redis/remembered-answer.js';
+import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
+import {
+  type Durability,
+  decodeRememberedAnswer,
+  type RememberedAnswer,
+} from '../../shared/redis/remembered-answer.js';
 import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
 import { rateLimited } from '../guards/quotas.js';

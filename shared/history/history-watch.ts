@@ -4,7 +4,7 @@ import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatch } from '../redis/commit-watch.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { GateVerdict, RedisGate } from '../redis/gate.js';
-import { compareJournalIds, generationOf } from '../redis/journal.js';
+import { earliest, generationOf } from '../redis/journal.js';
 import type { UnpersistedPromises } from '../redis/unpersisted-promises.js';
 
 /** While the gate is open: how long another history may stay unnoticed when no connection was lost. */
@@ -30,8 +30,6 @@ export type HistoryWatchParts = {
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
   commits: CommitWatch;
-  /** How often to look while no change is expected; longer pauses are for tests. */
-  beatMs?: number;
   /** Entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
   onTrouble: (error: Error) => void;
@@ -154,10 +152,7 @@ export class HistoryWatch {
     this.#gate?.supersede(latest.generation);
     this.parts.commits.abandonBefore(latest.generation);
     const later = await histories.since(this.#saved);
-    const contained = later.reduce(
-      (lowest, { afterId }) => (compareJournalIds(afterId, lowest) < 0 ? afterId : lowest),
-      latest.afterId,
-    );
+    const contained = earliest([latest.afterId, ...later.map(({ afterId }) => afterId)]);
     let saved = 0;
     for (;;) {
       const missing: RawEntry[] = promises.after(contained, latest.generation, SAVE_CHUNK);
@@ -179,7 +174,7 @@ export class HistoryWatch {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.beat().then(
-        () => this.#schedule(this.#gate?.isOpen ? (this.parts.beatMs ?? BEAT_MS) : FAST_BEAT_MS),
+        () => this.#schedule(this.#gate?.isOpen ? BEAT_MS : FAST_BEAT_MS),
         (error: unknown) => {
           this.parts.onTrouble(error instanceof Error ? error : new Error(String(error)));
           this.#schedule(TROUBLE_MS);

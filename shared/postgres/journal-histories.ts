@@ -48,13 +48,6 @@ const LATEST = `left join lateral (
 export class JournalHistories {
   constructor(readonly database: Database) {}
 
-  async read(client: Queryable = this.database): Promise<JournalState> {
-    const { rows } = await client.query<HistoryRow & { last_id: string }>(
-      `select c.last_id, h.* from journal_cursor c ${LATEST}`,
-    );
-    return stateOf(rows);
-  }
-
   /** Reports a process as alive and reads the state of the journal, in one statement. */
   async beat(heartbeat: Heartbeat): Promise<JournalState> {
     const { processId, kind, generation, unsaved, serving } = heartbeat;

@@ -1,10 +1,8 @@
 import { EngineUnavailable } from '../errors/faults.js';
 import type { CommitWatch } from './commit-watch.js';
 import type { Journal } from './journal.js';
+import { type Durability, durabilityOf } from './remembered-answer.js';
 import type { ReplicationWatch } from './replication-watch.js';
-
-/** What a response says about its promise: in the journal, on replicas as well, or committed to Postgres. */
-export type Durability = 'journaled' | 'replicated' | 'committed';
 
 /** What a script said about its reply. */
 export type Acknowledged = {
@@ -34,8 +32,7 @@ export class Acknowledgement {
 
   /** The durability of a response that `held` has let go. */
   durabilityOf(durable: boolean): Durability {
-    if (durable) return 'committed';
-    return this.isImmediate ? 'journaled' : 'replicated';
+    return durabilityOf(durable, this.replication.replicas);
   }
 
   /**

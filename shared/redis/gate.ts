@@ -86,7 +86,7 @@ export class RedisGate {
     if (!this.#open) throw this.#unavailable();
     const generation = this.#generation;
     const value = await this.#deadline.limit(call());
-    if (this.#generation !== generation) throw staleReply();
+    if (this.#generation !== generation) throw staleReply('a call');
     return value;
   }
 
@@ -194,6 +194,7 @@ export class RedisGate {
   }
 }
 
-function staleReply(): EngineUnavailable {
-  return new EngineUnavailable('redis', 'another history of the journal began before the reply');
+/** Another history began before the reply: what the call did may be missing in it. */
+export function staleReply(call: string): EngineUnavailable {
+  return new EngineUnavailable('redis', `${call}: another history of the journal began before the reply`);
 }

@@ -107,6 +107,11 @@ export function compareJournalIds(a: string, b: string): number {
   return aGeneration - bGeneration || aNumber - bNumber;
 }
 
+/** The earliest of some journal ids; there must be one. */
+export function earliest(ids: readonly string[]): string {
+  return ids.reduce((first, id) => (compareJournalIds(id, first) < 0 ? id : first));
+}
+
 /** The generation and the number of a journal id. */
 export function journalPlace(journalId: string): [generation: number, n: number] {
   const dash = journalId.indexOf('-');
@@ -189,20 +194,6 @@ export class Journal {
   async trim(upTo: string): Promise<void> {
     const [generation, n] = journalPlace(upTo);
     await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
-  }
-
-  /**
-   * Makes the next id later than `id`, in a Redis whose journal is empty or shorter: ids grow from one incarnation of Redis
-   * to the next, whatever its clock says. What such a journal still holds is committed already and is dropped.
-   */
-  async continueAfter(id: string): Promise<void> {
-    await engine(async () => {
-      await this.redis.del(keys.journal);
-      // A stream without entries is made by a group, and needs none afterwards.
-      await this.redis.xgroup('CREATE', keys.journal, 'made', '$', 'MKSTREAM');
-      await this.redis.xgroup('DESTROY', keys.journal, 'made');
-      await this.redis.call('XSETID', keys.journal, id);
-    });
   }
 
   async announcePersisted(upTo: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { ContractError } from '../errors/faults.js';
 
-/** What the first answer waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
+/** What a response waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
 export type Durability = 'journaled' | 'committed' | 'replicated';
 /** By the digit in the record. */
 const DURABILITIES = ['journaled', 'committed', 'replicated'] as const;

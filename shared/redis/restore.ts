@@ -23,11 +23,6 @@ export class CampaignRestore {
     readonly seenMs: number | null = null,
   ) {}
 
-  /** Removes the campaign but keeps its records: scripts do not find it, and reply that Redis is not filled. */
-  takeOut(): Promise<void> {
-    return this.fill.write(this.token, 'remove', [keys.campaign(this.product)]);
-  }
-
   /** Removes the campaign and what an older Redis may still hold of it. */
   clear(): Promise<void> {
     return this.fill.write(this.token, 'remove', campaignKeys(this.product));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import type { RedisGate } from './gate.js';
+import { type RedisGate, staleReply } from './gate.js';
 
 type Decoder = (fields: readonly string[]) => object;
 
@@ -82,7 +82,7 @@ export class ScriptRunner {
         (reply) => {
           if (watched) watched.settled = true;
           try {
-            if (this.gate?.generation !== generation) throw staleReply(contract.name);
+            if (this.gate?.generation !== generation) throw staleReply(`script ${contract.name}`);
             resolve(this.#outcome(contract, reply));
           } catch (error) {
             reject(error);
@@ -139,11 +139,6 @@ export class ScriptRunner {
     }
     return script;
   }
-}
-
-/** Another history began before the reply: what the call did may be unknown to it. */
-function staleReply(name: string): EngineUnavailable {
-  return new EngineUnavailable('redis', `script ${name}: another history of the journal began before the reply`);
 }
 
 function isNoScript(error: unknown): boolean {

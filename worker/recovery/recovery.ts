@@ -8,7 +8,14 @@ import type { JournalHistories } from '../../shared/postgres/journal-histories.j
 import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import { decodeEpoch, type Epoch } from '../../shared/redis/epoch.js';
-import { compareJournalIds, generationOf, JOURNAL_START, type Journal, nextId } from '../../shared/redis/journal.js';
+import {
+  compareJournalIds,
+  earliest,
+  generationOf,
+  JOURNAL_START,
+  type Journal,
+  nextId,
+} from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { RedisFill } from '../../shared/redis/redis-fill.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
@@ -290,10 +297,7 @@ export class Recovery {
     const place = `${server} ${postgres.latest.generation} ${journal.lastId}`;
     if (this.#collectedFrom === place) return;
     const later = await histories.since(epoch.generation);
-    const contained = later.reduce(
-      (lowest, { afterId }) => (compareJournalIds(afterId, lowest) < 0 ? afterId : lowest),
-      postgres.latest.afterId,
-    );
+    const contained = earliest([postgres.latest.afterId, ...later.map(({ afterId }) => afterId)]);
     let saved = 0;
     for (let after = contained; ; ) {
       const read = await this.parts.journal.read(after, READ_ENTRIES);

@@ -35,7 +35,6 @@ test('a worker that was overtaken writes nothing any more, whatever it tries', a
   const person = { inLine: true, slots: [], lineNo: 9, qty: 1, reservationId: 'r', orderId: '', code: null };
   const tries = [
     () => late.clear(),
-    () => late.takeOut(),
     () => late.reservations(new Map([['r', { ...record, state: 'reserved' as const }]])),
     () => late.people([['eve', { ...person, state: 'queued' as const }]]),
     () => late.codes([1]),
