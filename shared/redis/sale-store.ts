@@ -18,7 +18,7 @@ import { parseEntry } from './journal.js';
 import { campaignKeys, keys } from './keys.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
-import type { OutcomeOf, ScriptRunner, Told } from './script-runner.js';
+import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   type AddCodesOutcome,
@@ -332,13 +332,13 @@ export class SaleStore {
   /** Remembers each journal entry that a call has appended. @returns the outcome without them */
   async #keep<Outcome extends { kind: string; entries?: readonly string[] }>(
     call: Promise<Outcome>,
-  ): Promise<Told<Outcome>> {
+  ): Promise<WithoutEntries<Outcome>> {
     const { entries, ...outcome } = await call;
     for (const text of entries ?? []) {
       const journalId = text.slice(2, text.indexOf('"', 2));
       this.promises?.remember(journalId, () => parseEntry(text));
     }
-    return outcome as Told<Outcome>;
+    return outcome as WithoutEntries<Outcome>;
   }
 
   #rememberCheckout(input: ReserveInput, outcome: ReserveOutcome): void {

@@ -34,7 +34,9 @@ export type OutcomeOf<Contract extends AnyContract> = {
 export type Decided<Contract extends AnyContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
 
 /** The same without the appended entries, which the store keeps (UnpersistedPromises). */
-export type Told<Outcome> = Outcome extends { entries: readonly string[] } ? Omit<Outcome, 'entries'> : Outcome;
+export type WithoutEntries<Outcome> = Outcome extends { entries: readonly string[] }
+  ? Omit<Outcome, 'entries'>
+  : Outcome;
 
 export function defineScript<
   const Keys extends readonly string[],

@@ -1,5 +1,5 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { type Decided, defineScript, type OutcomeOf, type Told } from '../script-runner.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
 import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
@@ -78,7 +78,7 @@ export const setStatusScript = defineScript({
     rebuilding,
   },
 });
-export type SetStatusOutcome = Told<OutcomeOf<typeof setStatusScript>>;
+export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>;
 
 export const restockScript = defineScript({
   name: 'restock',
@@ -95,7 +95,7 @@ export const restockScript = defineScript({
     rebuilding,
   },
 });
-export type RestockOutcome = Told<OutcomeOf<typeof restockScript>>;
+export type RestockOutcome = WithoutEntries<OutcomeOf<typeof restockScript>>;
 
 export const addCodesScript = defineScript({
   name: 'add_codes',

@@ -1,5 +1,5 @@
 import { STANDINGS } from '../../domain/reservation.js';
-import { type Decided, defineScript, type OutcomeOf, type Told } from '../script-runner.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
 import {
   acknowledged,
   archived,
@@ -24,7 +24,7 @@ export const expireScript = defineScript({
     rebuilding,
   },
 });
-export type ExpireOutcome = Told<OutcomeOf<typeof expireScript>>;
+export type ExpireOutcome = WithoutEntries<OutcomeOf<typeof expireScript>>;
 
 export const promoteScript = defineScript({
   name: 'promote',
@@ -32,7 +32,7 @@ export const promoteScript = defineScript({
   args: ['limit'],
   replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
 });
-export type PromoteOutcome = Told<OutcomeOf<typeof promoteScript>>;
+export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
 
 export const leaveScript = defineScript({
   name: 'leave',
@@ -40,7 +40,7 @@ export const leaveScript = defineScript({
   args: ['user', 'trace'],
   replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
-export type LeaveOutcome = Told<Decided<typeof leaveScript>>;
+export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
 
 export const tendLineScript = defineScript({
   name: 'tend_line',
@@ -59,7 +59,7 @@ export const tendLineScript = defineScript({
     rebuilding,
   },
 });
-export type TendLineOutcome = Told<OutcomeOf<typeof tendLineScript>>;
+export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
 
 export const attendScript = defineScript({
   name: 'attend',

@@ -1,4 +1,4 @@
-import { type Decided, defineScript, type Told } from '../script-runner.js';
+import { type Decided, defineScript, type WithoutEntries } from '../script-runner.js';
 import { acknowledged, archived, flag, journaled, oneOf, rebuilding, text } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
@@ -17,7 +17,7 @@ export const confirmScript = defineScript({
     rebuilding,
   },
 });
-export type ConfirmOutcome = Told<Decided<typeof confirmScript>>;
+export type ConfirmOutcome = WithoutEntries<Decided<typeof confirmScript>>;
 
 export const releaseScript = defineScript({
   name: 'release',
@@ -35,7 +35,7 @@ export const releaseScript = defineScript({
     rebuilding,
   },
 });
-export type ReleaseOutcome = Told<Decided<typeof releaseScript>>;
+export type ReleaseOutcome = WithoutEntries<Decided<typeof releaseScript>>;
 
 export const refundScript = defineScript({
   name: 'refund',
@@ -49,7 +49,7 @@ export const refundScript = defineScript({
     rebuilding,
   },
 });
-export type RefundOutcome = Told<Decided<typeof refundScript>>;
+export type RefundOutcome = WithoutEntries<Decided<typeof refundScript>>;
 
 export const voidScript = defineScript({
   name: 'void',
@@ -63,4 +63,4 @@ export const voidScript = defineScript({
     rebuilding,
   },
 });
-export type VoidOutcome = Told<Decided<typeof voidScript>>;
+export type VoidOutcome = WithoutEntries<Decided<typeof voidScript>>;
