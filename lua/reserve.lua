@@ -121,7 +121,7 @@ if device ~= '' then
   device_times = times
 end
 
--- The checkout counts against the device's quota, whatever becomes of it.
+-- The checkout counts against the device's quota, also when it is refused.
 local function count_checkout()
   if device_times then redis.call('SET', device_key, device_times, 'PX', device_window_ms) end
 end

@@ -17,7 +17,7 @@ const REPLAYS = 200;
 const LOOK_EVERY_MS = 250;
 const PROBE = 'probe';
 
-/** Creates the campaign that tells whether an API sells. */
+/** Creates the campaign that shows whether an API sells. */
 export async function openProbe(caller: Caller): Promise<void> {
   await caller.insist({
     kind: 'create',

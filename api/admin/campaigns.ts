@@ -25,8 +25,9 @@ const AMEND_TRIES = 3;
 
 /**
  * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and put into force in Redis before
- * that is committed, because Redis decides whether they are possible; the worker mends what a crash in between leaves. Status and stock are decided by scripts, journaled with
- * who did it, and follow in Postgres; the answer waits for that, since an operator reads back what he changed.
+ * that is committed, because Redis decides whether they are possible; the worker mends what a crash in between leaves.
+ * Status and stock are decided by scripts, journaled with who did it, and follow in Postgres; the response waits for that,
+ * since operators read back what they changed.
  */
 export class Campaigns {
   constructor(
@@ -210,7 +211,7 @@ export class Campaigns {
   }
 
   /**
-   * Operators read back what they changed, so the response waits a moment for the commit. The change stands in the journal,
+   * Operators read back what they changed, so the response waits a moment for the commit. The change is in the journal,
    * so a commit that is late holds up the response of durable campaigns only.
    */
   async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {

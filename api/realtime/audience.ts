@@ -15,7 +15,7 @@ export class Audience {
   readonly #feed: NewsFeed;
 
   /**
-   * @param hold resolves when what has happened in a campaign may be told (durable or not); null = at once
+   * @param hold resolves when what has happened in a campaign may be sent (durable or not); null = at once
    */
   constructor(
     subscriber: Redis,

@@ -18,7 +18,7 @@ local function stored_place(plan, i)
 end
 
 -- Returns a function that gives the places one after another, user and score, without those that the plan has moved.
--- `plan.back`: {user, score} of users who came back in this plan, in the order of the line; each stands in its old place.
+-- `plan.back`: {user, score} of users who came back in this plan, in the order of the line; each has its old place.
 local function places(plan)
   local at, back_at = 1, 1
   return function()

@@ -18,7 +18,7 @@ local function new_plan(c, keys, generation, now)
 end
 
 -- Plans a journal entry.
---   record    the packed reservation after the change; whoever applies the entry without Redis needs it. nil = none
+--   record    the packed reservation after the change; needed to apply the entry without Redis. nil = none
 local function add_entry(plan, record, ...)
   local fields = { ... }
   for i, value in ipairs(fields) do fields[i] = tostring(value) end

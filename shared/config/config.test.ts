@@ -122,7 +122,7 @@ test('never repeats a secret, however wrong it is', () => {
   expect(problems.join()).not.toContain(secret);
 });
 
-test('waits for one replica with Sentinel and for none otherwise, unless it is told how many', () => {
+test('waits for one replica with Sentinel and for none otherwise, unless the number is set', () => {
   const sentinel = { ...GIVEN, REDIS_URL: 'redis+sentinel://h1,h2,h3/doorbuster' };
   expect(readConfig(GIVEN).waitReplicas).toBe(0);
   expect(readConfig({ ...GIVEN, REDIS_WAIT_REPLICAS: '2' }).waitReplicas).toBe(2);

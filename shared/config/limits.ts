@@ -27,7 +27,7 @@ export const LIMITS = {
   redisMemory: { refuseAbove: 0.9, acceptBelow: 0.88 },
   /** How long one WAIT blocks its connection; with too few replicas the next round follows until `replicationWaitMs`. */
   replicationRoundMs: 100,
-  /** How long an answer waits for replicas before 503; the promise stands, the retry gets it. */
+  /** How long an answer waits for replicas before 503; the promise is kept, the retry gets it. */
   replicationWaitMs: 500,
   /** One statement of the API; the worker's batches have their own. */
   postgresStatementMs: 1_500,
@@ -234,7 +234,7 @@ export const LIMITS = {
   promisesKept: 100_000,
   /** As many as may check out at once. */
   replicatedWaiting: 20_000,
-  /** How long a durable answer waits for Postgres before 503; the promise stands, the retry gets it. */
+  /** How long a durable answer waits for Postgres before 503; the promise is kept, the retry gets it. */
   durableWaitMs: 1_500,
   /** How long an operator's answer waits for his change to be in Postgres; it is in the journal already. */
   operatorCommitWaitMs: 1_500,

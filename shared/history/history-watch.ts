@@ -62,7 +62,7 @@ export class HistoryWatch {
     });
   }
 
-  /** @param gate is told when a newer history begins */
+  /** @param gate refuses replies of older histories as soon as a newer one begins */
   start(gate: RedisGate): void {
     this.#gate = gate;
     this.#schedule(0);

@@ -130,7 +130,7 @@ export function startJobWorker<Name extends QueueName>(
 function restALittle(worker: Worker): void {
   if (worker.isPaused() || worker.closing) return;
   const ignore = () => {
-    // An error of the worker is told through its own event.
+    // The worker emits its errors as an event of its own.
   };
   worker.pause(true).catch(ignore);
   const timer = setTimeout(() => {

@@ -37,7 +37,7 @@ export class Acknowledgement {
 
   /**
    * Returns when the response may be given.
-   * @throws EngineUnavailable when that takes too long: the promise stands, and a retry gets the response
+   * @throws EngineUnavailable when that takes too long: the promise is kept, and a retry gets the response
    */
   async held({ durable, journalId }: Acknowledged): Promise<void> {
     if (durable) {

@@ -57,7 +57,7 @@ export class CommitWatch {
     });
   }
 
-  /** A newer history has begun: whether older entries are in it is not known, so those who wait for them are told no. */
+  /** A newer history has begun: whether older entries are in it is not known, so waiting for them fails. */
   abandonBefore(generation: number): void {
     for (const waiter of this.#waiters) {
       if (generationOf(waiter.journalId) >= generation) continue;

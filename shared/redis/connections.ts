@@ -13,7 +13,7 @@ export type ConnectionLimits = {
 /** A server is left at most this often. */
 const LEAVE_EVERY_MS = 250;
 /**
- * A connection that was told to close is destroyed after this: replies that are under way still arrive, but a server that
+ * A connection that is closing is destroyed after this: replies that are under way still arrive, but a server that
  * cannot be reached does not delay the reconnect or the end of the process.
  */
 const CLOSE_MS = 100;
@@ -44,7 +44,7 @@ type Made = {
   purpose: Purpose;
   /** When the present or last attempt to connect began. */
   attemptAt: number;
-  /** The socket that was told to close: what still arrives on it no longer matters. */
+  /** The socket that is closing: what still arrives on it no longer matters. */
   left: unknown;
   leaveWhenConnected: boolean;
 };
@@ -192,7 +192,7 @@ export class RedisConnections {
   #leave(made: Made): void {
     const { redis } = made;
     if (redis.status === 'connecting') {
-      // ioredis ends a client for good when it is told to disconnect while it asks the Sentinels for the primary.
+      // ioredis ends a client for good when `disconnect` is called while it asks the Sentinels for the primary.
       made.leaveWhenConnected = true;
     } else if ((redis.status === 'connect' || redis.status === 'ready') && made.left !== redis.stream) {
       made.left = redis.stream;

@@ -12,7 +12,7 @@ import {
 export type FillAction = 'remove' | 'reservations' | 'people' | 'codes' | 'answers';
 
 /**
- * Fills a Redis that is out of service. Whoever began last holds the token; every write of another worker, one that was
+ * Fills a Redis that is out of service. The worker that began last holds the token; every write of another worker, one that was
  * paused for instance, throws FencedOut and changes nothing.
  */
 export class RedisFill {

@@ -7,7 +7,7 @@ import { type RecordState, type ReservationRecord, takesUnits } from '../redis/r
 import type { CampaignCopy, PersonCopy } from '../redis/sale-copy.js';
 
 /**
- * What Postgres has to do about one reservation. `end`: its unit is free again, so it comes before whatever takes a unit.
+ * What Postgres has to do about one reservation. `end`: its unit is free again, so it comes before what takes a unit.
  * `left_alone`: Postgres has what Redis lacks, or refused the reservation; a person must look at it.
  */
 export type Step = 'nothing' | 'insert' | 'end' | 'advance' | 'left_alone';

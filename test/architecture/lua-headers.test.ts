@@ -218,7 +218,7 @@ describe('ordersWrong', () => {
     test(what, () => expect(ordersWrong(code)).toEqual(wrong));
   }
 
-  test('a command that nobody has sorted yet', () => {
+  test('a command that is in no list yet', () => {
     expect(() => ordersWrong("redis.call('LPUSH', key, 1)")).toThrow('LPUSH is in neither list');
   });
 });

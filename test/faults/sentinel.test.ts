@@ -65,7 +65,7 @@ it('serves again by itself after a clean failover that leaves every connection o
     ),
   );
   expect(await expectServiceOnAnother(crowd, old.port)).toBeLessThan(15_000);
-  await until('nobody of the service is connected to the old primary', async () => {
+  await until('no process of the service is connected to the old primary', async () => {
     const clients = String(await old.client.client('LIST'));
     return !clients.includes('name=doorbuster:');
   });

@@ -31,7 +31,7 @@ export async function startPersistence(sale: Sale): Promise<Persistence> {
     `insert into journal_histories (generation, server, after_id, reason, opened_at) values ($1, $2, '0-0', 'test', now())`,
     [epoch?.generation, epoch?.server],
   );
-  // Whatever was persisted elsewhere and trimmed is not missing here.
+  // What was persisted elsewhere and trimmed is not missing here.
   const { firstId, lastId } = await sale.journal.position();
   const first = journalPlace(firstId ?? lastId);
   if (firstId === null || first[1] > 0) {

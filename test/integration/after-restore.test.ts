@@ -215,7 +215,7 @@ test('brings back every state, ends before beginnings, and terms before the rese
   expect(await afterLossOfRedis(campaign)).toEqual(standing);
 });
 
-test('tells what the journal still has from what is lost', async () => {
+test('distinguishes what the journal still has from what is lost', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const id = await campaign.take('ann');
   await store.persist();

@@ -71,7 +71,7 @@ describe('RedisConnections', () => {
     await demote();
     const began = performance.now();
     await until(
-      'nobody is connected to the old primary',
+      'no client is connected to the old primary',
       async () => (await clientsOf(first.client)).length === 0,
       5_000,
     );
@@ -138,7 +138,7 @@ describe('RedisConnections', () => {
     expect([left.length, closed]).toEqual([2, 1]);
   });
 
-  it('survives being told to leave at every moment of connecting', async () => {
+  it('survives a call to leave at every moment of connecting', async () => {
     const { connections } = await connectThroughProxy();
     const all = [connections.forCommands(), connections.forJobs(), connections.forSubscription()];
     for (let i = 0; i < 60; i += 1) {

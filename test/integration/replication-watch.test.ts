@@ -77,7 +77,7 @@ describe('ReplicationWatch', () => {
     expect([watch.waiting, connection.status]).toEqual([0, 'ready']);
   });
 
-  it('returns false within the limit while the replica stands still, and true when it goes on', async () => {
+  it('returns false within the limit while the replica is stopped, and true when it goes on', async () => {
     const { watch } = await startWatch();
     replica.kill('SIGSTOP');
     await commands.set('value', 'lost?');
@@ -92,7 +92,7 @@ describe('ReplicationWatch', () => {
     expect(watch.waiting).toBe(0);
   });
 
-  it('wants as many replicas as it was told', async () => {
+  it('waits for as many replicas as are configured', async () => {
     const { watch } = await startWatch(2);
     const [replicated, ms] = await timed(watch.replicated());
     expect([replicated, ms < 650]).toEqual([false, true]);

@@ -28,7 +28,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
   },
   {
     name: 'freeze',
-    about: 'an API or worker process stands still (SIGSTOP) and goes on',
+    about: 'an API or worker process is stopped (SIGSTOP) and continues',
     lanes: PROCESS_LANES,
     weight: 3,
     async strike({ cluster, random }, lane) {

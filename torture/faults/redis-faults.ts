@@ -99,7 +99,7 @@ export const REDIS_FAULTS: readonly Fault[] = [
   },
   {
     name: 'redis-freeze',
-    about: 'the primary stands still (SIGSTOP) and goes on',
+    about: 'the primary is stopped (SIGSTOP) and continues',
     lanes: LANES,
     weight: 2,
     async strike({ cluster: { redis }, random }) {

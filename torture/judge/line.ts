@@ -8,7 +8,7 @@ type Place = { promise: Acknowledged; beganAt: number; ticket: TicketRow; served
 const SHOWN = 3;
 
 /**
- * Rule 4: who was acknowledged a place before another person's first request began stands before that person and is served
+ * Rule 4: who was acknowledged a place before another person's first request began is ahead of that person and is served
  * first. Left out: places that may be lost, people who left or were away, and groups as docs/decisions/0019 has them.
  */
 export function lineIsStrict(facts: Facts): Violation[] {
@@ -88,7 +88,7 @@ function nobodyBarged(facts: Facts, product: string, places: readonly Place[]): 
   return wrong.slice(0, SHOWN);
 }
 
-/** Until when a person waited, by Redis's clock; a place that ended without a reservation passes nobody. */
+/** Until when a person waited, by Redis's clock; a place that ended without a reservation is not compared. */
 function waitedUntil({ servedAt: served, ticket }: Place): number {
   if (served !== null) return served;
   if (ticket.ended_at !== null) return ticket.ended_at;

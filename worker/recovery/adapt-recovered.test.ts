@@ -98,7 +98,7 @@ describe('adaptEntries', () => {
     expect(entries[0]).toMatchObject({ user: 'ann', order: 'order-1', lineNo: 4, dueMs: 9_000, state: 'reserved' });
   });
 
-  it('rejects a change of a reservation that nobody knows', () => {
+  it('rejects a change of an unknown reservation', () => {
     expect(adapt([redeemed(2_000)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
   });
 

@@ -100,7 +100,7 @@ function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: Journa
   if (known.reservations.has(entry.reservation)) return null;
   const campaign = known.campaigns.get(entry.no);
   const taken = known.tickets.has(`${entry.no}/${entry.lineNo}`);
-  // Somebody else joined under this number since: the place moves to the end of the line.
+  // Another user joined under this number since: the place moves to the end of the line.
   const lineNo = taken ? (campaign?.lastLineNo ?? entry.lineNo) + 1 : entry.lineNo;
   if (campaign) campaign.lastLineNo = Math.max(campaign.lastLineNo, lineNo);
   known.tickets.set(`${entry.no}/${lineNo}`, { reservation: entry.reservation, status: 'waiting' });

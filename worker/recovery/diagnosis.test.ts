@@ -103,7 +103,7 @@ describe('diagnose', () => {
     expect(diagnose({ ...inService, ...promoted, postgres, journal: lacking })).toMatchObject({ intact: false });
   });
 
-  it('never refills from a Postgres that was set back, whatever interrupted the last recovery', () => {
+  it('never refills from a Postgres that was set back, also after an interrupted recovery', () => {
     const postgres = { ...inService.postgres, cursor: '100-6', latest: unopened };
     expect(diagnose({ ...inService, ...promoted, postgres })).toMatchObject({ intact: true, behind: true });
     expect(diagnose({ ...inService, epoch: null, postgres })).toMatchObject({ intact: true, behind: true });

@@ -53,7 +53,7 @@ export function diagnose(look: Look): Diagnosis {
   const { cursor, latest, current } = postgres;
   const behind = latest !== null && isBehind(look.cursorAfter, journal, look.firstBegins);
   if (epoch === null) {
-    // Nobody fills Redis from a Postgres that is behind it, so what it has is whole.
+    // Redis is never filled from a Postgres that is behind it, so what it has is whole.
     if (behind) return recover('Redis was out of service while Postgres was behind', true, true);
     const nothingYet = latest === null && compareJournalIds(cursor, JOURNAL_START) === 0;
     return recover(nothingYet ? FIRST_START : 'Redis is empty or was being filled', false);

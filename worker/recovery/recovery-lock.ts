@@ -2,7 +2,7 @@ import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
 /** PostgreSQL's advisory locks are named by number; any would do that nothing else uses here. */
 const RECOVERY_LOCK = 7_102_001;
-/** A holder that stands still for longer loses the lock: Postgres ends its transaction. */
+/** A holder that is stopped for longer loses the lock: Postgres ends its transaction. */
 const HOLDER_LIMIT_MS = 3_000;
 const RENEW_EVERY_MS = 500;
 

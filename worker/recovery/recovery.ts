@@ -32,7 +32,7 @@ const LOOK_SOON_MS = 50;
 const COLLECT_MS = 1_000;
 const COLLECT_SAVING_MS = 30_000;
 const LOOK_FOR_REPORTS_MS = 20;
-/** A worker on a superseded server takes over when nobody has used the newer one for this long. */
+/** A worker on a superseded server takes over when no process has used the newer one for this long. */
 const TAKE_OVER_MS = 5_000;
 const READ_ENTRIES = 1_000;
 

@@ -43,7 +43,7 @@ export async function restoreCampaign(
   await restore.clear();
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
-    // Nobody restocks a closed campaign, so all of its restocks are older than its last change.
+    // A closed campaign is not restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - parts.idempotencyTtlMs;
     if (mayRemember) await remember(await snapshot.restocks());
     await loadArchived(parts.sale, campaign, nowMs, token);

@@ -102,7 +102,7 @@ describe('the durability of a remembered answer', () => {
       const remembered = decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '');
       expect(remembered).toMatchObject({ kind: 'completed', durability });
       expect(durabilityOf(confirmation === 'durable', waitReplicas)).toBe(durability);
-      // As it was when it was made, whatever the campaign is now.
+      // As it was when it was made, though the campaign has changed since.
       await campaign.amend({ confirmation: confirmation === 'fast' ? 'durable' : 'fast' });
       expect(await campaign.checkout('ann', { key })).toMatchObject({ durable: confirmation === 'fast' });
     });

@@ -14,7 +14,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const epochNow = { generation: Date.now() + 1_000, server: 'test' };
 
-test('a worker that was overtaken writes nothing any more, whatever it tries', async () => {
+test('a worker that was overtaken writes nothing any more', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const key = newKey();
   await campaign.take('ann', { key });
