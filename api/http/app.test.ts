@@ -21,6 +21,8 @@ const route = (method: RouteContract['method'], path: string, handle: Route['han
   handle,
 });
 let [busy, mostBusy] = [0, 0];
+let largeServed = 0;
+const LARGE = { text: 'x'.repeat(1_000_000) };
 const [log, metrics] = [recordingLog(), new Metrics(false)];
 const routes = [
   route('get', '/things/:id', (req, res) => sendData(req, res, 200, { id: req.params.id, request: req.requestId })),
@@ -52,6 +54,10 @@ const routes = [
     await nextTurn();
     busy -= 1;
     sendData(req, res, 200, {});
+  }),
+  route('get', '/large', (req, res) => {
+    largeServed += 1;
+    sendData(req, res, 200, LARGE);
   }),
   route('get', '/away', async () => {
     throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
@@ -223,6 +229,41 @@ test('answers what is not even HTTP, or too much of it, with a problem and close
   expect(headers).toMatch(/^HTTP\/1\.1 431 /);
 });
 
+test('serves a few pipelined requests at a time, and ends a connection whose client does not read', async () => {
+  const { timeout } = server;
+  server.timeout = 300;
+  try {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => {
+      // Reset by the server, which is what this is about.
+    });
+    socket.pause();
+    const before = largeServed;
+    socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2_000));
+    await until('the first requests are served', () => largeServed > before);
+    const connections = () =>
+      new Promise<number>((resolve, reject) =>
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      );
+    server.closeIdleConnections();
+    await until('the connection is ended', async () => (await connections()) === 0);
+    // What the system's buffers took, and as many again as may be in flight.
+    expect(largeServed - before).toBeLessThan(50);
+    socket.destroy();
+  } finally {
+    server.timeout = timeout;
+  }
+});
+
+test('answers everything that a client pipelines and reads', async () => {
+  const answers = await raw(
+    `${'GET /things/1 HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3_000)}GET /things/2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+  );
+  expect(answers.match(/HTTP\/1\.1 200/g)?.length).toBe(3_001);
+  expect(answers.trim().endsWith('}}')).toBe(true);
+  expect(answers).toContain('{"data":{"id":"2"');
+});
+
 test('lets go of connections while it stops', async () => {
   expect((await ask('/things/1')).headers.get('connection')).not.toBe('close');
   draining = true;
@@ -233,7 +274,7 @@ test('lets go of connections while it stops', async () => {
 test('counts every answer by its route and never by what was asked for', async () => {
   const { values } = await metrics.httpSeconds.get();
   const counted = new Set(values.map(({ labels }) => labels.route));
-  expect([...counted].sort()).toEqual(['/away', '/broken', '/busy', '/refused', '/things/:id', 'none']);
+  expect([...counted].sort()).toEqual(['/away', '/broken', '/busy', '/large', '/refused', '/things/:id', 'none']);
 });
 
 test('an exact target is served like any other: with a query, without, when it throws at once and when it does later', async () => {

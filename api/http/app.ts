@@ -7,6 +7,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
+import { Pipelines } from './pipeline.js';
 import { type ProblemEdge, unavailable } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
@@ -98,16 +99,21 @@ export function createHttpServer(
   onlyWebSocketsUpgrade(app);
 
   function observe(this: Response): void {
-    const { routePath, startedAt } = this.req;
+    const { routePath, startedAt, socket } = this.req;
     metrics.timeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
+    pipelines.finished(socket);
   }
   const turns = new Turns(LIMITS.requestsPerTurn);
-  const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) => {
-    const req = incoming as Request;
-    const res = outgoing as Response;
-    // Whoever is answered while we stop is told to take another connection next time.
+  function finish(this: Response): void {
+    pipelines.finished(this.req.socket);
+  }
+  const begin = (req: Request, res: Response, expectationMet: boolean) => {
+    // While draining, the server closes each connection after its response.
     if (isDraining()) res.shouldKeepAlive = false;
-    if (turnAway(req, res)) return;
+    if (turnAway(req, res)) {
+      res.on('finish', finish);
+      return;
+    }
     beginExchange(req);
     // It finishes once, so this is `once` without what that makes for each.
     res.on('finish', observe);
@@ -119,6 +125,8 @@ export function createHttpServer(
         if (!exact(req, res)) app(req, res);
       });
   };
+  const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>
+    pipelines.take(incoming.socket, () => begin(incoming as Request, outgoing as Response, expectationMet));
   const server = createServer(
     {
       IncomingMessage: BornRequest,
@@ -126,6 +134,7 @@ export function createHttpServer(
       maxHeaderSize: LIMITS.headerBytes,
       headersTimeout: LIMITS.headersTimeoutMs,
       requestTimeout: LIMITS.requestTimeoutMs,
+      connectionsCheckingInterval: LIMITS.connectionCheckMs,
       keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
       // Node would answer its absence without a body; wrongRequest does it.
       requireHostHeader: false,
@@ -133,7 +142,9 @@ export function createHttpServer(
     },
     (incoming, outgoing) => serve(incoming, outgoing, true),
   );
+  const pipelines = new Pipelines(server, { inFlight: LIMITS.requestsPerConnection, waiting: LIMITS.requestsWaiting });
   server.maxConnections = LIMITS.connections;
+  server.timeout = LIMITS.idleTimeoutMs;
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
   server.on('clientError', answerMalformed);
   return server;

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Request, Response } from 'express';
+import { LIMITS } from '../../shared/config/limits.js';
 
 /** Connections whose request may take longer than others may (`requestTimeoutMs`). */
 const longRequests = new WeakSet<Socket>();
@@ -14,7 +15,7 @@ export function allowLongRequest(req: Request, res: Response, idleMs: number): v
   socket.setTimeout(idleMs);
   res.once('close', () => {
     longRequests.delete(socket);
-    socket.setTimeout(0);
+    socket.setTimeout(LIMITS.idleTimeoutMs);
   });
 }
 

@@ -11,6 +11,12 @@ export const LIMITS = {
   headersTimeoutMs: 10_000,
   /** The whole request; the largest body takes milliseconds on any network that could pay. */
   requestTimeoutMs: 15_000,
+  /** How often Node looks for connections over these two limits. Its default of 30 s would triple them. */
+  connectionCheckMs: 1_000,
+  /** A client that takes no byte of its response for so long is gone, or holds our memory on purpose. No response takes as long. */
+  idleTimeoutMs: 30_000,
+  /** Requests of one connection served at once; what else it pipelines waits, and the connection is not read meanwhile. */
+  requestsPerConnection: 8,
   /** Longer than a load balancer's usual 60 s would be, shorter would make it reuse closed connections. */
   keepAliveTimeoutMs: 65_000,
   /** Refused by the kernel beyond it; each idle connection costs some KiB. */
