@@ -1,14 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { asyncApiDocument } from '../http/asyncapi.js';
-import { sendJson } from '../http/exchange.js';
 import { openApiDocument } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
-import { PAGE_HEADERS } from '../http/security-headers.js';
+import { API_HEADERS } from '../http/security-headers.js';
+import { sendStaticFile, staticFile } from '../http/static-file.js';
 
 const FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -23,11 +22,21 @@ const PAGE = `<!doctype html>
 <body><div id="ui"></div><script src="/docs/swagger-ui-bundle.js"></script><script src="/docs/start.js"></script></body></html>`;
 const START = "SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true });";
 
-/** /openapi.json, /asyncapi.json, and /docs, which shows the former. Everything is served from here; nothing is loaded from elsewhere. */
-export function docsRoutes(documented: readonly Route[], version: string): Route[] {
-  const document = JSON.stringify(openApiDocument(documented, version));
-  const frames = JSON.stringify(asyncApiDocument(version));
+const CACHED = 'max-age=300';
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** /openapi.json, /asyncapi.json, and /docs, which shows the former. Everything comes from this process's memory. */
+export async function docsRoutes(documented: readonly Route[], version: string): Promise<Route[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  const json = (document: object) =>
+    staticFile(JSON_TYPE, Buffer.from(JSON.stringify(document)), 'no-cache', API_HEADERS);
+  const openApi = await json(openApiDocument(documented, version));
+  const asyncApi = await json(asyncApiDocument(version));
+  const page = await staticFile('text/html; charset=utf-8', Buffer.from(PAGE), CACHED);
+  const parts = new Map([['start.js', await staticFile('text/javascript; charset=utf-8', Buffer.from(START), CACHED)]]);
+  for (const [name, type] of Object.entries(FILES)) {
+    parts.set(name, await staticFile(type, await readFile(join(folder, name)), CACHED));
+  }
   const contract = (path: string, summary: string): Route['contract'] => ({
     method: 'get',
     path,
@@ -40,40 +49,23 @@ export function docsRoutes(documented: readonly Route[], version: string): Route
   return [
     {
       contract: contract('/openapi.json', 'The OpenAPI document'),
-      handle: (req, res) => sendJson(req, res, 200, document),
+      handle: (req, res) => sendStaticFile(req, res, openApi),
     },
     {
       contract: contract('/asyncapi.json', 'The AsyncAPI document of the WebSocket'),
-      handle: (req, res) => sendJson(req, res, 200, frames),
+      handle: (req, res) => sendStaticFile(req, res, asyncApi),
     },
     {
       contract: contract('/docs', 'The API, to read and to try'),
-      handle: (req, res) => sendPage(req, res, 'text/html; charset=utf-8', Buffer.from(PAGE)),
+      handle: (req, res) => sendStaticFile(req, res, page),
     },
     {
       contract: { ...contract('/docs/:file', 'Parts of /docs'), params: z.object({ file: z.string() }) },
-      async handle(req, res) {
-        const file = String(req.params.file);
-        if (file === 'start.js') return sendPage(req, res, 'text/javascript; charset=utf-8', Buffer.from(START));
-        const type = Object.hasOwn(FILES, file) ? FILES[file] : undefined;
-        if (!type) throw new Problem('not_found', 'There is nothing at this path.');
-        sendPage(req, res, type, await readFile(join(folder, file)));
+      handle(req, res) {
+        const part = parts.get(String(req.params.file));
+        if (!part) throw new Problem('not_found', 'There is nothing at this path.');
+        sendStaticFile(req, res, part);
       },
     },
   ];
-}
-
-function sendPage(req: Request, res: Response, type: string, body: Buffer): void {
-  res.writeHead(200, [
-    ...PAGE_HEADERS,
-    'Content-Type',
-    type,
-    'Content-Length',
-    String(body.length),
-    'Cache-Control',
-    'max-age=300',
-    'X-Request-Id',
-    req.requestId,
-  ]);
-  res.end(body);
 }
