@@ -1,5 +1,6 @@
 import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -158,16 +159,24 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
-  const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
-  const app = createApp(shown, edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(
-    app,
-    edge,
-    metrics,
-    () => readiness.draining,
-    exactRoutes(routes, edge),
-    turnAway(routes, parts),
+  const docs = await docsRoutes(documented, version);
+  const pages = await pageRoutes();
+  const serverOf = (shown: readonly Route[], exact: readonly Route[]) =>
+    createHttpServer(
+      createApp(shown, edge, { trustProxy: config.trustProxy }),
+      edge,
+      metrics,
+      () => readiness.draining,
+      exactRoutes(exact, edge),
+      turnAway(exact, parts),
+    );
+  const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
+  const server = serverOf(
+    [...documented, ...docs, ...pages].filter((route) => !onOpsPort(route)),
+    routes,
   );
+  const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
+  const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
@@ -178,12 +187,9 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   });
   gateway.attach(server);
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(config.port, config.host, resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  log.info({ url: `http://${config.host}:${port}`, name }, 'the API is listening');
+  const url = await listen(server, config.port, config.host);
+  const opsUrl = opsServer && (await listen(opsServer, config.opsPort ?? 0, config.host));
+  log.info({ url, ...(opsUrl ? { ops_url: opsUrl } : {}), name }, 'the API is listening');
   parts.start();
   const posting = setInterval(() => {
     metrics
@@ -204,12 +210,25 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     async stop() {
       // Sockets end while the last requests are answered.
       gateway.terminate();
-      await closeServer(server);
+      await Promise.all([closeServer(server), opsServer && closeServer(opsServer)]);
       clearInterval(posting);
       await board.remove(name).catch(() => {});
       await parts.stop();
     },
   };
+}
+
+/** What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own. */
+const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
+  path === '/metrics' || path.startsWith('/admin/queues');
+
+/** @returns the address it listens on */
+async function listen(server: Server, port: number, host: string): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  return `http://${host}:${(server.address() as AddressInfo).port}`;
 }
 
 /**

@@ -17,7 +17,9 @@ try {
   stopOnSignals(await start(config, log), log, stopLimitMs(config));
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
-  const taken = `port ${config.port} on ${config.host} is taken; set PORT to another`;
+  const isOps = (error as { port?: number }).port === config.opsPort;
+  const [port, name] = isOps ? [config.opsPort, 'OPS_PORT'] : [config.port, 'PORT'];
+  const taken = `port ${port} on ${config.host} is taken; set ${name} to another`;
   process.stderr.write(`the API could not start: ${code === 'EADDRINUSE' ? taken : message}\n`);
   process.exit(1);
 }

@@ -1,3 +1,5 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -5,7 +7,14 @@ import type { MetricsBoard } from '../../shared/redis/metrics-board.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { sendJson } from '../http/exchange.js';
 import type { Route, RouteContract } from '../http/route.js';
+import { API_HEADERS } from '../http/security-headers.js';
+import { acceptsGzip } from '../http/static-file.js';
 import type { ReadinessCheck } from './readiness.js';
+import { Recent } from './recent.js';
+
+const METRICS_EVERY_MS = 1_000;
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+const zip = promisify(gzip);
 
 const ops: Pick<RouteContract, 'tag' | 'caller'> = { tag: 'operations', caller: 'anyone' };
 
@@ -20,6 +29,15 @@ export type OpsParts = {
 
 /** /livez, /readyz, /metrics. */
 export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsParts): Route[] {
+  // Once a second for all callers: it takes milliseconds of the event loop, and needs no key.
+  const metricsText = new Recent(async () => {
+    const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {
+      log.warn({ err: error }, 'metrics of other processes are missing');
+      return [];
+    });
+    const text = await metrics.textWith(others);
+    return { text, zipped: await zip(text) };
+  }, METRICS_EVERY_MS);
   return [
     {
       contract: {
@@ -64,15 +82,18 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         method: 'get',
         path: '/metrics',
         summary: 'Prometheus metrics of all processes',
+        description: 'Computed at most once a second.',
         answers: { 200: { description: 'Text exposition format, prefix `doorbuster_`.', contentType: 'text/plain' } },
         errors: [],
       },
       async handle(req, res) {
-        const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {
-          log.warn({ err: error }, 'metrics of other processes are missing');
-          return [];
-        });
-        sendJson(req, res, 200, await metrics.textWith(others), [], 'text/plain; version=0.0.4; charset=utf-8');
+        const { text, zipped } = await metricsText.get();
+        if (!acceptsGzip(req)) return sendJson(req, res, 200, text, [], METRICS_TYPE);
+        res.writeHead(200, [
+          ...[...API_HEADERS, 'Content-Type', METRICS_TYPE, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'],
+          ...['Content-Length', String(zipped.length), 'Cache-Control', 'no-store', 'X-Request-Id', req.requestId],
+        ]);
+        res.end(zipped);
       },
     },
   ];

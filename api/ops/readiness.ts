@@ -5,12 +5,14 @@ import type { RedisGate } from '../../shared/redis/gate.js';
 import { compareJournalIds, generationOf, type Journal, nextId } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ScriptRunner } from '../../shared/redis/script-runner.js';
+import { Recent } from './recent.js';
 
 export type Check = { ok: boolean; detail: string };
 export type Readiness = { ready: boolean; checks: Record<string, Check> };
 
 /** A journal older than this says that the worker or Postgres is in trouble; the sale goes on, on-call should look. */
 const JOURNAL_LAG_WARN_SECONDS = 10;
+const CHECK_EVERY_MS = 1_000;
 
 /**
  * What this process needs to serve: Redis with our scripts, and room in the journal. Postgres away and a journal that lags
@@ -18,6 +20,8 @@ const JOURNAL_LAG_WARN_SECONDS = 10;
  */
 export class ReadinessCheck {
   draining = false;
+  /** The engines are asked once a second, whoever asks: /readyz needs no key. */
+  readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
 
   constructor(
     readonly scripts: ScriptRunner,
@@ -31,25 +35,29 @@ export class ReadinessCheck {
   ) {}
 
   async run(): Promise<Readiness> {
+    const { redis, ...others } = await this.#engines.get();
+    const draining = { ok: !this.draining, detail: this.draining ? 'stopping' : 'no' };
+    const checks = { redis: this.#withGate(redis), ...others, draining };
+    const { scripts, journal } = others;
+    return { ready: checks.redis.ok && scripts.ok && journal.ok && draining.ok, checks };
+  }
+
+  async #askEngines() {
     const [redis, scripts, postgres, journal] = await Promise.all([
-      this.#redis(),
+      check(async () => {
+        // A Redis that was emptied without losing its connections is found here at the latest.
+        if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('Redis is empty or being filled');
+      }, 'answers'),
       check(() => this.scripts.load(this.scriptNames), 'loaded'),
       check(async () => void (await this.database.query('select 1')), 'answers'),
       this.#journal(),
     ]);
-    const draining = { ok: !this.draining, detail: this.draining ? 'stopping' : 'no' };
-    return {
-      ready: redis.ok && scripts.ok && journal.ok && draining.ok,
-      checks: { redis, scripts, postgres, journal, draining },
-    };
+    return { redis, scripts, postgres, journal };
   }
 
-  async #redis(): Promise<Check> {
-    const answers = await check(async () => {
-      // A Redis that was emptied without losing its connections is found here at the latest.
-      if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('Redis is empty or being filled');
-    }, 'answers');
-    if (!answers.ok || this.gate.isOpen) return answers;
+  /** The gate is looked at each time: it closes at once when Redis goes. */
+  #withGate(redis: Check): Check {
+    if (!redis.ok || this.gate.isOpen) return redis;
     return { ok: false, detail: this.gate.reason || 'has not been verified yet; a worker does it' };
   }
 

@@ -12,6 +12,8 @@ export type Config = {
   production: boolean;
   port: number;
   host: string;
+  /** Listener of its own for metrics, health, the dashboard of jobs and the operator's page; null = all on `port`. */
+  opsPort: number | null;
   redis: RedisTarget;
   /** Replicas that must have a promise before it is returned; 0 = none. */
   waitReplicas: number;
@@ -118,6 +120,11 @@ export const ENVIRONMENT = {
   NODE_ENV: z.string().default('development').describe('`production`: a missing or too short secret stops the start'),
   PORT: integer(0, 65_535).default(8102).describe('port of the API; 0 = any free one'),
   HOST: z.string().min(1).default('127.0.0.1').describe('address the API listens on'),
+  OPS_PORT: integer(0, 65_535)
+    .optional()
+    .describe(
+      'port for `/metrics`, `/livez`, `/readyz`, `/admin` and `/admin/queues`, to be reached by operators alone; `/metrics` and `/admin/queues` are then not on PORT. Unset: all on PORT',
+    ),
   REDIS_URL: redisUrl.describe(
     'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
   ),
@@ -260,6 +267,9 @@ function togetherProblems(given: Given): string[] {
   if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
     problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
   }
+  if (given.OPS_PORT && Number(given.OPS_PORT) > 0 && given.OPS_PORT === (given.PORT ?? '8102')) {
+    problems.push(`OPS_PORT = "${given.OPS_PORT}": must be another port than PORT`);
+  }
   return [...problems, ...platformProblems(given)];
 }
 
@@ -277,6 +287,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     production: e.NODE_ENV === 'production',
     port: e.PORT,
     host: e.HOST,
+    opsPort: e.OPS_PORT ?? null,
     redis: e.REDIS_URL,
     waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'sentinel' ? 1 : 0),
     databaseUrl: e.DATABASE_URL,

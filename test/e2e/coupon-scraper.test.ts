@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { drawCodes } from '../../shared/domain/codes.js';
 import { expectStock } from '../harness/checks.js';
 import { Operator } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { countOutcomes, RedeemCrowd } from '../harness/redeem-crowd.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
@@ -14,7 +15,7 @@ const crowd = new RedeemCrowd(() => service.url, 20);
 
 /** What the filter has answered so far. */
 async function filterLookups(): Promise<Record<'unknown' | 'maybe' | 'unsure', number>> {
-  const text = await (await fetch(`${service.url}/metrics`)).text();
+  const text = await metricsText(service.url);
   const count = (answer: string) =>
     Number(new RegExp(`^doorbuster_code_filter_lookups_total{answer="${answer}"} (\\d+)$`, 'm').exec(text)?.[1]);
   return { unknown: count('unknown'), maybe: count('maybe'), unsure: count('unsure') };

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { send } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
@@ -19,7 +19,7 @@ const expressions = {
 
 /** Names of samples that /metrics has or will have: those of counters and gauges, and the three of each histogram. */
 async function exportedNames(): Promise<Set<string>> {
-  const { text } = await send(`${service.url}/metrics`);
+  const text = await metricsText(service.url);
   return new Set(
     [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
       type === 'histogram' ? ['bucket', 'sum', 'count'].map((part) => `${name}_${part}`) : [String(name)],
@@ -51,7 +51,7 @@ test('alerts and panels have a name each', () => {
 
 test('the journal is told of as it is', async () => {
   const value = async (name: string) => {
-    const { text } = await send(`${service.url}/metrics`);
+    const text = await metricsText(service.url);
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
   };
   await until('all is in Postgres', async () => (await value('doorbuster_journal_backlog_entries')) === 0);

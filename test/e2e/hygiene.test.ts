@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { Operator, send } from '../harness/clients.js';
+import { Operator } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { ShopperSocket } from '../harness/sockets.js';
@@ -156,7 +157,7 @@ describe('sockets of one address', () => {
     for (let i = 0; i < 8; i += 1)
       for (const socket of sockets) if (socket.closeCode === null) socket.send({ type: 'ping' });
     await until('one is closed', () => sockets.some(({ closeCode }) => closeCode === 4429));
-    const { text } = await send(`${url}/metrics`);
+    const text = await metricsText(url);
     expect(text).toMatch(/doorbuster_limited_total\{policy="frames"\} [1-9]/);
     for (const socket of sockets) await socket.hangUp();
   });

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { arrive, countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -28,7 +29,7 @@ const inTurn = async (times: number, call: () => Promise<Answer>) => {
   return answers;
 };
 const metric = async (line: string) => {
-  const { text } = await send(`${service.url}/metrics`);
+  const text = await metricsText(service.url);
   return Number(
     text
       .split('\n')

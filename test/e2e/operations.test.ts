@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, send } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -41,7 +42,7 @@ test('/readyz goes first when a process stops', async () => {
 test('/metrics is Prometheus text with the prefix of ours, and counts', async () => {
   const product = await operator.openCampaign({ total_limit: 1 });
   const counted = async (outcome: string) => {
-    const { text } = await get('/metrics');
+    const text = await metricsText(service.url);
     return Number(
       new RegExp(`^doorbuster_\\w*checkout\\w*\\{[^}]*outcome="${outcome}"[^}]*\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0,
     );
@@ -61,6 +62,50 @@ test('/metrics is Prometheus text with the prefix of ours, and counts', async ()
   expect(names.filter((name) => !name?.startsWith('doorbuster_'))).toEqual([]);
   // Never a label that grows with the number of people or requests.
   expect(text).not.toMatch(/user-|user_id|reservation_id|sale-/);
+});
+
+test('/metrics, /readyz and the documents cost a thousand callers no more than a few', async () => {
+  const redisCalls = async () =>
+    Number(/total_commands_processed:(\d+)/.exec(await service.redis.client.info('stats'))?.[1]);
+  const commandsBefore = await redisCalls();
+  const answers = await Promise.all(Array.from({ length: 300 }, () => Promise.all([get('/metrics'), get('/readyz')])));
+  expect(answers.flat().filter(({ status }) => status !== 200)).toEqual([]);
+  // 71 and 35 commands each, when every caller had his own.
+  expect((await redisCalls()) - commandsBefore).toBeLessThan(3_000);
+});
+
+test('the documents are compressed once, and known by their ETag', async () => {
+  for (const path of ['/openapi.json', '/asyncapi.json', '/docs', '/docs/swagger-ui-bundle.js', '/metrics']) {
+    const zipped = await fetch(`${service.url}${path}`, { headers: { 'accept-encoding': 'gzip' } });
+    expect([path, zipped.status, zipped.headers.get('content-encoding')]).toEqual([path, 200, 'gzip']);
+    const text = await zipped.text();
+    if (path === '/metrics') continue;
+    const plain = await fetch(`${service.url}${path}`, { headers: { 'accept-encoding': 'identity' } });
+    expect([plain.headers.get('content-encoding'), (await plain.text()) === text]).toEqual([null, true]);
+    const etag = String(plain.headers.get('etag'));
+    const again = await fetch(`${service.url}${path}`, { headers: { 'if-none-match': etag } });
+    expect([path, again.status, await again.text()]).toEqual([path, 304, '']);
+  }
+});
+
+test('OPS_PORT takes metrics, health and the operators’ pages to a listener of their own', async () => {
+  const { url, process: api } = await startApiProcess({ ...service.env, OPS_PORT: '0' });
+  const ops = String(/"ops_url":"([^"]+)"/.exec(api.log.join('\n'))?.[1]);
+  const statusOf = async (path: string) => {
+    const admin = { headers: { authorization: `Bearer ${ADMIN_SECRET}` }, redirect: 'manual' as const };
+    return [(await send(`${url}${path}`, admin)).status, (await send(`${ops}${path}`, admin)).status];
+  };
+  expect(await statusOf('/metrics')).toEqual([404, 200]);
+  expect(await statusOf('/admin/queues')).toEqual([404, 200]);
+  expect(await statusOf('/admin/queues/api/queues')).toEqual([404, 200]);
+  for (const path of ['/livez', '/readyz', '/admin', '/admin/campaigns']) {
+    expect([path, ...(await statusOf(path))]).toEqual([path, 200, 200]);
+  }
+  for (const path of ['/flash-sale/campaign?product_id=x', '/flash-sale/token?device_fp=x', '/docs', '/openapi.json']) {
+    expect([path, (await statusOf(path))[1]]).toEqual([path, 404]);
+  }
+  await api.stop();
+  await expect(fetch(`${ops}/livez`)).rejects.toThrow();
 });
 
 test('/openapi.json describes every route of the contract that this version has', async () => {

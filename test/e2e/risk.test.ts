@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
@@ -30,7 +31,7 @@ function buy(product: string, { user, device, address = '192.0.2.1', fields = {}
   });
 }
 const verdicts = async (rule: string, mode: string) => {
-  const { text } = await send(`${service.url}/metrics`);
+  const text = await metricsText(service.url);
   const line = text
     .split('\n')
     .find(

@@ -4,6 +4,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { auditCampaign } from '../harness/audit.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -181,7 +182,7 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
   expect(rows.map(({ data }) => data)).toMatchObject([{ lost: 0, duplicated: 2, over_cap: 0, drift: 0 }]);
   const counted = /doorbuster_differences_total\{side="postgres"\} (\d+)/;
   await until('the metric is told', async () => {
-    const text = await (await fetch(`${service.url}/metrics`)).text();
+    const text = await metricsText(service.url);
     return Number(counted.exec(text)?.[1] ?? 0) >= 4;
   });
 });
