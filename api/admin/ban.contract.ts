@@ -4,10 +4,13 @@ import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { canonicalNetwork } from '../guards/networks.js';
 import { isoTime, note } from '../http/fields.js';
 
-const subject = z.string().max(128).describe('a user_id, a device_fp, or an IPv4 or IPv6 address or range');
+const subject = z
+  .string()
+  .regex(/^[A-Za-z0-9._:@/-]{1,128}$/, 'must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ / -')
+  .describe('a user_id, a device_fp, or an IPv4 or IPv6 address or range');
 
 export const banBody = z
-  .object({
+  .strictObject({
     effect: z.enum(BAN_EFFECTS).default('ban').describe('allow: no rule may keep this one out'),
     kind: z.enum(BAN_KINDS),
     subject,

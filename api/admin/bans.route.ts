@@ -54,7 +54,9 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
         path: '/admin/bans',
         summary: 'List bans and allowances, newest first',
         query: banQuery,
-        answers: { 200: { description: 'A page; the next one is in `Link`.', data: z.array(banData) } },
+        answers: {
+          200: { description: 'A page; the next one is in `Link`.', data: z.array(banData), headers: ['Link'] },
+        },
         errors: READ_ERRORS,
       },
       async handle(req, res) {

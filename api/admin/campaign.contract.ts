@@ -9,7 +9,7 @@ import { audience, discount, saleTime, stacking, timeZone } from './rules.contra
 const MAX_LINE = 10_000_000;
 const MAX_HOLD_SECONDS = 30 * 86_400;
 
-const waitingRoom = z.object({
+const waitingRoom = z.strictObject({
   enabled: z.boolean(),
   max_size: z.int().min(1).max(MAX_LINE).default(1_000_000),
   presence_seconds: z.int().min(1).max(3_600).nullable().default(null),
@@ -42,11 +42,16 @@ const rules = {
   limits,
 };
 
-const campaignFields = z.object({
+const campaignFields = z.strictObject({
   product_id: externalId,
   type: z.enum(CAMPAIGN_TYPES).default('shared'),
   code: typedCode.nullable().default(null).describe('of a shared campaign'),
-  total_limit: z.int().min(0).max(MAX_UNITS).nullable().default(null).describe('null = unlimited'),
+  total_limit: z
+    .int('must be given: whole units, or null for unlimited')
+    .min(0)
+    .max(MAX_UNITS)
+    .nullable()
+    .describe('must be given; null = unlimited'),
   draft: z.boolean().default(false),
   buckets: z
     .int()
@@ -88,7 +93,7 @@ const fixed = (instead: string) =>
     .refine((value) => value === undefined, `cannot be changed${instead}`);
 
 export const amendBody = z
-  .object({ ...terms, ...rules })
+  .strictObject({ ...terms, ...rules })
   .partial()
   .extend({
     draft: z.literal(false, 'can only be set to false').optional().describe('false publishes a draft'),
@@ -100,7 +105,7 @@ export const amendBody = z
   });
 export type AmendBody = z.infer<typeof amendBody>;
 
-export const stockBody = z.object({
+export const stockBody = z.strictObject({
   delta: z
     .int('must be a whole number')
     .min(-MAX_UNITS)

@@ -5,6 +5,7 @@ import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import { optionalIdempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -13,7 +14,7 @@ import { amendBody, campaignBody, campaignData, stockBody } from './campaign.con
 import { campaignView } from './campaign-form.js';
 import type { Campaigns, Operator, OperatorAction } from './campaigns.js';
 
-const id = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const id = z.object({ id: campaignId });
 /** Postgres numbers campaigns with four bytes. */
 const MAX_CAMPAIGN_NO = 2_147_483_647;
 const listQuery = z.object({
@@ -77,7 +78,9 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         summary: 'Create a campaign',
         description: 'Opens at once when `starts_at` is not in the future and it is no draft.',
         body: campaignBody,
-        answers: { 201: { description: 'Created; `Location` is its address.', data: campaignData } },
+        answers: {
+          201: { description: 'Created; `Location` is its address.', data: campaignData, headers: ['Location'] },
+        },
         errors: [...WRITE_ERRORS, 'campaign_exists'],
       },
       async handle(req, res) {
@@ -99,7 +102,11 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         summary: 'List campaigns, newest first',
         query: listQuery,
         answers: {
-          200: { description: 'A page; `Link` with rel="next" when there is more.', data: z.array(campaignData) },
+          200: {
+            description: 'A page; `Link` with rel="next" when there is more.',
+            data: z.array(campaignData),
+            headers: ['Link'],
+          },
         },
         errors: ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'],
       },

@@ -11,7 +11,7 @@ export const typedCode = z
     'must have 1 to 64 letters A-Z and digits, beside spaces and hyphens',
   );
 
-export const generateBody = z.object({
+export const generateBody = z.strictObject({
   count: z.int('must be a whole number').min(1).max(LIMITS.codesPerCampaign),
   prefix: z
     .string()
@@ -25,7 +25,7 @@ export const generateBody = z.object({
 });
 export type GenerateBody = z.infer<typeof generateBody>;
 /** The same as it is sent, for the OpenAPI document. */
-export const generateBodySent = z.object({
+export const generateBodySent = z.strictObject({
   count: generateBody.shape.count,
   prefix: z.string().optional().describe(`at most ${MAX_PREFIX_CHARACTERS} letters A-Z and digits`),
 });

@@ -6,6 +6,7 @@ import type { CodeJob } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import { readJson } from '../http/json-body.js';
 import { allowLongRequest } from '../http/long-requests.js';
 import type { Route } from '../http/route.js';
@@ -15,7 +16,7 @@ import type { Campaigns } from './campaigns.js';
 import { codeJobData, generateBody, generateBodySent } from './codes.contract.js';
 import type { Codes } from './codes.js';
 
-const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const params = z.object({ id: campaignId });
 const jobParams = params.extend({ job: z.uuid() });
 const CSV_TYPE = /^text\/csv\s*(?:;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=\s*"?(?!utf-?8"?\s*(?:;|$)|us-ascii"?\s*(?:;|$))/i;
@@ -53,7 +54,13 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         params,
         body: generateBodySent,
         otherBodies: { 'text/csv': z.string().describe('code[,user_id]') },
-        answers: { 202: { description: 'A worker does it; `Location` says how far it is.', data: codeJobData } },
+        answers: {
+          202: {
+            description: 'A worker does it; `Location` says how far it is.',
+            data: codeJobData,
+            headers: ['Location'],
+          },
+        },
         errors: [
           ...READ_ERRORS,
           'invalid_json',
@@ -106,7 +113,9 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         tag: 'admin',
         caller: 'admin',
         params,
-        answers: { 200: { description: 'The codes, streamed.', contentType: 'text/csv' } },
+        answers: {
+          200: { description: 'The codes, streamed.', contentTypes: ['text/csv'], headers: ['Content-Disposition'] },
+        },
         errors: READ_ERRORS,
       },
       async handle(req, res) {

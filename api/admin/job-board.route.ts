@@ -40,9 +40,13 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     method: 'get',
     tag: 'admin',
     caller: 'admin',
+    anyQuery: true,
     description: 'Browsers without a session are led to the login.',
-    answers: { 200: { description: 'The dashboard.', contentType: 'text/html' } },
-    errors: ['unauthorized', 'forbidden'],
+    answers: {
+      200: { description: 'The dashboard.', contentTypes: ['text/html'] },
+      303: { description: 'A browser without a session is sent to the login.', headers: ['Location'] },
+    },
+    errors: ['unauthorized', 'forbidden', 'not_found'],
   };
   return [
     { contract: { ...common, path: PATH, summary: 'The dashboard of jobs' }, handle },

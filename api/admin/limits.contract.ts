@@ -30,16 +30,16 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     meaning: 'younger accounts (attribute `account_created_at`) need a solved challenge; null = any',
   },
   unusual_hours: {
-    takes: z.object({ from: hour(0, 23), to: hour(0, 24) }).nullable(),
+    takes: z.strictObject({ from: hour(0, 23), to: hour(0, 24) }).nullable(),
     meaning: 'hours of the campaign’s zone in which a solved challenge is needed, `to` not included; null = none',
   },
   velocity_factor: { takes: z.int(), meaning: 'times the usual attempts in a minute that are an attack' },
   velocity_floor_per_minute: { takes: z.int(), meaning: 'attempts in a minute that are never an attack' },
 };
 
-/** Overrides of the abuse limits. Other names are kept and do nothing, as unknown fields do everywhere. */
+/** Overrides of the abuse limits. */
 export const limits = z
-  .looseObject(
+  .strictObject(
     Object.fromEntries(
       Object.entries(LIMIT_FIELDS).map(([name, { read }]) => {
         const { takes, meaning } = MEANING[name as LimitName];

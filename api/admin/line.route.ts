@@ -4,12 +4,13 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { lineData, lineLimit, lineView } from './line.contract.js';
 
-const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const params = z.object({ id: campaignId });
 const query = z.object({ limit: lineLimit.default(20) });
 
 export type LineRouteParts = { campaigns: Campaigns; sale: SaleStore; apiKeys: ApiKeys };

@@ -3,6 +3,7 @@ import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { campaignData, statsData } from './campaign.contract.js';
@@ -13,7 +14,7 @@ import type { CampaignNow, OverviewReader } from './overview.js';
 /** Postgres numbers campaigns with four bytes. */
 const MAX_CAMPAIGN_NO = 2_147_483_647;
 const query = z.object({
-  campaign: z.string().min(1).max(128).optional().describe('only this one, with its terms and its line'),
+  campaign: campaignId.optional().describe('only this one, with its terms and its line'),
   line: lineLimit.default(10).describe('people of the line, with `campaign`'),
   limit: z.coerce.number().int().min(1).max(100).default(50),
   cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('`next` of the page before'),

@@ -7,11 +7,12 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { JobAnswers } from '../../shared/redis/job-answers.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 
-const params = z.object({ id: z.string().min(1).max(128) });
+const params = z.object({ id: campaignId });
 
 const difference = z.object({
   reservation: z.string().nullable(),

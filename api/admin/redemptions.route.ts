@@ -7,13 +7,14 @@ import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendJson } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 
 const CSV_PAGE_ROWS = 2_000;
-const params = z.object({ id: z.string().min(1).max(128) });
+const params = z.object({ id: campaignId });
 const query = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
   cursor: z.uuid('must be the `next_cursor` of the page before').optional(),
@@ -49,7 +50,14 @@ export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsT
       caller: 'admin',
       params,
       query,
-      answers: { 200: { description: 'A page, or everything as CSV.', data: z.array(rowData) } },
+      answers: {
+        200: {
+          description: 'A page, or everything as CSV.',
+          data: z.array(rowData),
+          contentTypes: ['text/csv'],
+          headers: ['Content-Disposition'],
+        },
+      },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
     async handle(req, res) {
@@ -89,6 +97,8 @@ async function streamCsv(
     'text/csv; charset=utf-8',
     'Content-Disposition',
     `attachment; filename="redemptions-${product.replace(/[^\w.-]/g, '_')}.csv"`,
+    'Cache-Control',
+    'no-store',
     'X-Request-Id',
     req.requestId,
   ]);

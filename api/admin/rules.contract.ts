@@ -7,7 +7,7 @@ import { amount, currency, note } from '../http/fields.js';
 /** The terms of a campaign that say what it gives, to whom, beside what and when. docs/rules.md has them for readers. */
 
 export const discount = z.discriminatedUnion('kind', [
-  z.object({
+  z.strictObject({
     kind: z.literal('percent'),
     percent: z
       .number()
@@ -15,11 +15,15 @@ export const discount = z.discriminatedUnion('kind', [
       .max(100, { error: 'must be at most 100', abort: true })
       .refine((percent) => basisPointsOf(percent) !== null, 'must have at most two decimals'),
   }),
-  z.object({ kind: z.literal('amount'), amount: amount.min(1, 'must be 1 or more').describe('minor units'), currency }),
-  z.object({ kind: z.literal('free_shipping') }),
+  z.strictObject({
+    kind: z.literal('amount'),
+    amount: amount.min(1, 'must be 1 or more').describe('minor units'),
+    currency,
+  }),
+  z.strictObject({ kind: z.literal('free_shipping') }),
 ]);
 
-export const stacking = z.object({
+export const stacking = z.strictObject({
   exclusive: z.boolean().describe('combines with nothing'),
   group: note.min(1, 'must not be empty').optional().describe('two of one group do not combine'),
   priority: z.int().min(0).max(1_000).optional().describe('lower is applied first; 100 when left out'),

@@ -12,7 +12,9 @@ import { readJson } from '../http/json-body.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { validate } from '../http/validate.js';
 
-const loginBody = z.object({ key: z.string().min(1, 'must not be empty').max(1_024).describe('of ADMIN_API_KEYS') });
+const loginBody = z.strictObject({
+  key: z.string().min(1, 'must not be empty').max(1_024).describe('of ADMIN_API_KEYS'),
+});
 const sessionData = z.object({
   operator: z.string().describe('the name of the key'),
   expires_at: z.iso.datetime(),
@@ -44,7 +46,7 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
           'For browsers: the answer sets a cookie that stands for the key under /admin, until it expires or the key is taken ' +
           'away. Calls that change something with it must come from our own origin and carry `X-Operator-Page`.',
         body: loginBody,
-        answers: { 200: { description: 'Logged in.', data: sessionData } },
+        answers: { 200: { description: 'Logged in.', data: sessionData, headers: ['Set-Cookie'] } },
         errors: [
           'unauthorized',
           'forbidden',
@@ -95,7 +97,9 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         method: 'delete',
         summary: 'Log out',
         description: 'Repeatable. The browser forgets its cookie.',
-        answers: { 200: { description: 'Logged out.', data: z.object({ logged_out: z.literal(true) }) } },
+        answers: {
+          200: { description: 'Logged out.', data: z.object({ logged_out: z.literal(true) }), headers: ['Set-Cookie'] },
+        },
         errors: ['forbidden'],
       },
       handle(req: Request, res: Response) {

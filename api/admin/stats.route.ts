@@ -6,13 +6,14 @@ import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
+import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { statsData } from './campaign.contract.js';
 import type { Campaigns } from './campaigns.js';
 
 const RATE_SECONDS = 10;
-const params = z.object({ id: z.string().min(1).max(128) });
+const params = z.object({ id: campaignId });
 
 export type StatsParts = {
   campaigns: Campaigns;

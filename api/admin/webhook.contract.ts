@@ -13,7 +13,7 @@ const secrets = z
 const types = z.array(z.enum(EVENT_TYPES)).min(1).nullable().describe('null = all');
 const url = z.string().max(2_048).describe('https:// or http://, not a private address');
 
-export const webhookBody = z.object({
+export const webhookBody = z.strictObject({
   url,
   types: types.default(null),
   secrets: secrets.optional().describe('made when left out, and shown in this answer only'),
@@ -21,16 +21,27 @@ export const webhookBody = z.object({
 export type WebhookBody = z.infer<typeof webhookBody>;
 
 export const webhookChangeBody = z
-  .object({ url, types, secrets, enabled: z.boolean().describe('true tries again at once, where it stopped') })
+  .strictObject({ url, types, secrets, enabled: z.boolean().describe('true tries again at once, where it stopped') })
   .partial();
 export type WebhookChangeBody = z.infer<typeof webhookChangeBody>;
 
-export const replayBody = z.union([
-  z.strictObject({ event_id: z.uuid() }),
-  z
-    .strictObject({ from: isoTime, to: isoTime.describe('not included') })
-    .refine(({ from, to }) => Date.parse(from) < Date.parse(to), { path: ['to'], message: 'must be later than from' }),
-]);
+export const replayBody = z
+  .strictObject({
+    event_id: z.uuid().optional(),
+    from: isoTime.optional(),
+    to: isoTime.describe('not included').optional(),
+  })
+  .refine(
+    ({ event_id, from, to }) => (event_id === undefined ? from !== undefined && to !== undefined : !from && !to),
+    'must have either event_id, or from and to',
+  )
+  .refine(({ from, to }) => !from || !to || Date.parse(from) < Date.parse(to), {
+    path: ['to'],
+    message: 'must be later than from',
+  })
+  .transform(({ event_id, from, to }) =>
+    event_id === undefined ? { from: String(from), to: String(to) } : { event_id },
+  );
 export type ReplayBody = z.infer<typeof replayBody>;
 
 export const webhookData = z.object({

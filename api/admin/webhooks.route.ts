@@ -35,7 +35,13 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         summary: 'Send events to a URL, signed by Standard Webhooks',
         description: 'It hears what happens from now on, in order, each event once at least. See docs/events.md.',
         body: webhookBody,
-        answers: { 201: { description: 'Created, with its secrets, which are not shown again.', data: webhookData } },
+        answers: {
+          201: {
+            description: 'Created, with its secrets, which are not shown again.',
+            data: webhookData,
+            headers: ['Location'],
+          },
+        },
         errors: [...READ_ERRORS, ...BODY_ERRORS, 'webhook_limit'],
       },
       async handle(req, res) {

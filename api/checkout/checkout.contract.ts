@@ -82,8 +82,16 @@ export const checkoutContract: RouteContract = {
   }),
   body: checkoutBody,
   answers: {
-    200: { description: 'A unit is yours; pay before `pay_before`.', data: completedData },
-    202: { description: 'You are in line. `Location` is your queue-status.', data: queuedData },
+    200: {
+      description: 'A unit is yours; pay before `pay_before`.',
+      data: completedData,
+      headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
+    },
+    202: {
+      description: 'You are in line. `Location` is your queue-status.',
+      data: queuedData,
+      headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed', 'Location', 'Retry-After'],
+    },
   },
   errors: [
     'invalid_request',

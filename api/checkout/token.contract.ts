@@ -78,6 +78,7 @@ const common: Pick<RouteContract, 'path' | 'tag' | 'caller' | 'answers' | 'error
   answers: {
     200: {
       description: 'Lives 30 s; clocks may differ by 30 s.',
+      headers: ['RateLimit', 'RateLimit-Policy'],
       data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
     },
   },

@@ -16,7 +16,9 @@ export function oneTimeTokenRoute({ door, oneTimeTokens, clock, tokenQuota, limi
         summary: 'A one-time token for a code and a user',
         description: 'For campaigns with `require_token`. Lives five minutes, is used up by the first redemption.',
         query: tokenQuery,
-        answers: { 200: { description: 'Send it as `token`.', data: tokenData } },
+        answers: {
+          200: { description: 'Send it as `token`.', data: tokenData, headers: ['RateLimit', 'RateLimit-Policy'] },
+        },
       }),
       method: 'get',
       caller: 'anyone',

@@ -29,8 +29,16 @@ export function redeemRoute(parts: CouponParts): Route {
         'user_id and order_id. Device fields are optional; given, they are checked as in checkout.',
       body: redeemBody,
       answers: {
-        201: { description: 'It is used; pay before `pay_before` where that is given.', data: redeemedData },
-        202: { description: 'You are in line. `Location` is your queue-status.', data: placeData },
+        201: {
+          description: 'It is used; pay before `pay_before` where that is given.',
+          data: redeemedData,
+          headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
+        },
+        202: {
+          description: 'You are in line. `Location` is your queue-status.',
+          data: placeData,
+          headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed', 'Location', 'Retry-After'],
+        },
       },
       errors: [
         ...COUPON_REFUSALS,

@@ -20,7 +20,9 @@ export function validateRoute(parts: CouponParts): Route {
         'Reads only. One code: its campaign and discount, or the refusal that redeeming it would meet. Several: the best ' +
         'combination that their campaigns allow, and why the others are not in it.',
       body: validateBody,
-      answers: { 200: { description: 'What can be used.', data: validData } },
+      answers: {
+        200: { description: 'What can be used.', data: validData, headers: ['RateLimit', 'RateLimit-Policy'] },
+      },
     }),
     async handle(req, res) {
       const body = validate(validateBody, await readJson(req));

@@ -12,6 +12,7 @@ import { type ProblemEdge, unavailable } from './problem.js';
 import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
 import { Turns } from './turns.js';
+import { knownQuery, requireKnownQuery } from './unknown-fields.js';
 
 export type AppOptions = { trustProxy: number };
 
@@ -55,8 +56,10 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
   for (const route of routes) {
     const { method, path } = route.contract;
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), method.toUpperCase()]);
+    const known = knownQuery(route.contract);
     app[method](path, (req: Request, res: Response) => {
       req.routePath = path;
+      if (known) requireKnownQuery(known, req.query);
       return route.handle(req, res);
     });
   }

@@ -8,11 +8,17 @@ export const externalId = z
   .string()
   .regex(EXTERNAL_ID_PATTERN, 'must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -');
 
+/** A campaign in a path: its id or its product id. */
+export const campaignId = externalId.describe('campaign id or product id');
+
 /** Free text that goes into a record: bounded, and nothing that a table does not take or would change. */
 export const note = z
   .string()
   .max(256, 'must have at most 256 characters')
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not have control characters or halves of characters');
+  // Without flags, which a JSON Schema cannot have.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is about
+  .regex(/^[^\x00-\x1f\x7f-\x9f]*$/, 'must not have control characters')
+  .refine((text) => text.isWellFormed(), 'must not have halves of characters');
 
 const YEAR_10000_MS = 253_402_300_800_000;
 export const isoTime = z.iso

@@ -14,7 +14,7 @@ const route: Route = {
     body: z.object({ count: z.int() }),
     answers: {
       200: { description: 'Done.', data: z.object({ total: z.int() }) },
-      202: { description: 'A table.', contentType: 'text/csv' },
+      202: { description: 'A table.', contentTypes: ['text/csv'], headers: ['Location'] },
     },
     errors: ['invalid_request', 'invalid_json', 'sold_out'],
   },
@@ -41,9 +41,12 @@ test('says of a route what its contract says', () => {
     'integer',
   );
   expect(Object.keys(operation.responses['202'].content)).toEqual(['text/csv']);
-  expect(Object.keys(operation.responses).sort()).toEqual(['200', '202', '400', '410']);
-  expect(operation.responses['400'].description).toBe(
+  expect(Object.keys(operation.responses['202'].headers)).toEqual(['X-Request-Id', 'Location']);
+  // What every route may return, with a body, with keys, is there without being listed.
+  expect(Object.keys(operation.responses).join(' ')).toBe('200 202 400 401 403 408 410 413 415 417 429 431 500 503');
+  expect(operation.responses['400'].description).toContain(
     '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',
   );
+  expect(Object.keys(operation.responses['401'].headers)).toEqual(['X-Request-Id', 'WWW-Authenticate']);
   expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['adminKey', 'serviceKey', 'ticket']);
 });

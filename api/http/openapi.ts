@@ -1,7 +1,15 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31 } from '@asteasolutions/zod-to-openapi';
 import { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
-import type { Caller, Route, RouteContract } from './route.js';
+import {
+  type Answer,
+  type Caller,
+  errorsOf,
+  type HeaderName,
+  RESPONSE_HEADERS,
+  type Route,
+  type RouteContract,
+} from './route.js';
 
 const problem = z.object({
   type: z.url(),
@@ -64,14 +72,17 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
   for (const [status, answer] of Object.entries(contract.answers)) {
     responses[status] = {
       description: answer.description,
-      ...(answer.data ? { content: { 'application/json': { schema: z.object({ data: answer.data }) } } } : {}),
-      ...(answer.contentType ? { content: { [answer.contentType]: { schema: z.string() } } } : {}),
+      headers: headersOf(answer.headers),
+      ...contentOfAnswer(answer),
     };
   }
-  for (const [status, codes] of byStatus(contract.errors)) {
+  for (const [status, codes] of byStatus(errorsOf(contract))) {
+    const { description, content, headers } = (responses[status] ?? {}) as Partial<DocumentedResponse>;
+    const meanings = codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join(' ');
     responses[status] = {
-      description: codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join(' '),
-      content: { 'application/problem+json': { schema: problem } },
+      description: description === undefined ? meanings : `${description} ${meanings}`,
+      headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[status]) },
+      content: { ...content, 'application/problem+json': { schema: problem } },
     };
   }
   return {
@@ -84,6 +95,30 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
     request,
     responses,
   } as Parameters<OpenAPIRegistry['registerPath']>[0];
+}
+
+type DocumentedResponse = { description: string; headers: object; content: object };
+
+/** What a problem of a status carries beside the document. */
+const HEADERS_OF_ERRORS: Record<string, readonly HeaderName[]> = {
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  503: ['Retry-After'],
+};
+
+function headersOf(names: readonly HeaderName[] = []): Record<string, object> {
+  return Object.fromEntries(
+    (['X-Request-Id', ...names] as const).map((name) => [
+      name,
+      { description: RESPONSE_HEADERS[name], schema: { type: 'string' } },
+    ]),
+  );
+}
+
+function contentOfAnswer({ data, contentTypes = [] }: Answer): object {
+  const texts = contentTypes.map((type) => [type, { schema: z.string() }]);
+  const json = data ? [['application/json', { schema: z.object({ data }) }]] : [];
+  return json.length + texts.length > 0 ? { content: Object.fromEntries([...json, ...texts]) } : {};
 }
 
 function contentOf(body: z.ZodType, others: Record<string, z.ZodType> = {}): Record<string, { schema: z.ZodType }> {

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { ERRORS, Problem } from '../../shared/errors/catalogue.js';
+import { ERRORS, type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -7,6 +7,15 @@ import { retryAfter, sendJson } from './exchange.js';
 
 /** Seconds after which a request that met an outage may come again. */
 const OUTAGE_RETRY_SECONDS = 1;
+
+/** RFC 9110: a 401 names what is to be sent. */
+const SCHEMES: Partial<Record<ErrorCode, string>> = {
+  unauthorized: 'Bearer',
+  ticket_invalid: 'Ticket',
+  attestation_invalid: 'Attestation',
+  attestation_expired: 'Attestation',
+  token_invalid: 'OneTimeToken',
+};
 
 /** The one place where an error becomes an answer. Whatever is no Problem is ours: logged whole, told as nothing. */
 export class ProblemEdge {
@@ -28,6 +37,9 @@ export class ProblemEdge {
     }
     const headers: string[] = [];
     for (const [name, value] of Object.entries(problem.extras.headers ?? {})) headers.push(name, value);
+    const scheme = SCHEMES[problem.code];
+    if (scheme && problem.extras.headers?.['WWW-Authenticate'] === undefined)
+      headers.push('WWW-Authenticate', `${scheme} realm="doorbuster"`);
     if (problem.extras.retryAfterSeconds !== undefined)
       headers.push('Retry-After', retryAfter(problem.extras.retryAfterSeconds));
     sendJson(req, res, problem.status, problemDocument(problem, req.requestId), headers, 'application/problem+json');

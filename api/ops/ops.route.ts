@@ -18,6 +18,11 @@ const zip = promisify(gzip);
 
 const ops: Pick<RouteContract, 'tag' | 'caller'> = { tag: 'operations', caller: 'anyone' };
 
+const readyData = z.object({
+  status: z.enum(['ready', 'not_ready']),
+  checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
+});
+
 export type OpsParts = {
   readiness: ReadinessCheck;
   metrics: Metrics;
@@ -59,14 +64,8 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         path: '/readyz',
         summary: 'Can the process serve',
         answers: {
-          200: {
-            description: 'It can.',
-            data: z.object({
-              status: z.enum(['ready', 'not_ready']),
-              checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
-            }),
-          },
-          503: { description: 'It cannot; `checks` says why.' },
+          200: { description: 'It can.', data: readyData },
+          503: { description: 'It cannot; `checks` says why.', data: readyData, headers: ['Retry-After'] },
         },
         errors: [],
       },
@@ -83,7 +82,9 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         path: '/metrics',
         summary: 'Prometheus metrics of all processes',
         description: 'Computed at most once a second.',
-        answers: { 200: { description: 'Text exposition format, prefix `doorbuster_`.', contentType: 'text/plain' } },
+        answers: {
+          200: { description: 'Text exposition format, prefix `doorbuster_`.', contentTypes: ['text/plain'] },
+        },
         errors: [],
       },
       async handle(req, res) {

@@ -4,9 +4,9 @@ import type { RouteContract } from '../http/route.js';
 
 const reservation_id = z.string().min(1).max(64, 'is not a reservation id of ours');
 
-export const confirmBody = z.object({ reservation_id, payment_ref: note.optional() });
-export const releaseBody = z.object({ reservation_id, reason: note.optional() });
-export const refundBody = z.object({ reservation_id });
+export const confirmBody = z.strictObject({ reservation_id, payment_ref: note.optional() });
+export const releaseBody = z.strictObject({ reservation_id, reason: note.optional() });
+export const refundBody = z.strictObject({ reservation_id });
 
 const COMMON = [
   'invalid_request',
@@ -41,14 +41,14 @@ export const confirmContract: RouteContract = {
   errors: [...COMMON, 'reservation_released', 'reservation_refunded', 'reservation_voided'],
 };
 
-export const releaseContract: RouteContract = {
+export const releaseContract = {
   method: 'post',
   path: '/flash-sale/release',
   summary: 'The unit is given up',
   description: 'By the payment service, or by the holder with his ticket. Repeatable; the unit is given back once.',
   tag: 'payment',
   caller: 'service or ticket',
-  body: releaseBody,
+  body: releaseBody.strip(),
   answers: {
     200: {
       description: 'Released, or found expired.',
@@ -56,7 +56,7 @@ export const releaseContract: RouteContract = {
     },
   },
   errors: [...COMMON, 'ticket_invalid', 'reservation_redeemed', 'reservation_refunded', 'reservation_voided'],
-};
+} satisfies RouteContract;
 
 export const refundContract: RouteContract = {
   method: 'post',

@@ -15,6 +15,7 @@ import type { Tickets } from '../guards/ticket.js';
 import { sendJson } from '../http/exchange.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
+import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
 
 const query = z.object({ product_id: externalId, user_id: externalId });
@@ -33,8 +34,12 @@ const contract: RouteContract = {
     200: {
       description: 'The standing; ask again after `poll_after_seconds`.',
       data: z.object(standingFields),
+      headers: ['ETag', 'RateLimit', 'RateLimit-Policy'],
     },
-    304: { description: 'Nothing has changed since `If-None-Match`.' },
+    304: {
+      description: 'Nothing has changed since `If-None-Match`.',
+      headers: ['ETag', 'RateLimit', 'RateLimit-Policy'],
+    },
   },
   errors: [
     'invalid_request',
@@ -85,7 +90,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
       const headers = [...rateLimit, 'ETag', etag];
       if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
-        res.writeHead(304, [...headers, 'X-Request-Id', req.requestId]);
+        res.writeHead(304, [...API_HEADERS, 'Cache-Control', 'no-store', ...headers, 'X-Request-Id', req.requestId]);
         res.end();
         return;
       }

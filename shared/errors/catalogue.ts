@@ -8,6 +8,11 @@ export const ERRORS = {
     title: 'The request is not valid',
     remedy: 'Correct the fields that `errors` points to.',
   },
+  unknown_field: {
+    status: 400,
+    title: 'The request has a field or query parameter that this call does not have',
+    remedy: 'Correct or remove the names that `errors` points to.',
+  },
   invalid_json: { status: 400, title: 'The body is not valid JSON', remedy: 'Send one JSON object, UTF-8.' },
   attestation_invalid: {
     status: 401,

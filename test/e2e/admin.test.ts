@@ -3,8 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
-import { Operator, PaymentService } from '../harness/clients.js';
-import { startService } from '../harness/service.js';
+import { Operator, PaymentService, send } from '../harness/clients.js';
+import { SERVICE_SECRET, startService } from '../harness/service.js';
 import { arrive, checkoutAtOnce, checkoutInTurn, gatherShoppers, range } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
@@ -230,6 +230,7 @@ describe('a campaign', () => {
     ]);
     const backwards = await operator.call('POST', '/admin/campaigns', {
       product_id: randomUUID(),
+      total_limit: 1,
       starts_at: '2031-01-02T00:00:00Z',
       ends_at: '2031-01-01T00:00:00Z',
     });
@@ -298,5 +299,86 @@ describe('stats', () => {
       oldest_unpersisted_seconds: 0,
       confirmed_per_second: 4.5,
     });
+  });
+});
+
+describe('names that a call does not have', () => {
+  const unknownIn = async (method: string, path: string, body?: unknown) => {
+    const refused = await operator.call(method, path, body);
+    expectProblem(refused, 400, 'unknown_field');
+    return [refused.body.detail, ...pointersOf(refused)];
+  };
+  const campaign = { product_id: `sale-${randomUUID()}`, total_limit: 1 };
+
+  test('are refused in operators’ bodies with the nearest name, and nothing is done', async () => {
+    const { total_limit: _, ...unlimited } = campaign;
+    expect(await unknownIn('POST', '/admin/campaigns', { ...unlimited, total_limt: 1 })).toEqual([
+      'Unknown field `total_limt`. Did you mean `total_limit`?',
+      '#/total_limt',
+      '#/total_limit',
+    ]);
+    expect(
+      await unknownIn('POST', '/admin/campaigns', { ...campaign, waiting_room: { enabled: true, maxsize: 3 } }),
+    ).toEqual(['Unknown field `maxsize`. Did you mean `max_size`?', '#/waiting_room/maxsize']);
+    expect(
+      await unknownIn('POST', '/admin/campaigns', {
+        ...campaign,
+        discount: { kind: 'percent', percent: 5, curency: 'EUR' },
+      }),
+    ).toEqual(['Unknown field `curency`. Did you mean `currency`?', '#/discount/curency']);
+    expect(await unknownIn('POST', '/admin/campaigns', { ...campaign, limits: { velocity_floor: 3 } })).toEqual([
+      'Unknown field `velocity_floor`. Did you mean `velocity_factor`?',
+      '#/limits/velocity_floor',
+    ]);
+    expect((await operator.call('GET', `/admin/campaigns/${campaign.product_id}`)).status).toBe(404);
+    const product = await operator.openCampaign({ total_limit: 1 });
+    expect(await unknownIn('PATCH', `/admin/campaigns/${product}`, { hold_second: 5 })).toEqual([
+      'Unknown field `hold_second`. Did you mean `hold_seconds`?',
+      '#/hold_second',
+    ]);
+  });
+
+  test('are refused in operators’ queries', async () => {
+    expect(await unknownIn('GET', '/admin/campaigns?limt=3')).toEqual([
+      'Unknown field `limt`. Did you mean `limit`?',
+      '#/limt',
+    ]);
+    expect(await unknownIn('GET', '/admin/bans?kind=user&subjct=ann')).toEqual([
+      'Unknown field `subjct`. Did you mean `subject`?',
+      '#/subjct',
+    ]);
+    expect(await unknownIn('POST', '/admin/campaigns?dry_run=1', campaign)).toEqual([
+      'Unknown field `dry_run`.',
+      '#/dry_run',
+    ]);
+  });
+
+  test('are refused in payments’ bodies and queries, and ignored in shoppers’', async () => {
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
+    const bought = await arrive(service.url, product).checkout({ colour: 'red' });
+    expect(bought.status).toBe(200);
+    const { reservation_id, ticket } = bought.data;
+    const say = (body: object, query = '') =>
+      send(`${service.url}/flash-sale/confirm${query}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${SERVICE_SECRET}` },
+        json: body,
+      });
+    expectProblem(await say({ reservation_id, payment_reference: 'p1' }), 400, 'unknown_field');
+    expectProblem(await say({ reservation_id }, '?force=1'), 400, 'unknown_field');
+    const released = await send(`${service.url}/flash-sale/release`, {
+      method: 'POST',
+      headers: { 'x-ticket': ticket },
+      json: { reservation_id, why: 'changed my mind' },
+    });
+    expect(released.status).toBe(200);
+  });
+
+  test('a campaign that says nothing of its total is refused', async () => {
+    const refused = await operator.call('POST', '/admin/campaigns', { product_id: campaign.product_id });
+    expectProblem(refused, 400, 'invalid_request');
+    expect(refused.body.errors).toEqual([
+      { pointer: '#/total_limit', detail: 'must be given: whole units, or null for unlimited' },
+    ]);
   });
 });

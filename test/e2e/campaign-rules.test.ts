@@ -10,7 +10,7 @@ const service = await startService();
 const operator = new Operator(service.url);
 
 const create = (terms: Record<string, unknown>) =>
-  operator.call('POST', '/admin/campaigns', { product_id: `sale-${randomUUID()}`, ...terms });
+  operator.call('POST', '/admin/campaigns', { product_id: `sale-${randomUUID()}`, total_limit: null, ...terms });
 const change = (product: unknown, terms: Record<string, unknown>) =>
   operator.call('PATCH', `/admin/campaigns/${product}`, terms);
 

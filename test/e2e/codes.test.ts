@@ -342,7 +342,7 @@ describe('refusals', () => {
     const first = await operator.openCampaign({ code });
     await operator.call('POST', `/admin/campaigns/${first}/close`);
     const create = (terms: object) =>
-      operator.call('POST', '/admin/campaigns', { product_id: `sale-${randomUUID()}`, ...terms });
+      operator.call('POST', '/admin/campaigns', { product_id: `sale-${randomUUID()}`, total_limit: null, ...terms });
     expectProblem(await create({ code: code.toUpperCase().replace('-', ' ') }), 409, 'code_taken');
     const product = await open();
     await finished(await upload(product, 'UNIQUE-OF-ITS-OWN'));

@@ -13,6 +13,8 @@ export type BodyRoute = {
   /** Members of a body that would be accepted, as JSON texts. */
   good: () => Record<string, string>;
   fields: Record<string, FieldKind>;
+  /** A shopper's: names that it does not have are ignored, where those of operators and services are refused. */
+  isLenient: boolean;
   /** Texts that a field must refuse. */
   wrong: (field: string) => readonly string[];
 };
@@ -51,7 +53,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   total_limit: ['null'],
   discount: ['null'],
   audience: ['null'],
-  limits: ['{}', '{"a":1}'],
+  limits: ['{}'],
   until: ['null'],
   attributes: ['{}', '{"a":1}'],
 };
@@ -121,7 +123,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       method: 'POST',
       path: '/admin/campaigns',
       headers: admin,
-      good: () => ({ product_id: text(`sale-${randomUUID()}`) }),
+      good: () => ({ product_id: text(`sale-${randomUUID()}`), total_limit: 'null' }),
       fields: {
         ...TERMS,
         product_id: 'externalId',
@@ -203,10 +205,11 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       good: () => ({ count: '1' }),
       fields: { count: 'count', prefix: 'codePrefix' },
     },
-  ] satisfies Omit<BodyRoute, 'name' | 'wrong'>[];
+  ] satisfies Omit<BodyRoute, 'name' | 'wrong' | 'isLenient'>[];
 
   return routes.map((route) => ({
     ...route,
+    isLenient: !('authorization' in route.headers),
     name: route.path.replace(product, ':id').replace(pool, ':id'),
     wrong: (field) => {
       const kind = (route.fields as Record<string, FieldKind>)[field] as FieldKind;

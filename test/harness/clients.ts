@@ -42,7 +42,7 @@ export class Operator {
   /** Creates a campaign under a name of its own and returns its product id. */
   async openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
     const product = `sale-${randomUUID()}`;
-    const answer = await this.call('POST', '/admin/campaigns', { product_id: product, ...terms });
+    const answer = await this.call('POST', '/admin/campaigns', { product_id: product, total_limit: null, ...terms });
     if (answer.status !== 201) throw new Error(`the campaign was not created: ${answer.text}`);
     return product;
   }
