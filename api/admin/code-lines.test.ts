@@ -4,11 +4,14 @@ import { CodeLines } from './code-lines.js';
 
 type Read = { codes: [number, string, string | null][]; bad: [number, string][]; badLines: number; line: number };
 
-function read(bytes: Buffer | string, { chunk = 1 << 16, allowUsers = true, maxErrors = 100 } = {}): Read {
+function read(
+  bytes: Buffer | string,
+  { chunk = 1 << 16, allowUsers = true, maxErrors = 100, maxLineBytes = 64 } = {},
+): Read {
   const codes: Read['codes'] = [];
   const lines = new CodeLines({
     allowUsers,
-    maxLineBytes: 64,
+    maxLineBytes,
     maxErrors,
     onCode: (...row) => codes.push(row),
   });
@@ -121,4 +124,44 @@ describe('the lines of an upload', () => {
       }),
     );
   });
+});
+
+test('a line of any form is read in one pass', () => {
+  // A pattern that tries each blank in two ways takes two minutes for all of this, one pass some milliseconds.
+  const long = 1_000;
+  const lines = [
+    `"A1",${' '.repeat(long)}x`,
+    `"A1",${' '.repeat(long)}"`,
+    `"${'""'.repeat(long / 2)}x`,
+    `"${'" "'.repeat(long / 3)}`,
+    `${' '.repeat(long)}"A1"${' '.repeat(10)}x`,
+    `"A1"${' '.repeat(long)}x`,
+  ];
+  const text = `${lines.join('\n')}\n`.repeat(200);
+  const startedAt = performance.now();
+  const { badLines, line } = read(text, { maxLineBytes: 1_024 });
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+  expect([line, badLines]).toEqual([1_200, 1_000]);
+});
+
+test('cells are what they are with and without quotes, whatever blanks stand around them', () => {
+  const blanks = fc.constantFrom('', ' ', '\t', '  ');
+  const cell = fc.stringMatching(/^[A-Z0-9]{1,8}$/);
+  fc.assert(
+    fc.property(
+      cell,
+      cell,
+      blanks,
+      blanks,
+      blanks,
+      blanks,
+      fc.boolean(),
+      fc.boolean(),
+      (code, user, a, b, c, d, first, second) => {
+        const quoted = (text: string, is: boolean) => (is ? `"${text}"` : text);
+        const { codes } = read(`${a}${quoted(code, first)}${b},${c}${quoted(user, second)}${d}\n`);
+        if (code.toLowerCase() !== 'code') expect(codes).toEqual([[1, code, user]]);
+      },
+    ),
+  );
 });

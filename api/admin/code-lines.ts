@@ -6,8 +6,12 @@ import type { LineError, UploadSummary } from '../../shared/postgres/code-jobs.j
 const LF = 0x0a;
 /** Leaves out a byte order mark. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
-/** One cell and what ends it: quoted, with "" for a quote, or bare. */
-const CELL = /\s*(?:"((?:[^"]|"")*)"|([^",]*?))\s*(,|$)/y;
+const BLANKS = /\s*/y;
+/**
+ * One cell and what ends it: quoted, with "" for a quote, or bare. It is tried behind the blanks, so that no two parts of it can match
+ * the same character and each character is looked at once.
+ */
+const CELL = /(?:"((?:[^"]|"")*)"\s*|([^",]*))(,|$)/y;
 const NOT_A_CODE = {
   empty: 'the code is empty',
   too_long: 'the code is too long: at most 64 characters, and 128 with spaces and hyphens',
@@ -132,11 +136,13 @@ function decode(bytes: Buffer): string | null {
 function cellsOf(text: string): string[] | null {
   if (!text.includes('"')) return text.split(',').map((cell) => cell.trim());
   const cells: string[] = [];
-  CELL.lastIndex = 0;
-  for (;;) {
+  for (let at = 0; ; at = CELL.lastIndex) {
+    BLANKS.lastIndex = at;
+    BLANKS.test(text);
+    CELL.lastIndex = BLANKS.lastIndex;
     const match = CELL.exec(text);
     if (!match) return null;
-    cells.push(match[1]?.replaceAll('""', '"').trim() ?? match[2] ?? '');
+    cells.push((match[1]?.replaceAll('""', '"') ?? match[2] ?? '').trim());
     if (match[3] === '') return cells;
   }
 }

@@ -8,11 +8,17 @@ export class PrivateAddress extends Error {
   override readonly name = 'PrivateAddress';
 }
 
+/**
+ * Services that clouds give their machines at addresses of public ranges: Azure's (which also hands out certificates). The others'
+ * metadata services lie in ranges that are not public: 169.254.169.254, fd00:ec2::254, 100.100.100.200, 192.0.0.192.
+ */
+const METADATA = new Set(['168.63.129.16']);
+
 /** Whether anybody on the internet could be reached there. Everything with a special meaning is refused, not only what is private. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
-  if (parsed.range() !== 'unicast') return false;
+  if (parsed.range() !== 'unicast' || METADATA.has(parsed.toString())) return false;
   // Global IPv6 lies in 2000::/3; ipaddr calls the rest `unicast` as well.
   return parsed.kind() === 'ipv4' || ((parsed as ipaddr.IPv6).parts[0] ?? 0) >> 13 === 1;
 }
