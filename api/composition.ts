@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
@@ -68,7 +67,6 @@ import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
-import { TOKEN_PATH } from './checkout/token.contract.js';
 import { tokenRoutes } from './checkout/token.route.js';
 import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
@@ -160,14 +158,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const edge = new ProblemEdge(log, metrics);
   const shown = [...documented, ...docsRoutes(documented, version), ...(await pageRoutes())];
   const app = createApp(shown, edge, { trustProxy: config.trustProxy });
-  const server = createHttpServer(
-    app,
-    edge,
-    metrics,
-    () => readiness.draining,
-    exactRoutes(routes, edge),
-    turnAway(routes, parts),
-  );
+  const server = createHttpServer(app, edge, metrics, () => readiness.draining, exactRoutes(routes));
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
@@ -209,22 +200,6 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       await board.remove(name).catch(() => {});
       await parts.stop();
     },
-  };
-}
-
-/**
- * A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. So is
- * one that floods us with requests for tokens.
- */
-function turnAway(routes: readonly Route[], { door, tokenQuota }: Parts): (req: Request, res: Response) => boolean {
-  const guarded = new Set(
-    routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
-  );
-  return (req, res) => {
-    const query = req.url.indexOf('?');
-    const path = query < 0 ? req.url : req.url.slice(0, query);
-    if (!guarded.has(path)) return false;
-    return door.refusesNetwork(req, res) || (path === TOKEN_PATH && door.refusesFlood(req, res, tokenQuota));
   };
 }
 

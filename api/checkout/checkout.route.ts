@@ -46,6 +46,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
   const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
   return {
     contract: checkoutContract,
+    guard: (req, res) => door.refusesNetwork(req, res),
     async handle(req, res) {
       let outcome = 'failed';
       let body: CheckoutBody | undefined;

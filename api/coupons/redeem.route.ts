@@ -42,6 +42,7 @@ export function redeemRoute(parts: CouponParts): Route {
         'idempotency_key_reused',
       ],
     }),
+    guard: (req, res) => door.refusesNetwork(req, res),
     async handle(req, res) {
       const network = networkOf(req);
       const body = validate(redeemBody, await readJson(req));

@@ -22,6 +22,7 @@ export function validateRoute(parts: CouponParts): Route {
       body: validateBody,
       answers: { 200: { description: 'What can be used.', data: validData } },
     }),
+    guard: (req, res) => door.refusesNetwork(req, res),
     async handle(req, res) {
       const body = validate(validateBody, await readJson(req));
       if (door.refuses(req, res, { user: body.user_id as UserId })) return;
