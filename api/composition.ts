@@ -4,7 +4,6 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Request, Response } from 'express';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
@@ -69,7 +68,6 @@ import { Webhooks } from './admin/webhooks.js';
 import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
-import { TOKEN_PATH } from './checkout/token.contract.js';
 import { tokenRoutes } from './checkout/token.route.js';
 import { Claim } from './claim/claim.js';
 import { CodeFilter } from './coupons/code-filter.js';
@@ -167,8 +165,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       edge,
       metrics,
       () => readiness.draining,
-      exactRoutes(exact, edge),
-      turnAway(exact, parts),
+      exactRoutes(exact),
     );
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const server = serverOf(
@@ -229,22 +226,6 @@ async function listen(server: Server, port: number, host: string): Promise<strin
     server.listen(port, host, resolve);
   });
   return `http://${host}:${(server.address() as AddressInfo).port}`;
-}
-
-/**
- * A banned network is refused where a route says that somebody may be `blocked`; elsewhere it is served what it has. So is
- * one that floods us with requests for tokens.
- */
-function turnAway(routes: readonly Route[], { door, tokenQuota }: Parts): (req: Request, res: Response) => boolean {
-  const guarded = new Set(
-    routes.flatMap(({ contract }) => (contract.errors.includes('blocked') ? [contract.path] : [])),
-  );
-  return (req, res) => {
-    const query = req.url.indexOf('?');
-    const path = query < 0 ? req.url : req.url.slice(0, query);
-    if (!guarded.has(path)) return false;
-    return door.refusesNetwork(req, res) || (path === TOKEN_PATH && door.refusesFlood(req, res, tokenQuota));
-  };
 }
 
 type Parts = ReturnType<typeof connectParts>;

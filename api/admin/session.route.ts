@@ -61,15 +61,13 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         requireOwnPage(req);
         const network = networkOf(req);
         const { key } = validate(loginBody, await readJson(req));
-        const waitMs = logins.waitOf(network);
-        if (waitMs > 0) {
-          onLimited('login');
-          throw rateLimited('login', logins.limit, logins.windowMs / 1000, waitMs);
-        }
+        // A right key is accepted whatever else comes from its network.
         const opened = sessions.open(key);
         if (!opened) {
-          logins.take(network);
-          throw unauthorized('The key is unknown.');
+          const waitMs = logins.take(network);
+          if (waitMs === 0) throw unauthorized('The key is unknown.');
+          onLimited('login');
+          throw rateLimited('login', logins.limit, logins.windowMs / 1000, waitMs);
         }
         log.info({ request_id: req.requestId, operator: opened.operator }, 'operator.login');
         const { operator, expiresAtMs } = opened;

@@ -3,7 +3,7 @@ import { MAX_NONCE_CHARACTERS } from '../guards/platform-nonces.js';
 import { challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
-export const TOKEN_PATH = '/flash-sale/token';
+const TOKEN_PATH = '/flash-sale/token';
 /** About 8 KiB of attestation as base64; a Play Integrity token has 2 KiB. */
 const MAX_PROOF_CHARACTERS = 12_288;
 const MAX_ASSERTION_CHARACTERS = 1_024;

@@ -40,6 +40,9 @@ type Asked = {
 export function tokenRoutes(parts: TokenRouteParts): Route[] {
   const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = parts;
 
+  const guard = (req: Request, res: Response) =>
+    door.refusesNetwork(req, res) || door.refusesFlood(req, res, tokenQuota);
+
   async function issue(req: Request, res: Response, asked: Asked): Promise<void> {
     const { product_id: product = '', solution, platform } = asked;
     const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
@@ -62,6 +65,7 @@ export function tokenRoutes(parts: TokenRouteParts): Route[] {
   return [
     {
       contract: tokenContract,
+      guard,
       handle(req, res) {
         const solution = req.headers['x-challenge-solution'];
         const asked = validate(tokenQuery, req.query);
@@ -70,6 +74,7 @@ export function tokenRoutes(parts: TokenRouteParts): Route[] {
     },
     {
       contract: provenTokenContract,
+      guard,
       async handle(req, res) {
         const { challenge_solution, platform, ...asked } = validate(tokenBody, await readJson(req));
         return issue(req, res, { ...asked, solution: challenge_solution ?? null, platform: platform ?? null });

@@ -24,6 +24,7 @@ export function oneTimeTokenRoute({ door, oneTimeTokens, clock, tokenQuota, limi
       caller: 'anyone',
       errors: ['invalid_request', 'blocked', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
     },
+    guard: (req, res) => door.refusesNetwork(req, res) || door.refusesFlood(req, res, tokenQuota),
     async handle(req, res) {
       const { code, user_id } = validate(tokenQuery, req.query);
       if (door.refuses(req, res, { user: user_id as UserId })) return;

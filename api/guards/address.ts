@@ -1,28 +1,84 @@
 import type { Request } from 'express';
+import ipaddr from 'ipaddr.js';
+
+/** Whoever has one address of an IPv6 /64 has them all, so nothing smaller is counted apart. */
+export const IPV6_BITS = 64;
 
 /**
- * The network a request comes from, for quotas: an IPv4 address, or the /64 of an IPv6 one, since whoever has one address
- * of it has them all. Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For, otherwise from the socket.
+ * The network a request comes from, for quotas and bans: an IPv4 address, or the /64 of an IPv6 one, in the one notation of
+ * `networkNotation`.
  */
-export function networkOf(req: Request & Known): string {
-  // Who sends no X-Forwarded-For is who holds the connection, and stays so.
-  const holder = (req.headers['x-forwarded-for'] === undefined ? req.socket : req) as Known;
-  holder[NETWORK] ??= findNetwork(req);
-  return holder[NETWORK];
+export function networkOf(req: Request): string {
+  return found(req).network;
 }
-/** Several guards of a request ask for it. */
-const NETWORK = Symbol('network');
-type Known = { [NETWORK]?: string };
 
-function findNetwork(req: Request): string {
-  const address = req.ip ?? req.socket.remoteAddress ?? 'unknown';
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  if (mapped?.[1]) return mapped[1];
-  if (!address.includes(':')) return address;
-  const [head = '', tail] = address.split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail ? tail.split(':') : [];
-  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0');
-  const words = [...left, ...zeros, ...right].slice(0, 4).map((word) => Number.parseInt(word, 16).toString(16));
-  return `${words.join(':')}::/64`;
+/** The client's address in its one notation, without port and zone; "unknown" when the connection is gone. */
+export function addressOf(req: Request): string {
+  return found(req).address;
+}
+
+type Found = { network: string; address: string };
+/** Several guards of a request ask for it. */
+const FOUND = Symbol('found');
+type Known = { [FOUND]?: Found };
+
+function found(req: Request): Found {
+  // A request without X-Forwarded-For has the address of its connection, which stays the same.
+  const holder = (req.headers['x-forwarded-for'] === undefined ? req.socket : req) as Known;
+  holder[FOUND] ??= find(req);
+  return holder[FOUND];
+}
+
+/** Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For; what cannot be read there is the proxy's own address. */
+function find(req: Request): Found {
+  const parsed = parseAddress(req.ip ?? '') ?? parseAddress(req.socket.remoteAddress ?? '');
+  return parsed === null
+    ? { network: 'unknown', address: 'unknown' }
+    : { network: networkNotation(parsed), address: parsed.toString() };
+}
+
+const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/**
+ * Reads an address in any form in which proxies write it: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]`,
+ * `[2001:db8::1]:4711`, `fe80::1%eth0`. An IPv6 address that stands for an IPv4 one is that IPv4 address. null = it is none.
+ */
+export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  const bare = text
+    .trim()
+    .replace(/^\[([^\]]*)\](:\d+)?$/, '$1')
+    .replace(/^([\d.]+):\d+$/, '$1')
+    .replace(/%.*$/, '');
+  if (IPV4.test(bare)) return ipaddr.IPv4.isValidFourPartDecimal(bare) ? ipaddr.IPv4.parse(bare) : null;
+  if (!bare.includes(':') || !ipaddr.IPv6.isValid(bare)) return null;
+  const six = ipaddr.IPv6.parse(bare);
+  return embeddedIpv4(six) ?? six;
+}
+
+/**
+ * The IPv4 host behind an IPv6 address: mapped (`::ffff:0:0/96`), translated (`::ffff:0:0:0/96`, RFC 6145), behind NAT64
+ * (`64:ff9b::/96` and `64:ff9b:1::/48` read as /96, RFC 6052 and 8215), or 6to4 (`2002::/16`), where one IPv4 host has 65,536 networks of /64. null = there is none.
+ */
+function embeddedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
+  const bytes = address.toByteArray();
+  switch (address.range()) {
+    case 'ipv4Mapped':
+    case 'rfc6145':
+    case 'rfc6052':
+      return new ipaddr.IPv4(bytes.slice(12));
+    case '6to4':
+      return new ipaddr.IPv4(bytes.slice(2, 6));
+    default:
+      return null;
+  }
+}
+
+/** One notation for the network of an address: `203.0.113.7`, `2001:db8:0:0::/64`. */
+export function networkNotation(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  if (address.kind() === 'ipv4') return address.toString();
+  const { parts } = address as ipaddr.IPv6;
+  return `${parts
+    .slice(0, IPV6_BITS / 16)
+    .map((part) => part.toString(16))
+    .join(':')}::/${IPV6_BITS}`;
 }

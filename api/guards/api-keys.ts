@@ -14,7 +14,7 @@ type KnownKey = { kind: Kind; name: string; digest: Buffer };
 export class ApiKeys {
   readonly #keys: readonly KnownKey[];
 
-  /** @param wrong counts wrong secrets by network: whoever has used them up is refused unheard. null = nobody counts */
+  /** @param wrong counts wrong secrets by network; null = they are not counted */
   constructor(
     admin: readonly ApiKey[],
     service: readonly ApiKey[],
@@ -33,8 +33,10 @@ export class ApiKeys {
   }
 
   /**
+   * Compares first and limits only wrong secrets, so that a right one works whatever else comes from its network: a secret has at
+   * least 16 characters and is not found by trying.
    * @returns the key's name, for logs and the audit log
-   * @throws Problem 429 when too many wrong ones came from there, 401 when the secret is missing or unknown, 403 when it is of the other
+   * @throws Problem 429 when too many wrong ones came from its network, 401 when the secret is missing or unknown, 403 when it is of the other
    * kind or another site made a browser call with its session
    */
   require(req: Request, kind: Kind): string {
@@ -43,14 +45,9 @@ export class ApiKeys {
       const operator = this.sessions?.caller(req);
       if (operator) return operator;
     }
-    const waitMs = secret === null ? 0 : (this.wrong?.waitOf(networkOf(req)) ?? 0);
-    if (this.wrong && waitMs > 0) {
-      this.onLimited('wrong-key');
-      throw rateLimited('wrong-key', this.wrong.limit, this.wrong.windowMs / 1000, waitMs);
-    }
     const found = secret === null ? null : this.#find(secret);
     if (!found) {
-      if (secret !== null) this.wrong?.take(networkOf(req));
+      if (secret !== null) this.#countWrong(networkOf(req));
       throw new Problem(
         'unauthorized',
         secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.',
@@ -61,6 +58,13 @@ export class ApiKeys {
     }
     if (found.kind !== kind) throw new Problem('forbidden', `A key of kind ${kind} is needed.`);
     return found.name;
+  }
+
+  #countWrong(network: string): void {
+    const waitMs = this.wrong?.take(network) ?? 0;
+    if (!this.wrong || waitMs === 0) return;
+    this.onLimited('wrong-key');
+    throw rateLimited('wrong-key', this.wrong.limit, this.wrong.windowMs / 1000, waitMs);
   }
 
   #find(secret: string): KnownKey | null {

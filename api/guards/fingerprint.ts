@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import { type DeviceId, EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { addressOf } from './address.js';
 
 const STABLE_HEADERS = [
   'user-agent',
@@ -30,12 +31,9 @@ export function namedDevice(req: Request): DeviceId | null {
   return header as DeviceId;
 }
 
-/** A device for those who name none: stable headers and the address, without the port, which changes every time. */
+/** A device for requests that name none: a hash of stable headers and the client's address, without its port. */
 export function derivedDevice(req: Request): DeviceId {
   const hash = createHash('sha256');
   for (const name of STABLE_HEADERS) hash.update(`${name}=${String(req.headers[name] ?? '')}\n`);
-  return `fp-${hash
-    .update(req.ip ?? '')
-    .digest('hex')
-    .slice(0, 40)}` as DeviceId;
+  return `fp-${hash.update(addressOf(req)).digest('hex').slice(0, 40)}` as DeviceId;
 }

@@ -12,6 +12,9 @@ test('one network has one notation, the one that addresses are counted by', () =
     ['2001:db8::1/128', '2001:db8:0:0::/64'],
     ['2001:db8:1:2:3::/64', '2001:db8:1:2::/64'],
     ['2001:db8:ffff::/33', '2001:db8:8000:0::/33'],
+    ['::ffff:cb00:7107', '203.0.113.7'],
+    ['64:ff9b::cb00:7107/128', '203.0.113.7'],
+    ['2002:cb00:7107::1', '203.0.113.7'],
   ];
   for (const [written, known] of same) expect([written, canonicalNetwork(written)]).toEqual([written, known]);
 });
@@ -30,7 +33,8 @@ test('what is no network, or so large that it must be a mistake, is none', () =>
     '2001::/15',
   ];
   const strange = ['2001:db8::/129', '203.0.113.7/', '203.0.113.7/2x', '203.0.113.7/24/24', '203.0.113.256', 'a:b'];
-  for (const text of [...wrong, ...strange]) expect([text, canonicalNetwork(text)]).toEqual([text, null]);
+  const other = ['203.0.113.7:80', '[2001:db8::1]', 'fe80::1%1', '2002::/16', '2002:cb00:7107::/48', '::ffff:0:0/96'];
+  for (const text of [...wrong, ...strange, ...other]) expect([text, canonicalNetwork(text)]).toEqual([text, null]);
 });
 
 test('a network is found in every range around it, and in no other', () => {

@@ -1,27 +1,28 @@
 import ipaddr from 'ipaddr.js';
+import { IPV6_BITS, networkNotation, parseAddress } from './address.js';
 
 const LEAST_IPV4_BITS = 8;
 const LEAST_IPV6_BITS = 16;
-/** Whoever has one address of an IPv6 /64 has them all, so nothing smaller is told apart. */
-const IPV6_BITS = 64;
 
 /**
  * One notation for a network that an operator names: `203.0.113.7`, `203.0.113.0/24`, `2001:db8:0:0::/64`, `2001:db8::/32`. A
- * single address is what `networkOf` makes of it. null when it is no network, or one so large that it must be a mistake.
+ * single address is what `networkOf` makes of it. null when it is no network, one so large that it must be a mistake, or a range
+ * of IPv6 addresses that stand for IPv4 ones: the IPv4 range is what is counted.
  */
 export function canonicalNetwork(text: string): string | null {
   const [address = '', bits, ...rest] = text.split('/');
-  if (rest.length > 0 || !ipaddr.isValid(address) || !/^\d+(\.\d+){3}$|:/.test(address)) return null;
-  const parsed = ipaddr.process(address);
-  const isV4 = parsed.kind() === 'ipv4';
-  const most = isV4 ? 32 : IPV6_BITS;
-  if (bits !== undefined && !/^\d{1,3}$/.test(bits)) return null;
-  const length = bits === undefined ? most : Math.min(Number(bits), Number(bits) > 128 ? Number.NaN : most);
-  if (!(length >= (isV4 ? LEAST_IPV4_BITS : LEAST_IPV6_BITS)) || (isV4 && Number(bits ?? 32) > 32)) return null;
-  const masked = maskedBytes(parsed, length);
-  if (isV4) return length === 32 ? masked.join('.') : `${masked.join('.')}/${length}`;
-  const words = [0, 2, 4, 6].map((i) => (((masked[i] ?? 0) << 8) | (masked[i + 1] ?? 0)).toString(16));
-  return `${words.join(':')}::/${length}`;
+  const isIpv6 = address.includes(':');
+  if (rest.length > 0 || !(isIpv6 ? /^[0-9a-f:.]+$/i : /^[\d.]+$/).test(address)) return null;
+  const parsed = ipaddr.isValid(address) ? parseAddress(address) : null;
+  if (parsed === null || (bits !== undefined && !/^\d{1,3}$/.test(bits))) return null;
+  const written = isIpv6 ? 128 : 32;
+  const length = Number(bits ?? written);
+  if (length > written || length < (isIpv6 ? LEAST_IPV6_BITS : LEAST_IPV4_BITS)) return null;
+  if (length === written) return networkNotation(parsed);
+  if (!isIpv6) return `${maskedBytes(parsed, length).join('.')}/${length}`;
+  if (parsed.kind() === 'ipv4') return null;
+  const masked = new ipaddr.IPv6(maskedBytes(parsed, length));
+  return networkNotation(masked).replace(/\d+$/, String(Math.min(length, IPV6_BITS)));
 }
 
 /** Ranges of addresses, found by one look-up for each length that any of them has. */

@@ -7,6 +7,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { atEnd } from '../../test/harness/cleanup.js';
+import { exchangeBytes } from '../../test/harness/raw-http.js';
 import { recordingLog } from '../../test/harness/recording-log.js';
 import { until } from '../../test/harness/until.js';
 import { createApp, createHttpServer, exactRoutes } from './app.js';
@@ -23,6 +24,11 @@ const route = (method: RouteContract['method'], path: string, handle: Route['han
 let [busy, mostBusy] = [0, 0];
 let largeServed = 0;
 const LARGE = { text: 'x'.repeat(1_000_000) };
+const refuse: Route['guard'] = (req, res) => {
+  if (req.headers['x-banned'] === undefined) return false;
+  res.writeHead(403).end();
+  return true;
+};
 const [log, metrics] = [recordingLog(), new Metrics(false)];
 const routes = [
   route('get', '/things/:id', (req, res) => sendData(req, res, 200, { id: req.params.id, request: req.requestId })),
@@ -59,6 +65,9 @@ const routes = [
     largeServed += 1;
     sendData(req, res, 200, LARGE);
   }),
+  { ...route('get', '/guarded', (req, res) => sendData(req, res, 200, {})), guard: refuse },
+  { ...route('post', '/guarded', (req, res) => sendData(req, res, 200, {})), guard: refuse },
+  { ...route('get', '/guarded/:id', (req, res) => sendData(req, res, 200, {})), guard: refuse },
   route('get', '/away', async () => {
     throw new EngineUnavailable('redis', 'connect ECONNREFUSED 10.0.0.1');
   }),
@@ -66,7 +75,7 @@ const routes = [
 let draining = false;
 const edge = new ProblemEdge(log, metrics);
 const app = createApp(routes, edge, { trustProxy: 0 });
-const server = createHttpServer(app, edge, metrics, () => draining, exactRoutes(routes, edge));
+const server = createHttpServer(app, edge, metrics, () => draining, exactRoutes(routes));
 server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const { port } = server.address() as AddressInfo;
@@ -291,8 +300,52 @@ test('an exact target is served like any other: with a query, without, when it t
   expect((await send('/thrown')).status).toBe(503);
   expect((await send('/rejected')).status).toBe(503);
   expect((await ask('/thrown')).status).toBe(405);
-  expect((await send('/things/')).status).toBe(201);
   for (const path of ['/things', '/thrown', '/rejected']) {
     expect(await metrics.registry.metrics()).toContain(`route="${path}"`);
+  }
+});
+
+test('a trailing slash is another path, and there is nothing at it', async () => {
+  for (const path of ['/things/', '/things/1/', '/thrown/', '/busy/']) {
+    expect([path, (await ask(path)).status]).toEqual([path, 404]);
+    expect([path, (await ask(path, { method: 'POST' })).status]).toEqual([path, 404]);
+  }
+});
+
+test('the guard of a route refuses before it, whichever way a request has come to it', async () => {
+  const headers = { 'x-banned': '1' };
+  const ways: [string, string][] = [
+    ['GET', '/guarded'],
+    ['GET', '/guarded?x=1'],
+    ['HEAD', '/guarded'],
+    ['POST', '/guarded'],
+    ['POST', '/guarded?x=1'],
+    ['GET', '/guarded/1'],
+    ['GET', '/guarded/%31?x'],
+  ];
+  for (const [method, path] of ways) {
+    const status = async (init: RequestInit) => (await fetch(`http://127.0.0.1:${port}${path}`, init)).status;
+    expect([method, path, await status({ method, headers })]).toEqual([method, path, 403]);
+    expect([method, path, await status({ method })]).toEqual([method, path, 200]);
+  }
+});
+
+test('a target that is no path with a query is 400', async () => {
+  const targets = [
+    `http://127.0.0.1:${port}/busy`,
+    '/busy#x',
+    '#',
+    '/busy?a=1#x',
+    'busy',
+    '/bu\xa0sy',
+    '/busy\xff',
+    '*a',
+  ];
+  for (const target of targets) {
+    const answer = await exchangeBytes(
+      `http://127.0.0.1:${port}`,
+      Buffer.from(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`, 'latin1'),
+    );
+    expect([target, answer?.status, answer?.body.code]).toEqual([target, 400, 'invalid_request']);
   }
 });

@@ -16,31 +16,30 @@ import { knownQuery, requireKnownQuery } from './unknown-fields.js';
 
 export type AppOptions = { trustProxy: number };
 
-/**
- * Takes a request to its route where method and target name one exactly, as calls of the API do; Express has the others.
- * Walking its list of routes costs a tenth of a checkout (docs/decisions/0005-http-edge.md).
- * @returns whether it did
- */
-export type ExactRoutes = (req: Request, res: Response) => boolean;
+/** Finds the route that a request names exactly, as calls of the API do; undefined = Express has to look for it. */
+export type ExactRoutes = (req: Request) => Route | undefined;
 
-export function exactRoutes(routes: readonly Route[], edge: ProblemEdge): ExactRoutes {
-  const posts = new Map(
-    routes.flatMap((route) =>
-      route.contract.method === 'post' && !route.contract.path.includes(':') ? [[route.contract.path, route]] : [],
-    ),
-  );
-  return (req, res) => {
-    const route = req.method === 'POST' ? posts.get(req.url) : undefined;
-    if (!route) return false;
-    req.routePath = route.contract.path;
-    // A route that is no async function may throw.
-    try {
-      route.handle(req, res)?.catch((error: unknown) => edge.answer(error, req, res));
-    } catch (error) {
-      edge.answer(error, req, res);
-    }
-    return true;
+export function exactRoutes(routes: readonly Route[]): ExactRoutes {
+  const plain = routes.filter(({ contract }) => !/[:*]/.test(contract.path));
+  const known = new Map(plain.map((route) => [`${route.contract.method.toUpperCase()} ${route.contract.path}`, route]));
+  return (req) => {
+    const query = req.url.indexOf('?');
+    return known.get(`${req.method} ${query < 0 ? req.url : req.url.slice(0, query)}`);
   };
+}
+
+/**
+ * Serves a POST without a query, which needs nothing of Express: walking its list of routes costs a tenth of a checkout
+ * (docs/decisions/0005-http-edge.md).
+ */
+function serveExactly(route: Route, req: Request, res: Response, edge: ProblemEdge): void {
+  req.routePath = route.contract.path;
+  // A route that is no async function may throw.
+  try {
+    route.handle(req, res)?.catch((error: unknown) => edge.answer(error, req, res));
+  } catch (error) {
+    edge.answer(error, req, res);
+  }
 }
 
 /** Puts the routes on an Express app: each path with its methods, 405 for the others, 404 for the rest, one error edge. */
@@ -51,6 +50,7 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
   app.set('query parser', 'simple');
   app.set('trust proxy', options.trustProxy);
   app.set('case sensitive routing', true);
+  app.set('strict routing', true);
 
   const methodsOf = new Map<string, string[]>();
   for (const route of routes) {
@@ -59,6 +59,7 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
     const known = knownQuery(route.contract);
     app[method](path, (req: Request, res: Response) => {
       req.routePath = path;
+      if (route.guard?.(req, res)) return;
       if (known) requireKnownQuery(known, req.query);
       return route.handle(req, res);
     });
@@ -88,8 +89,6 @@ export function createHttpServer(
   metrics: Metrics,
   isDraining: () => boolean,
   exact: ExactRoutes,
-  /** Answers those who are kept out by nothing but where they come from, before Express looks at it. Whether it did. */
-  turnAway: (req: Request, res: Response) => boolean = () => false,
 ): Server {
   // Classes, since the engine then knows how many fields an object will have; it would grow by three at a time otherwise.
   class BornRequest extends IncomingMessage {}
@@ -113,7 +112,9 @@ export function createHttpServer(
   const begin = (req: Request, res: Response, expectationMet: boolean) => {
     // While draining, the server closes each connection after its response.
     if (isDraining()) res.shouldKeepAlive = false;
-    if (turnAway(req, res)) {
+    const route = exact(req);
+    // Before anything else is done for it: refusing must cost an attacker more than us.
+    if (route?.guard?.(req, res)) {
       res.on('finish', finish);
       return;
     }
@@ -125,7 +126,8 @@ export function createHttpServer(
     if (wrong) edge.answer(wrong, req, res);
     else
       turns.take(() => {
-        if (!exact(req, res)) app(req, res);
+        if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
+        else app(req, res);
       });
   };
   const serve = (incoming: IncomingMessage, outgoing: unknown, expectationMet: boolean) =>
@@ -153,14 +155,17 @@ export function createHttpServer(
   return server;
 }
 
+/** RFC 9112, 3.2.1, and nothing that a router may read in another way: no authority, no fragment, no blank. */
+const ORIGIN_FORM = /^\/[!"$-~]*$/;
+
 /** What Node lets through and Express would answer in its own way. */
 function wrongRequest(req: Request, expectationMet: boolean): Problem | null {
   if (!expectationMet) return new Problem('expectation_failed', 'Only 100-continue can be expected.');
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
     return new Problem('invalid_request', 'The Host field is missing.');
   }
-  if (!req.url.startsWith('/') && req.url !== '*' && !URL.canParse(req.url)) {
-    return new Problem('invalid_request', 'The target is no URL.');
+  if (!ORIGIN_FORM.test(req.url) && req.url !== '*') {
+    return new Problem('invalid_request', 'The request target must be a path with an optional query.');
   }
   return null;
 }

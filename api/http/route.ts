@@ -53,6 +53,11 @@ export type RouteContract = {
 
 export type Route = {
   contract: RouteContract;
+  /**
+   * Answers a request that may not come here at all, from what its head says; returns whether it did. It runs before the body
+   * is read, and whichever spelling of the target has led to the route. It may run twice for a request that it lets pass.
+   */
+  guard?(req: Request, res: Response): boolean;
   handle(req: Request, res: Response): Promise<void> | void;
 };
 

@@ -172,11 +172,11 @@ export const ENVIRONMENT = {
     ),
   WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
     .default(1_000)
-    .describe('wrong API keys from one network in a minute, in each API process; then no key is looked at'),
+    .describe('wrong API keys from one network in a minute, in each API process; then wrong ones get 429'),
   WRONG_LOGINS_PER_MINUTE: integer(1, 1_000_000)
     .default(10)
     .describe(
-      'wrong keys on the operator’s page from one network in a minute, in each API process; then no login is looked at',
+      'wrong keys on the operator’s page from one network in a minute, in each API process; then wrong ones get 429',
     ),
   SOCKETS_PER_MINUTE: integer(1, 10_000_000)
     .default(20_000)

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
+import { exchangeBytes } from '../harness/raw-http.js';
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
@@ -90,6 +91,89 @@ describe('a ban', () => {
     expect((await attempts({ address: '203.0.114.0' }).token()).status).toBe(200);
     await lift(range.data.id);
     expect((await attempts({ address: '203.0.113.255' }).token()).status).toBe(200);
+  });
+
+  test('of a network holds whichever way the target is written', async () => {
+    const address = '198.51.100.60';
+    const made = await ban('network', address);
+    const body = (user: string) =>
+      JSON.stringify({
+        '/flash-sale/checkout': { product_id: product, user_id: user, qty: 1, ...freshToken('fp-spelled') },
+        '/coupons/validate': { code: 'BANS-TEST-1', user_id: user },
+        '/coupons/redeem': { code: 'BANS-TEST-1', user_id: user, order_id: 'o-1' },
+      });
+    const call = (method: string, target: string, path: string, from: string) => {
+      const json = method === 'POST' ? JSON.stringify(JSON.parse(body(`user-${randomUUID()}`))[path] ?? {}) : '';
+      const head = [
+        `${method} ${target} HTTP/1.1`,
+        'Host: doorbuster.test',
+        `X-Forwarded-For: ${from}`,
+        `Idempotency-Key: ${randomUUID()}`,
+        'Content-Type: application/json',
+        `Content-Length: ${json.length}`,
+      ];
+      return exchangeBytes(service.url, Buffer.from(`${head.join('\r\n')}\r\n\r\n${json}`, 'latin1'));
+    };
+    const ways: [string, string][] = [
+      ['POST', '/flash-sale/checkout'],
+      ['POST', '/coupons/validate'],
+      ['POST', '/coupons/redeem'],
+      ['GET', '/flash-sale/token'],
+      ['HEAD', '/flash-sale/token'],
+      ['GET', '/coupons/token'],
+    ];
+    const query = '?code=BANS-TEST-1&user_id=u&device_fp=fp-spelled';
+    for (const [method, path] of ways) {
+      for (const target of [path + query, `${path}?`, `${path}${query}&x=/y/`]) {
+        const answer = await call(method, target, path, address);
+        expect([method, target, answer?.status]).toEqual([method, target, 403]);
+      }
+      const last = path.at(-1) as string;
+      const others = [
+        `${path}/${query}`,
+        `/.${path}${query}`,
+        `/${path}${query}`,
+        `${path.replace('/', '//')}${query}`,
+        `${path.slice(0, -1)}%${last.charCodeAt(0).toString(16)}${query}`,
+        `${path.toUpperCase()}${query}`,
+        `${path};x${query}`,
+        `${path}%20${query}`,
+        `http://doorbuster.test${path}${query}`,
+        `HTTP://doorbuster.test${path}${query}`,
+        `//doorbuster.test${path}${query}`,
+        `${path}${query}#x`,
+        `${path}#${query}`,
+        `${path.replaceAll('/', '\\')}${query}`,
+        `${path.replaceAll('/', '\\')}\xa0${query}`,
+        `${path}\t${query}`,
+      ];
+      for (const target of others)
+        expect([
+          method,
+          target,
+          [400, 403, 404].includes((await call(method, target, path, address))?.status ?? 0),
+        ]).toEqual([method, target, true]);
+    }
+    await lift(made.data.id);
+  });
+
+  test('of a network holds whichever way a proxy writes the address', async () => {
+    const made = [await ban('network', '198.51.100.61'), await ban('network', '2001:db8:61::/64')];
+    const ways = ['198.51.100.61:1234', '198.51.100.61:5678', '::ffff:198.51.100.61', '::ffff:c633:643d'];
+    const sixes = [
+      '[2001:db8:61::1]:443',
+      '[2001:db8:61::2]',
+      '2001:DB8:61:0::3',
+      '64:ff9b::c633:643d',
+      '2001:db8:61::9%eth0',
+    ];
+    for (const address of [...ways, ...sixes]) {
+      const { status } = await attempts({ address }).token();
+      expect([address, status]).toEqual([address, 403]);
+    }
+    // What nobody can read is the proxy itself.
+    expect((await attempts({ address: 'unknown' }).token()).status).toBe(200);
+    await Promise.all(made.map(({ data }) => lift(data.id)));
   });
 
   test('ends at its time', async () => {
