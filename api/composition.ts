@@ -102,6 +102,7 @@ import { TokenStorm } from './guards/token-storm.js';
 import { Velocity } from './guards/velocity.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { closeServer } from './http/close-server.js';
+import { Cors } from './http/cors.js';
 import { ProblemEdge } from './http/problem.js';
 import type { Route } from './http/route.js';
 import { TerseRefusals } from './http/terse-refusals.js';
@@ -157,6 +158,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
+  const cors = new Cors(config.shopOrigins);
   const docs = await docsRoutes(documented, version);
   const pages = await pageRoutes();
   const serverOf = (shown: readonly Route[], exact: readonly Route[]) =>
@@ -166,6 +168,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       metrics,
       () => readiness.draining,
       exactRoutes(exact),
+      cors,
     );
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
   const server = serverOf(
@@ -179,6 +182,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     ...parts,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),
     frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
+    cors,
     metrics,
     log,
   });

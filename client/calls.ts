@@ -76,7 +76,7 @@ export class Calls {
       );
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      throw new Refusal('unreachable', 0, null, { detail: String(error) });
+      throw new Refusal('unreachable', 0, null, { detail: whyUnreachable(error, parts.baseUrl) });
     } finally {
       clearTimeout(timer);
     }
@@ -118,4 +118,11 @@ export class Calls {
       this.#sleepers.add(wake);
     });
   }
+}
+
+/** A browser does not tell a page whether it blocked a call to another origin or the server is away. */
+function whyUnreachable(error: unknown, baseUrl: string): string {
+  const page = (globalThis as { location?: { href: string; origin: string } }).location;
+  if (!page?.origin || new URL(baseUrl, page.href).origin === page.origin) return String(error);
+  return `${String(error)}: either the server cannot be reached, or the browser blocked the call because SHOP_ORIGINS of the server does not name ${page.origin}`;
 }

@@ -5,6 +5,7 @@ import { uuidv7 } from 'uuidv7';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { Cors } from './cors.js';
 import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
 import { Pipelines } from './pipeline.js';
@@ -89,6 +90,7 @@ export function createHttpServer(
   metrics: Metrics,
   isDraining: () => boolean,
   exact: ExactRoutes,
+  cors: Cors = new Cors([]),
 ): Server {
   // Classes, since the engine then knows how many fields an object will have; it would grow by three at a time otherwise.
   class BornRequest extends IncomingMessage {}
@@ -112,6 +114,11 @@ export function createHttpServer(
   const begin = (req: Request, res: Response, expectationMet: boolean) => {
     // While draining, the server closes each connection after its response.
     if (isDraining()) res.shouldKeepAlive = false;
+    req.cors = cors.fieldsOf(req);
+    if (cors.preflight(req, res)) {
+      res.on('finish', finish);
+      return;
+    }
     const route = exact(req);
     // Before anything else is done for it: refusing must cost an attacker more than us.
     if (route?.guard?.(req, res)) {
@@ -155,14 +162,25 @@ export function createHttpServer(
   return server;
 }
 
+/** Node keeps the first of several; two servers on the way could go by different ones (RFC 9112, 3.2). */
+function hostFields({ rawHeaders }: Request): number {
+  let found = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') found += 1;
+  }
+  return found;
+}
+
 /** RFC 9112, 3.2.1, and nothing that a router may read in another way: no authority, no fragment, no blank. */
 const ORIGIN_FORM = /^\/[!"$-~]*$/;
 
 /** What Node lets through and Express would answer in its own way. */
 function wrongRequest(req: Request, expectationMet: boolean): Problem | null {
   if (!expectationMet) return new Problem('expectation_failed', 'Only 100-continue can be expected.');
-  if (req.headers.host === undefined && req.httpVersion === '1.1') {
-    return new Problem('invalid_request', 'The Host field is missing.');
+  const hosts = hostFields(req);
+  if (hosts !== 1 && (hosts > 1 || req.httpVersion === '1.1')) {
+    return new Problem('invalid_request', `The Host field ${hosts === 0 ? 'is missing' : 'is there more than once'}.`);
   }
   if (!ORIGIN_FORM.test(req.url) && req.url !== '*') {
     return new Problem('invalid_request', 'The request target must be a path with an optional query.');

@@ -12,6 +12,8 @@ declare module 'node:http' {
     startedAt: number;
     /** Path pattern of the route that took it, for metrics; "" until then. */
     routePath: string;
+    /** Fields for a browser whose page is of another origin (api/http/cors.ts); a flat list of names and values, mostly empty. */
+    cors: readonly string[];
     /** Whether a line in the log has its id; a refusal without one gets one. */
     logged: boolean;
   }
@@ -70,7 +72,8 @@ type HeadStoring = { _storeHeader(begin: string, fields: readonly string[]): voi
  */
 export function sendText(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
   res.statusCode = status;
-  (res as unknown as HeadStoring)._storeHeader(headOf(status), fields);
+  const { cors } = res.req as { cors?: readonly string[] };
+  (res as unknown as HeadStoring)._storeHeader(headOf(status), cors?.length ? [...fields, ...cors] : fields);
   // As a string, Node sends it in one piece with the head; a buffer would be a second piece, which costs as much again.
   res.end(text);
 }

@@ -22,6 +22,7 @@ import { networkOf } from '../guards/address.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
+import type { Cors } from '../http/cors.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
 import { Turns } from '../http/turns.js';
@@ -44,6 +45,7 @@ export type GatewayParts = {
   socketQuota: LocalQuota;
   frameQuota: LocalQuota;
   subscriber: Redis;
+  cors: Cors;
   metrics: Metrics;
   log: Log;
 };
@@ -82,7 +84,7 @@ export class Gateway {
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
       // The server makes upgrades from the app's own request class, so that the address is found as everywhere.
       const network = networkOf(req as Request);
-      const refusal = refusalOf(req, url?.pathname) ?? this.#tooMany(network);
+      const refusal = refusalOf(req, url?.pathname) ?? this.parts.cors.refusalOfSocket(req) ?? this.#tooMany(network);
       if (refusal || !url) {
         answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;

@@ -90,7 +90,15 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
       const headers = [...rateLimit, 'ETag', etag];
       if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
-        res.writeHead(304, [...API_HEADERS, 'Cache-Control', 'no-store', ...headers, 'X-Request-Id', req.requestId]);
+        res.writeHead(304, [
+          ...API_HEADERS,
+          'Cache-Control',
+          'no-store',
+          ...headers,
+          'X-Request-Id',
+          req.requestId,
+          ...req.cors,
+        ]);
         res.end();
         return;
       }

@@ -49,6 +49,8 @@ test('reads what is given and has a default for the rest', () => {
     apiProcesses: 1,
     madeSecrets: [],
     trustProxy: 0,
+    shopOrigins: [],
+    opsPort: null,
     idempotencyTtlMs: 86_400_000,
     journalLimitEntries: 2_000_000,
     tokensPerMinutePerAddress: 120_000,

@@ -26,6 +26,8 @@ export type Config = {
   /** Names of secrets that were not given and were made for this process alone; never in production. */
   madeSecrets: readonly string[];
   trustProxy: number;
+  /** Origins whose pages may call from a browser, as browsers send them. */
+  shopOrigins: readonly string[];
   idempotencyTtlMs: number;
   journalLimitEntries: number;
   tokensPerMinutePerAddress: number;
@@ -84,6 +86,22 @@ const redisUrl = z.string().transform((value, context): RedisTarget => {
   context.addIssue({ code: 'custom', message: parsed.problem });
   return z.NEVER;
 });
+
+const origins = z.string().transform((value, context): string[] =>
+  value.split(',').map((entry) => {
+    const origin = entry.trim();
+    // Of schemes that are not the web's, as an app's own page has, `URL` knows no origin.
+    const isOrigin = /^https?:/.test(origin)
+      ? URL.canParse(origin) && new URL(origin).origin === origin
+      : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin);
+    if (!isOrigin)
+      context.addIssue({
+        code: 'custom',
+        message: `must be origins like https://shop.example, in lower case and without a path; \`${origin}\` is none`,
+      });
+    return origin;
+  }),
+);
 
 const apiKeys = z.string().transform((value, context): ApiKey[] =>
   value.split(',').map((entry) => {
@@ -144,6 +162,11 @@ export const ENVIRONMENT = {
   TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
   API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
   TRUST_PROXY: integer(0, 10).default(0).describe('how many proxies in front may set the client address'),
+  SHOP_ORIGINS: origins
+    .default([])
+    .describe(
+      'comma-separated origins (`https://shop.example`) whose pages may call from a browser and open sockets; the pages of this server always may',
+    ),
   IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400)
     .default(86_400)
     .describe('how long an answer is replayed, seconds'),
@@ -298,6 +321,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     madeSecrets: REQUIRED_SECRETS.filter((name) => e[name] === undefined),
     apiProcesses: e.API_PROCESSES,
     trustProxy: e.TRUST_PROXY,
+    shopOrigins: e.SHOP_ORIGINS,
     idempotencyTtlMs: e.IDEMPOTENCY_TTL_SECONDS * 1000,
     journalLimitEntries: e.JOURNAL_LIMIT,
     tokensPerMinutePerAddress: e.TOKENS_PER_MINUTE,

@@ -39,6 +39,11 @@ export const ERRORS = {
     title: 'These credentials do not allow this',
     remedy: 'Use a key or ticket of the right kind.',
   },
+  origin_not_allowed: {
+    status: 403,
+    title: 'Pages of this origin may not connect',
+    remedy: 'Add the origin of the page to SHOP_ORIGINS.',
+  },
   blocked: {
     status: 403,
     title: 'This user, device or network is blocked',

@@ -98,8 +98,8 @@ export class Shopper {
   }
 
   /** Checks out with the key in the body, as seed B does. Fetches a token first if there is none. */
-  async checkout(fields: Record<string, unknown> = {}): Promise<Answer> {
-    return this.#checkout({ idempotency_key: randomUUID(), ...fields }, {});
+  async checkout(fields: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#checkout({ idempotency_key: randomUUID(), ...fields }, headers);
   }
 
   /** Checks out with the key in the header, as the IETF draft has it. */
