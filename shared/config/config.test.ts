@@ -21,6 +21,18 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   return [];
 }
 
+/** 32 bytes that look as if they had been drawn. */
+const random = (seed: number) =>
+  Buffer.from(Array.from({ length: 32 }, (_, i) => (i * 37 + seed * 101) % 256)).toString('base64');
+const IN_PRODUCTION = {
+  ...GIVEN,
+  NODE_ENV: 'production',
+  ADMIN_API_KEYS: 'olga:b7XkQ0pLs93mZr4TyUwE',
+  SERVICE_API_KEYS: 'pay:Qm2nB8vC6xZ1aSd5FgHj',
+  ATTESTATION_KEYS: `a1:${random(1)}`,
+  TICKET_KEYS: `t1:${random(2)}`,
+};
+
 test('reads what is given and has a default for the rest', () => {
   expect(readConfig(GIVEN)).toEqual({
     production: false,
@@ -153,7 +165,7 @@ test('does not start without its secrets in production, or with several processe
   expect(problemsOf({ REDIS_URL, DATABASE_URL, API_PROCESSES: '2' })).toEqual(
     names.map((name) => `${name} is missing: it is required with more than one API process`),
   );
-  expect(readConfig({ ...GIVEN, NODE_ENV: 'production', API_PROCESSES: '4' })).toMatchObject({
+  expect(readConfig({ ...IN_PRODUCTION, API_PROCESSES: '4' })).toMatchObject({
     production: true,
     apiProcesses: 4,
   });
@@ -185,4 +197,45 @@ test('reports mistakes of every kind at once', () => {
   expect(problems).toContain('PORT = "x": must be a whole number');
   expect(problems).toContain('TICKET_KEYS is missing: it is required in production');
   expect(problems).toContain('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
+});
+
+test('production refuses keys that nobody drew at random, and one key in two places', () => {
+  const good = IN_PRODUCTION;
+  expect(readConfig(good).production).toBe(true);
+  const zeros = Buffer.alloc(32).toString('base64');
+  expect(problemsOf({ ...good, TICKET_KEYS: `t1:${zeros}`, ADMIN_API_KEYS: 'olga:aaaaaaaaaaaaaaaaaaaa' })).toEqual([
+    'TICKET_KEYS: key t1 is not random; make it with `openssl rand -base64 32`',
+    'ADMIN_API_KEYS: secret of olga is not random; make it with `openssl rand -base64 32`',
+  ]);
+  expect(problemsOf({ ...good, TICKET_KEYS: `t2:${random(1)}`, SERVICE_API_KEYS: 'pay:b7XkQ0pLs93mZr4TyUwE' })).toEqual(
+    [
+      'TICKET_KEYS: key t2 is the same as key a1 of ATTESTATION_KEYS',
+      'SERVICE_API_KEYS: secret of pay is the same as secret of olga of ADMIN_API_KEYS',
+    ],
+  );
+  expect(problemsOf({ ...good, NODE_ENV: 'development', TICKET_KEYS: `t1:${zeros}` })).toEqual([]);
+});
+
+test('takes origins as browsers send them, and nothing else', () => {
+  const origins = 'https://shop.example, http://localhost:3000,capacitor://localhost';
+  expect(readConfig({ ...GIVEN, SHOP_ORIGINS: origins }).shopOrigins).toEqual([
+    'https://shop.example',
+    'http://localhost:3000',
+    'capacitor://localhost',
+  ]);
+  for (const wrong of [
+    '*',
+    'null',
+    'shop.example',
+    'https://shop.example/',
+    'https://Shop.example',
+    'https://shop.example:443',
+    'https://*.example',
+  ])
+    expect(problemsOf({ ...GIVEN, SHOP_ORIGINS: wrong })).toEqual([expect.stringContaining('must be origins like')]);
+});
+
+test('a listener for operators has a port of its own', () => {
+  expect(readConfig({ ...GIVEN, OPS_PORT: '9102' }).opsPort).toBe(9_102);
+  expect(problemsOf({ ...GIVEN, OPS_PORT: '8102' })).toEqual(['OPS_PORT = "8102": must be another port than PORT']);
 });

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { parseRedisUrl, type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
+import { weakKeyProblems } from './key-strength.js';
 import { PLATFORM_ENVIRONMENT, type Platforms, platformProblems, platformsOf } from './platforms.js';
 
 /** Named secret of an operator or a service. */
@@ -91,7 +92,7 @@ const origins = z.string().transform((value, context): string[] =>
   value.split(',').map((entry) => {
     const origin = entry.trim();
     // Of schemes that are not the web's, as an app's own page has, `URL` knows no origin.
-    const isOrigin = /^https?:/.test(origin)
+    const isOrigin = /^https?:[^*]*$/.test(origin)
       ? URL.canParse(origin) && new URL(origin).origin === origin
       : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin);
     if (!isOrigin)
@@ -293,6 +294,7 @@ function togetherProblems(given: Given): string[] {
   if (given.OPS_PORT && Number(given.OPS_PORT) > 0 && given.OPS_PORT === (given.PORT ?? '8102')) {
     problems.push(`OPS_PORT = "${given.OPS_PORT}": must be another port than PORT`);
   }
+  if (given.NODE_ENV === 'production') problems.push(...weakKeyProblems(given));
   return [...problems, ...platformProblems(given)];
 }
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,8 +9,10 @@ import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js
 
 export const ADMIN_SECRET = 'admin-secret-of-the-tests';
 export const SERVICE_SECRET = 'service-secret-of-the-tests';
-export const ATTESTATION_KEY = Buffer.alloc(32, 7);
-export const TICKET_KEY = Buffer.alloc(32, 9);
+/** Keys that production would take too. */
+const keyOf = (name: string) => createHash('sha256').update(`the ${name} key of the tests`).digest();
+export const ATTESTATION_KEY = keyOf('attestation');
+export const TICKET_KEY = keyOf('ticket');
 
 /** A real process of ours, from dist/, with what it logged. */
 export type ServiceProcess = {

@@ -1,0 +1,67 @@
+/** 32 random bytes have about 30 different values, 16 random characters about 14. */
+const MIN_DIFFERENT_BYTES = 12;
+const MIN_DIFFERENT_CHARACTERS = 6;
+
+const SIGNING = ['ATTESTATION_KEYS', 'TICKET_KEYS', 'SHOPPER_SIGNING_KEYS'] as const;
+const SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS'] as const;
+
+type Key = { variable: string; id: string; bytes: Buffer; differentAtLeast: number };
+
+/**
+ * What production does not accept of keys that are well formed: keys that nobody drew at random, such as zeros, and one key in two
+ * places, where whoever holds it for the one could do the other.
+ * @param given the environment, not validated
+ * @returns problems, without secrets
+ */
+export function weakKeyProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+  const keys = keysOf(given);
+  const problems: string[] = [];
+  const seen = new Map<string, Key>();
+  for (const key of keys) {
+    if (new Set(key.bytes).size < key.differentAtLeast)
+      problems.push(`${key.variable}: ${key.id} is not random; make it with \`openssl rand -base64 32\``);
+    const text = key.bytes.toString('hex');
+    const other = seen.get(text);
+    if (other) problems.push(`${key.variable}: ${key.id} is the same as ${other.id} of ${other.variable}`);
+    else seen.set(text, key);
+  }
+  return problems;
+}
+
+function keysOf(given: Readonly<Record<string, string | undefined>>): Key[] {
+  const entries = (variable: string) =>
+    (given[variable] ?? '')
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter((entry) => entry.includes(':'))
+      .map((entry) => ({ id: entry.slice(0, entry.indexOf(':')), text: entry.slice(entry.indexOf(':') + 1) }));
+  const signing = SIGNING.flatMap((variable) =>
+    entries(variable).map(({ id, text }) => ({
+      variable,
+      id: `key ${id}`,
+      bytes: Buffer.from(text, 'base64'),
+      differentAtLeast: MIN_DIFFERENT_BYTES,
+    })),
+  );
+  const secrets = SECRETS.flatMap((variable) =>
+    entries(variable).map(({ id, text }) => ({
+      variable,
+      id: `secret of ${id}`,
+      bytes: Buffer.from(text),
+      differentAtLeast: MIN_DIFFERENT_CHARACTERS,
+    })),
+  );
+  const jwt = given.SHOPPER_JWT_SECRET;
+  const shared = jwt
+    ? [
+        {
+          variable: 'SHOPPER_JWT_SECRET',
+          id: 'it',
+          bytes: Buffer.from(jwt),
+          differentAtLeast: MIN_DIFFERENT_CHARACTERS,
+        },
+      ]
+    : [];
+  // Keys that are too short are named by their own rule.
+  return [...signing, ...secrets, ...shared].filter(({ bytes }) => bytes.length >= 16);
+}
