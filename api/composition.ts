@@ -88,6 +88,7 @@ import { Door } from './guards/door.js';
 import { Entry } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
+import { OpenCounts, shareConnections } from './guards/open-counts.js';
 import { OperatorSessions } from './guards/operator-sessions.js';
 import { PlatformNonces } from './guards/platform-nonces.js';
 import { PlatformAttestation } from './guards/platform-proof.js';
@@ -177,11 +178,13 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   );
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
+  if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, metrics);
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   const gateway = new Gateway({
     ...parts,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),
     frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
+    socketsOpen: new OpenCounts(LIMITS.socketsPerNetwork),
     cors,
     metrics,
     log,

@@ -50,6 +50,8 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   };
   return [
     { contract: { ...common, path: PATH, summary: 'The dashboard of jobs' }, handle },
+    // As the dashboard names itself in links.
+    { contract: { ...common, path: `${PATH}/`, summary: 'The dashboard of jobs' }, handle },
     {
       contract: {
         ...common,

@@ -5,7 +5,7 @@ import type { Log } from '../../shared/observability/log.js';
 import { networkOf } from '../guards/address.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import type { LocalQuota } from '../guards/local-quota.js';
-import { type OperatorSessions, requireOwnPage, SESSION_COOKIE } from '../guards/operator-sessions.js';
+import { type OperatorSessions, requireOwnPage, sessionCookie } from '../guards/operator-sessions.js';
 import { rateLimited } from '../guards/quotas.js';
 import { sendData } from '../http/exchange.js';
 import { readJson } from '../http/json-body.js';
@@ -71,7 +71,7 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         }
         log.info({ request_id: req.requestId, operator: opened.operator }, 'operator.login');
         const { operator, expiresAtMs } = opened;
-        const cookie = cookieText(req, opened.value, Math.floor(sessions.lifeMs / 1000));
+        const cookie = sessionCookie(req, opened.value, Math.floor(sessions.lifeMs / 1000));
         sendData(req, res, 200, view(operator, expiresAtMs), ['Set-Cookie', cookie]);
       },
     },
@@ -102,7 +102,7 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
       },
       handle(req: Request, res: Response) {
         requireOwnPage(req);
-        sendData(req, res, 200, { logged_out: true }, ['Set-Cookie', cookieText(req, '', 0)]);
+        sendData(req, res, 200, { logged_out: true }, ['Set-Cookie', sessionCookie(req, '', 0)]);
       },
     },
   ];
@@ -110,11 +110,6 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
 
 function view(operator: string, expiresAtMs: number): z.input<typeof sessionData> {
   return { operator, expires_at: new Date(expiresAtMs).toISOString() };
-}
-
-function cookieText(req: Request, value: string, maxAgeSeconds: number): string {
-  const secure = req.secure ? '; Secure' : '';
-  return `${SESSION_COOKIE}=${value}; Path=/admin; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${secure}`;
 }
 
 const unauthorized = (detail: string) =>

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
-import { OperatorSessions, SESSION_COOKIE } from './operator-sessions.js';
+import { OperatorSessions, sessionCookie } from './operator-sessions.js';
 
 const HOUR_MS = 3_600_000;
 const [SECRET, OTHER] = ['a-secret-of-the-tests', 'another-secret-of-the-tests'];
@@ -15,7 +15,8 @@ function sessions(
   const named = Object.entries(admin).map(([name, secret]) => ({ name, secret }));
   return { clock, sessions: new OperatorSessions(named, keys, 8 * HOUR_MS, () => clock.nowMs) };
 }
-const withCookie = (value: string) => ({ method: 'GET', headers: { cookie: `${SESSION_COOKIE}=${value}` } }) as Request;
+const asking = (cookie: string, secure = false) => ({ method: 'GET', secure, headers: { cookie } }) as Request;
+const withCookie = (value: string) => asking(`doorbuster_operator=${value}`);
 
 test('a session is that of the key it was opened with, until its time is up and not a moment longer', () => {
   const { clock, sessions: ours } = sessions(1_000);
@@ -52,4 +53,23 @@ test('it ends with its key: one that was taken away, was changed, or has another
 test('nobody gets one without a secret', () => {
   for (const text of ['', SECRET.slice(1), `${SECRET} `, 'ani', `ani:${SECRET}`])
     expect(sessions().sessions.open(text)).toBeNull();
+});
+
+test('over TLS only a cookie that this host alone can have set is taken', () => {
+  const { sessions: ours } = sessions();
+  const value = String(ours.open(SECRET)?.value);
+  expect(sessionCookie(asking('', true), value, 60)).toBe(
+    `__Host-doorbuster_operator=${value}; Path=/; Secure; Max-Age=60; HttpOnly; SameSite=Strict`,
+  );
+  expect(ours.of(asking(`doorbuster_operator=${value}`, true))).toBeNull();
+  const junk = Array.from({ length: 20 }, () => 'doorbuster_operator=junk').join('; ');
+  expect(ours.of(asking(`${junk}; __Host-doorbuster_operator=${value}`, true))?.operator).toBe('ani');
+  // Without TLS there is no such prefix; a few dozen of another host's do no harm.
+  expect(ours.of(asking(`${junk}; doorbuster_operator=${value}`))?.operator).toBe('ani');
+});
+
+test('a session has one text', () => {
+  const { sessions: ours } = sessions();
+  const value = String(ours.open(SECRET)?.value);
+  for (const more of ['=', '==', '!', '!!!', ' x']) expect(ours.of(withCookie(`${value}${more}`))).toBeNull();
 });

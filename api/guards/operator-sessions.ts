@@ -1,13 +1,14 @@
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { ApiKey, SigningKey } from '../../shared/config/config.js';
+import { decodeBase64url } from '../../shared/domain/base64url.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 
-export const SESSION_COOKIE = 'doorbuster_operator';
+const COOKIE = 'doorbuster_operator';
 /** No form and no link of another site can send it, and a script of another site is asked for permission that nobody gives. */
 export const PAGE_HEADER = 'x-operator-page';
-/** Of one name, as another host of the domain may have set some too. */
-const MAX_COOKIES = 4;
+/** Of one name: without TLS another host of the domain can set some too. */
+const MAX_COOKIES = 32;
 
 type SessionKey = { name: string; digest: Buffer; key: Buffer };
 
@@ -64,11 +65,11 @@ export class OperatorSessions {
     const [expires = '', given = '', ...rest] = value.split('.');
     const expiresAtMs = /^[0-9a-z]{1,10}$/.test(expires) ? Number.parseInt(expires, 36) : 0;
     if (rest.length > 0 || expiresAtMs <= this.nowMs()) return null;
-    const shown = Buffer.from(given, 'base64url');
+    const shown = decodeBase64url(given);
     let found: SessionKey | null = null;
     for (const known of this.#keys) {
       const expected = mac(known.key, expires);
-      if (shown.length === expected.length && timingSafeEqual(shown, expected)) found ??= known;
+      if (shown?.length === expected.length && timingSafeEqual(shown, expected)) found ??= known;
     }
     return found && { operator: found.name, expiresAtMs };
   }
@@ -91,13 +92,28 @@ function isSameHost(origin: string | undefined, host: string | undefined): boole
   return origin !== undefined && URL.canParse(origin) && new URL(origin).host === host;
 }
 
+/**
+ * The name of the cookie. Over TLS it begins with `__Host-`: browsers then take it from this host alone, so that a sibling domain cannot
+ * set one that hides it.
+ */
+function cookieName(req: Request): string {
+  return req.secure ? `__Host-${COOKIE}` : COOKIE;
+}
+
+/** The `Set-Cookie` field of a session. @param maxAgeSeconds 0 = the browser forgets it */
+export function sessionCookie(req: Request, value: string, maxAgeSeconds: number): string {
+  const scope = req.secure ? 'Path=/; Secure' : 'Path=/admin';
+  return `${cookieName(req)}=${value}; ${scope}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict`;
+}
+
 function cookiesOf(req: Request): string[] {
+  const name = cookieName(req);
   return (req.headers.cookie ?? '')
     .split(';')
     .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${SESSION_COOKIE}=`))
+    .filter((pair) => pair.startsWith(`${name}=`))
     .slice(0, MAX_COOKIES)
-    .map((pair) => pair.slice(SESSION_COOKIE.length + 1));
+    .map((pair) => pair.slice(name.length + 1));
 }
 
 function sessionKey(ticketKey: Buffer, name: string, secret: string): Buffer {

@@ -51,6 +51,10 @@ test('cannot be forged or carried over to another user, campaign or key', () => 
     `x.${ticket}`,
     `${id}.${campaign}.${ann}.`,
     `${id}..${ann}.${mac}`,
+    `${ticket}=`,
+    `${ticket}==`,
+    `${ticket}!`,
+    `${ticket}!!!`,
   ]) {
     expect([forged, tickets.verify(forged)]).toEqual([forged, null]);
   }

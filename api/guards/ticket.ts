@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { SigningKey } from '../../shared/config/config.js';
+import { decodeBase64url } from '../../shared/domain/base64url.js';
 import { type CampaignNo, EXTERNAL_ID_PATTERN, type UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 
@@ -37,9 +38,9 @@ export class Tickets {
     const [keyId, no, user, ...rest] = text.slice(0, Math.max(0, end)).split('.');
     const key = keyId === undefined ? undefined : this.#byId.get(keyId);
     if (!key || !no || !user || rest.length > 0) return null;
-    const given = Buffer.from(text.slice(end + 1), 'base64url');
+    const given = decodeBase64url(text.slice(end + 1));
     const expected = mac(key, text.slice(0, end));
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
+    if (given?.length !== expected.length || !timingSafeEqual(given, expected)) return null;
     const userId = Buffer.from(user, 'base64url').toString();
     if (!EXTERNAL_ID_PATTERN.test(userId)) return null;
     return { campaignNo: Number.parseInt(no, 36) as CampaignNo, user: userId as UserId };

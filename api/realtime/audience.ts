@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { LIMITS } from '../../shared/config/limits.js';
 import type { ServerFrame } from '../../shared/contracts/frames.js';
 import type { News } from '../../shared/contracts/news.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
@@ -40,7 +41,14 @@ export class Audience {
     session.product = product;
     const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Session>>();
     this.#byProduct.set(product, users);
-    users.set(user, (users.get(user) ?? new Set()).add(session));
+    const sessions = users.get(user) ?? new Set();
+    users.set(user, sessions.add(session));
+    const [oldest] = sessions;
+    if (oldest && sessions.size > LIMITS.socketsPerTicket) {
+      // A set keeps the order in which its members came.
+      sessions.delete(oldest);
+      oldest.close('tooMany', 'too many sockets of this ticket');
+    }
     return true;
   }
 

@@ -20,6 +20,7 @@ import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { LocalQuota } from '../guards/local-quota.js';
+import type { OpenCounts } from '../guards/open-counts.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import type { Cors } from '../http/cors.js';
@@ -44,6 +45,7 @@ export type GatewayParts = {
   /** By network: sockets opened in a minute, frames of all its sockets in ten seconds. */
   socketQuota: LocalQuota;
   frameQuota: LocalQuota;
+  socketsOpen: OpenCounts;
   subscriber: Redis;
   cors: Cors;
   metrics: Metrics;
@@ -138,7 +140,8 @@ export class Gateway {
     const onSent = (type: string) => this.parts.metrics.socketFrames.inc({ type });
     this.#accepted += 1;
     const session = new Session(socket, this.parts.clock, onSent, this.#accepted % LIMITS.positionTurns);
-    if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess) {
+    const { socketsOpen } = this.parts;
+    if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess || !socketsOpen.open(network)) {
       session.close('tryAgainLater', 'too many sockets');
       return;
     }
@@ -155,6 +158,7 @@ export class Gateway {
     socket.on('error', () => socket.terminate());
     socket.on('close', () => {
       clearTimeout(late);
+      socketsOpen.close(network);
       this.#forget(session);
     });
     if (ticket !== null) this.#subscribe(session, ticket);
@@ -164,7 +168,7 @@ export class Gateway {
     const { frameQuota, metrics } = this.parts;
     if (session.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
     metrics.limited.inc({ policy: 'frames' });
-    session.close('tooManyFrames', 'too many frames');
+    session.close('tooMany', 'too many frames');
     return false;
   }
 

@@ -21,6 +21,8 @@ export const LIMITS = {
   keepAliveTimeoutMs: 65_000,
   /** Refused by the kernel beyond it; each idle connection costs some KiB. */
   connections: 20_000,
+  /** Of one network, where no proxy stands in front: it cannot keep everyone else out. */
+  connectionsPerNetwork: 15_000,
   /** One call to Redis: an answer within 2 s is promised, so the engine gets less. */
   redisCommandMs: 1_000,
   /** When the connection itself gives a command up: later, since a process that was busy has yet to read its answer. */
@@ -236,6 +238,10 @@ export const LIMITS = {
   /** How often it is looked which sockets are to be pinged. */
   socketTickMs: 1_000,
   socketsPerProcess: 20_000,
+  /** Of one network, a carrier's among them: the rest is for everyone else. */
+  socketsPerNetwork: 15_000,
+  /** Of one shopper in one sale: tabs and devices, and sockets whose loss was not noticed yet. The oldest goes when one more comes. */
+  socketsPerTicket: 10,
   /** Promises that a process keeps until they are persisted, about 500 bytes each; ten seconds at full speed. */
   promisesKept: 100_000,
   /** As many as may check out at once. */

@@ -66,7 +66,7 @@ export const CLOSE_CODES = {
   tryAgainLater: 1013,
   ticketInvalid: 4401,
   notSubscribedInTime: 4408,
-  tooManyFrames: 4429,
+  tooMany: 4429,
 } as const;
 
 export const CLOSE_MEANINGS: { readonly [Name in keyof typeof CLOSE_CODES]: string } = {
@@ -76,5 +76,5 @@ export const CLOSE_MEANINGS: { readonly [Name in keyof typeof CLOSE_CODES]: stri
   tryAgainLater: 'no room, or an engine is away; come back later',
   ticketInvalid: 'the ticket is not taken; coming back with it is of no use',
   notSubscribedInTime: 'no ticket came within 5 s',
-  tooManyFrames: 'too many frames',
+  tooMany: 'too many frames, or too many sockets of one ticket',
 };

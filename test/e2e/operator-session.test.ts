@@ -47,7 +47,9 @@ describe('logging in', () => {
 
   test('marks the cookie as secure where the browser came over TLS', async () => {
     const answer = await login(ADMIN_SECRET, { 'x-forwarded-proto': 'https' });
-    expect(cookieLine(answer)).toMatch(/; Secure$/);
+    expect(cookieLine(answer)).toMatch(
+      /^__Host-doorbuster_operator=[\w.-]+; Path=\/; Secure; Max-Age=28800; HttpOnly; SameSite=Strict$/,
+    );
   });
 
   test('is refused with a wrong key, with the key of a service, and with none', async () => {

@@ -3,7 +3,7 @@ import { withoutAdvice } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers, joinLine, range } from '../harness/shoppers.js';
-import { type Frame, openSocket, type ShopperSocket } from '../harness/sockets.js';
+import { type Frame, openSocket, ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
 const service = await startService();
@@ -280,4 +280,21 @@ describe('a client that', () => {
     expect(seconds).toBeLessThan(7);
     expect(silent.frames).toEqual([]);
   });
+});
+
+test('a ticket has a few sockets: the oldest goes when one more comes', async () => {
+  const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
+  await arrive(service.url, product).checkout();
+  const { ticket } = (await arrive(service.url, product).checkout()).data;
+  const sockets: ShopperSocket[] = [];
+  for (let i = 0; i < 12; i += 1) {
+    const socket = new ShopperSocket(service.url, String(ticket));
+    sockets.push(socket);
+    await socket.frame('welcome');
+  }
+  expect(await Promise.all(sockets.slice(0, 2).map((socket) => socket.closed()))).toEqual([4429, 4429]);
+  expect(sockets.slice(2).map(({ closeCode }) => closeCode)).toEqual(Array(10).fill(null));
+  // Those that are left are told what happens.
+  await operator.call('POST', `/admin/campaigns/${product}/close`);
+  await Promise.all(sockets.slice(2).map((socket) => socket.frame('closed')));
 });
