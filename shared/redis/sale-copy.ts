@@ -127,6 +127,7 @@ export class SaleCopy {
   async moment(after: string, products: readonly ProductId[], wanted: readonly Wanted[]): Promise<Moment> {
     const transaction = this.redis.multi();
     transaction.xrange(keys.journal, `(${after}`, '+');
+    transaction.xinfo('STREAM', keys.journal);
     for (const product of products) transaction.hgetall(keys.campaign(product));
     const decoders = wanted.map((one) => ({ product: one.product, decode: readRecords(transaction, one) }));
     const results = await run(transaction);
@@ -134,13 +135,16 @@ export class SaleCopy {
       journalId,
       fields: unflatten(flat),
     }));
+    const journal = results.shift() as unknown[] | null;
+    // Entries after `after` may have been persisted and trimmed before this moment.
+    const lastId = journal ? String(journal[journal.indexOf('last-generated-id') + 1]) : after;
     const campaigns = new Map<ProductId, CampaignCopy>();
     for (const product of products) {
       const campaign = campaignOf(product, results.shift() as Record<string, string>);
       if (campaign) campaigns.set(product, campaign);
     }
     const records = new Map(decoders.map(({ product, decode }) => [product, decode(results)]));
-    return { lastId: entries.at(-1)?.journalId ?? after, entries, campaigns, records };
+    return { lastId, entries, campaigns, records };
   }
 
   /** Remembered answers by idempotency key, a batch at a time. */
@@ -259,6 +263,8 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
 async function run(transaction: Transaction): Promise<unknown[]> {
   const results = await engine(() => transaction.exec());
   return (results ?? []).map(([error, value]) => {
+    // Of a journal that was never written to.
+    if (error && /no such key/.test(error.message)) return null;
     if (error) throw new EngineUnavailable('redis', error.message, { cause: error });
     return value;
   });

@@ -6,6 +6,7 @@ import { Database, type Queryable } from '../../shared/postgres/pool.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
+import { SaleCopy } from '../../shared/redis/sale-copy.js';
 import { isWhole, reportOf } from '../../shared/restore-postgres/report.js';
 import { type Findings, restorePostgres } from '../../shared/restore-postgres/restore.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
@@ -475,3 +476,16 @@ test('is consistent while the sale goes on', async () => {
     expect(values).toEqual([]);
   }
 }, 60_000);
+
+test('a journal that was persisted and trimmed while the records were read is not taken for one that is behind', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 5 });
+  await campaign.take('ann');
+  const copy = new SaleCopy(sale.redis);
+  const before = await sale.journal.lastId();
+  await campaign.take('bob');
+  await store.persist();
+  expect(await sale.journal.backlog()).toMatchObject({ entries: 0 });
+  const { lastId, entries } = await copy.moment(before, [campaign.product], []);
+  expect([lastId, entries]).toEqual([await sale.journal.lastId(), []]);
+  expect(lastId).not.toBe(before);
+});
