@@ -329,7 +329,11 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
   // Tokens are signed without Redis.
   const insuredQuota = (name: string, limit: number, seconds: number) =>
     new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
-  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
+  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
+    validatePerMinutePerUser: config.validatePerMinutePerUser,
+    redeemPerMinutePerUser: config.redeemPerMinutePerUser,
+    redeemPerMinutePerAddress: config.redeemPerMinutePerAddress,
+  });
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
@@ -496,6 +500,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       ...guards,
       validateQuota: perUser('validate', config.validatePerMinutePerUser),
       guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
+      unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
       redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
       redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),

@@ -28,7 +28,7 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
  */
 export class Bans {
   readonly #known: KnownBans;
-  /** Users who have to wait after failures → until when. */
+  /** Callers (`callerOf`) who have to wait after failures → until when. */
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | null = null;
@@ -84,20 +84,24 @@ export class Bans {
     if (ban) throw blocked(ban.kind, ban.untilMs, this.parts.nowMs());
   }
 
-  /** @throws Problem 429 for a user who has to wait after failures */
-  admitPaused(user: UserId): void {
-    const untilMs = this.#pauses.get(user);
+  /** @throws Problem 429 for a caller (`callerOf`) who has to wait after failures */
+  admitPaused(caller: string): void {
+    const untilMs = this.#pauses.get(caller);
     if (untilMs === undefined) return;
     const leftMs = untilMs - this.parts.nowMs();
     if (leftMs <= 0) {
-      this.#pauses.delete(user);
+      this.#pauses.delete(caller);
       return;
     }
     this.parts.onRefused('cooldown');
-    throw new Problem('rate_limited', 'Too many attempts have failed; a correct one ends the wait for good.', {
-      members: { policy: 'cooldown' },
-      retryAfterSeconds: Math.max(1, leftMs / 1000),
-    });
+    throw new Problem(
+      'rate_limited',
+      'Too many attempts with codes have failed. Try again after `Retry-After` seconds.',
+      {
+        members: { policy: 'cooldown' },
+        retryAfterSeconds: Math.max(1, leftMs / 1000),
+      },
+    );
   }
 
   /** Whether an operator has said that no rule may keep this one out. */
@@ -123,9 +127,9 @@ export class Bans {
     return ban;
   }
 
-  /** Makes a user wait, everywhere. */
-  async pause(user: UserId, forMs: number): Promise<void> {
-    const pause = { user, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
+  /** Makes a caller (`callerOf`) wait before the next code, everywhere. */
+  async pause(caller: string, forMs: number): Promise<void> {
+    const pause = { user: caller, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
     this.#onNews({ kind: 'pause', pause });
     await this.parts.board.pause(pause);
   }

@@ -172,7 +172,7 @@ export const LIMITS = {
   termsKept: 10_000,
   termsFreshMs: 60_000,
   termsPatienceMs: 50,
-  /** Made-up codes of one user in a minute from which on they are counted for all processes. */
+  /** Failed requests of one caller in a minute from which on they are counted for all processes. */
   guessesUnnoticed: 3,
   oneTimeTokenMs: 5 * 60_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
@@ -180,12 +180,13 @@ export const LIMITS = {
   /** What campaigns say to the guards is read again this often; news of a change comes at once. */
   policiesEveryMs: 5_000,
   /**
-   * Failed attempts of a user with codes. At five redemptions a minute he waits 12 s between two; the fifth failure doubles
-   * that, each further one again: 24 s, 48 s … 6 min, and the tenth is a ban.
+   * Failed requests with codes. At five redemptions a minute a user waits 12 s between two; the fifth failure doubles that, each
+   * further one again: 24 s, 48 s … 6 min. A proven user waits an hour from the tenth on.
    */
   failuresBeforeWait: 5,
-  failuresBeforeBan: 10,
   firstWaitMs: 24_000,
+  longestWaitMs: 384_000,
+  failuresBeforeBan: 10,
   failureBanMs: 3_600_000,
   failureMemoryMs: 3_600_000,
   /** Long enough for a slow phone, short enough that nobody solves in stock. */
@@ -213,7 +214,7 @@ export const LIMITS = {
   callersKept: 100_000,
   /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
   bansKept: 100_000,
-  /** Users whose wait after failures is known to a process. */
+  /** Callers whose wait after failures is known to a process. */
   pausesKept: 100_000,
   /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */
   bansSyncEveryMs: 10_000,

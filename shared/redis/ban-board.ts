@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Ban } from '../domain/ban.js';
 import { keys } from './keys.js';
 
-/** A user who has to wait: told to every process, kept nowhere else. */
+/** A caller who has to wait before the next code, `<user>` or `<user>|<network>`: sent to every process, kept nowhere else. */
 export type Pause = { user: string; untilMs: number };
 export type BanNews = { kind: 'put'; ban: Ban } | { kind: 'lifted'; id: string } | { kind: 'pause'; pause: Pause };
 
