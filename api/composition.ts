@@ -314,11 +314,12 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
   const bans = new Bans({
-    board: new BanBoard(commands, subscriber),
+    board: new BanBoard(commands, subscriber, Math.max(LIMITS.addressBanMs, LIMITS.deviceBanMs), () => clock.nowMs()),
     table: new BansTable(database),
     nowMs: () => clock.nowMs(),
     log,
     onRefused: (kind) => metrics.blocked.inc({ kind }),
+    onDropped: (reason) => metrics.ruleBansDropped.inc({ reason }),
     limits: LIMITS,
   });
   const terse = new TerseRefusals(log);

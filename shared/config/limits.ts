@@ -212,8 +212,15 @@ export const LIMITS = {
   velocityEveryMs: 2_000,
   /** Networks whose calls a process counts by itself. */
   callersKept: 100_000,
-  /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
+  /** Bans and allowances of operators that each API process holds, and as many bans of rules, about 300 bytes each; the oldest go first. */
   bansKept: 100_000,
+  /** Bans of rules that one process announces and stores in a second: 20 MB of Redis in the hour for which they last. */
+  ruleBansPerSecond: 20,
+  /** Those that wait for Postgres in one process: eight minutes of them. */
+  ruleBansWaiting: 10_000,
+  ruleBansBatch: 500,
+  /** How long one that is over can be looked at. */
+  ruleBansKeepMs: 30 * 86_400_000,
   /** Callers whose wait after failures is known to a process. */
   pausesKept: 100_000,
   /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */

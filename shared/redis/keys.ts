@@ -34,7 +34,8 @@ export const KEY_DOCS = {
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
-  bans: 'hash · ban id → ban as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  bans: 'hash · ban id → ban of an operator as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  ruleBans: 'hash · the same of bans that rules made, by the hour in which they end; an hour longer than that.',
   banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
   attempts: 'hash · product → attempts on it in one minute, 90 minutes; the API counts, the worker judges.',
   failures:
@@ -71,6 +72,7 @@ export const keys = {
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:t:${device}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
