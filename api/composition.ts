@@ -77,6 +77,7 @@ import { OneTimeTokens } from './coupons/one-time-token.js';
 import { Redemption } from './coupons/redemption.js';
 import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
+import { AccountCounts } from './guards/account-counts.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { AppAttest } from './guards/app-attest.js';
@@ -578,8 +579,10 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     limits: LIMITS,
   });
   const platform = createPlatformAttestation(config, metrics, parts, challenges);
+  const [attestationKey] = config.attestationKeys;
+  if (!attestationKey) throw new Error('at least one attestation key is needed');
   const risk = new Risk({
-    redis,
+    counts: new AccountCounts(redis, attestationKey.key, LIMITS),
     gate,
     bans,
     nowMs,

@@ -201,6 +201,10 @@ export const LIMITS = {
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,
+  /** A device with one user so far: whoever makes up a device for each call leaves 110 bytes for so long. */
+  firstAccountMs: 3_600_000,
+  /** Devices that one network adds in an hour in each process; a carrier's has more, and is asked for work by its accounts first. */
+  newDevicesPerHour: 1_000,
   /** Devices and networks whose accounts one process remembers where rules only observe. */
   accountsObserved: 50_000,
   /**

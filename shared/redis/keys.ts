@@ -44,7 +44,7 @@ export const KEY_DOCS = {
   attestedKey: 'string · public key, app and device of an App Attest key as JSON, 30 days after its last use.',
   attestedUses: 'sorted set · how often an App Attest key has signed, as the score of `n`; as long as the key.',
   accounts:
-    'set or hyperloglog · users seen on a device or in a network, a day; only of campaigns with `risk: enforce`.',
+    'set or hyperloglog · users seen on a device (one user: an hour) or, as keyed hashes, in a network, a day; only of campaigns with `risk: enforce`.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
