@@ -78,6 +78,7 @@ import { OneTimeTokens } from './coupons/one-time-token.js';
 import { Redemption } from './coupons/redemption.js';
 import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
+import { AccountCounts } from './guards/account-counts.js';
 import { Admission } from './guards/admission.js';
 import { ApiKeys } from './guards/api-keys.js';
 import { AppAttest } from './guards/app-attest.js';
@@ -346,11 +347,12 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
   const bans = new Bans({
-    board: new BanBoard(commands, subscriber),
+    board: new BanBoard(commands, subscriber, Math.max(LIMITS.addressBanMs, LIMITS.deviceBanMs), () => clock.nowMs()),
     table: new BansTable(database),
     nowMs: () => clock.nowMs(),
     log,
     onRefused: (kind) => metrics.blocked.inc({ kind }),
+    onDropped: (reason) => metrics.ruleBansDropped.inc({ reason }),
     limits: LIMITS,
   });
   const terse = new TerseRefusals(log);
@@ -361,7 +363,11 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
   // Tokens are signed without Redis.
   const insuredQuota = (name: string, limit: number, seconds: number) =>
     new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
-  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log);
+  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
+    validatePerMinutePerUser: config.validatePerMinutePerUser,
+    redeemPerMinutePerUser: config.redeemPerMinutePerUser,
+    redeemPerMinutePerAddress: config.redeemPerMinutePerAddress,
+  });
   const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
@@ -528,6 +534,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       ...guards,
       validateQuota: perUser('validate', config.validatePerMinutePerUser),
       guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
+      unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
       redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
       redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),
@@ -604,8 +611,10 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     limits: LIMITS,
   });
   const platform = createPlatformAttestation(config, metrics, parts, challenges);
+  const [attestationKey] = config.attestationKeys;
+  if (!attestationKey) throw new Error('at least one attestation key is needed');
   const risk = new Risk({
-    redis,
+    counts: new AccountCounts(redis, attestationKey.key, LIMITS),
     gate,
     bans,
     nowMs,

@@ -14,6 +14,7 @@ import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { AnswerKeys } from '../shared/postgres/answer-keys.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
+import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
@@ -242,6 +243,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       limits: LIMITS,
     },
     attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
+    bans: new BansTable(database),
     velocity: {
       board: new VelocityBoard(commands),
       policies: new CampaignPolicies(database),

@@ -2,6 +2,7 @@ import type { QueueName } from '../shared/contracts/jobs.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Metrics } from '../shared/observability/metrics.js';
+import type { BansTable } from '../shared/postgres/bans.js';
 import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
@@ -11,7 +12,7 @@ import type { SaleStore } from '../shared/redis/sale-store.js';
 import type { ArchiveClosed } from './archive/archive-closed.js';
 import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
-import { forgetAttempts } from './forget-attempts/forget-attempts.js';
+import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
 import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
@@ -30,6 +31,7 @@ export type ProcessorParts = {
   remembered: RememberedAnswers;
   issue: IssueParts;
   attempts: { table: RedemptionAttempts; keepDays: number };
+  bans: BansTable;
   velocity: VelocityParts;
   archive: ArchiveClosed;
   metrics: Metrics;
@@ -38,6 +40,7 @@ export type ProcessorParts = {
     typeof pruneOutbox
   >[2] &
     Parameters<typeof forgetAttempts>[2] &
+    Parameters<typeof forgetRuleBans>[1] &
     Parameters<typeof tendLines>[3];
 };
 
@@ -53,6 +56,7 @@ export function createProcessors({
   remembered,
   issue,
   attempts,
+  bans,
   velocity,
   archive,
   metrics,
@@ -82,6 +86,7 @@ export function createProcessors({
         await pruneOutbox(publish.outbox, publish.stream, limits);
         await remembered.prune(limits.idempotencyTtlMs, limits.pruneBatch);
         await forgetAttempts(attempts.table, attempts.keepDays, limits);
+        await forgetRuleBans(bans, limits);
       },
     },
     // Two, so that a small job does not wait for a long one.

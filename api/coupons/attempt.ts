@@ -1,51 +1,68 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Request } from 'express';
-import type { ReservationId, UserId } from '../../shared/domain/ids.js';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import type { ReservationId } from '../../shared/domain/ids.js';
 import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
-import { networkOf } from '../guards/address.js';
+import { callerOf, type Guesser } from '../guards/failures.js';
+import { rateLimited } from '../guards/quotas.js';
 import type { IssuedCode } from './code-finder.js';
 import type { CouponParts } from './coupon-parts.js';
 import type { Redeemed } from './redemption.js';
 
-/** What whoever guesses codes meets; each counts towards his wait and his ban. */
-const FAILURES: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'audience_mismatch', 'token_invalid']);
-/** Told also by a campaign that tells nothing else: the shopper has to know what to do. */
+/** Refusals that somebody meets who guesses codes; each request with one counts towards the caller's wait. */
+const FAILURES: ReadonlySet<ErrorCode> = new Set([
+  'code_not_found',
+  'code_not_usable',
+  'audience_mismatch',
+  'token_invalid',
+]);
+/** Refusals that do not say whether the code exists. */
+const UNKNOWN: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'code_not_usable']);
+/** Sent by a campaign with uniform refusals too: the shopper has to know what to do. */
 const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'challenge_required', 'blocked']);
+export const UNKNOWN_CODES = 'unknown-codes';
 
-/** One call for one code. `guess`: how many made-up ones of this user it makes in this window; 0 = it is none. */
-export type Attempted = { action: 'validate' | 'redeem'; user: UserId; typed: string; guess: number };
+/** One request with codes. `failed`: whether one of its codes has counted as a failure, which happens once. */
+export type Attempted = { action: 'validate' | 'redeem'; guesser: Guesser; failed: boolean };
 
 type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
 
 /**
- * Runs one attempt, records it with its outcome, counts and logs it. Of a campaign with uniform refusals nothing is told
- * but that the code cannot be used, after the same time whatever the reason.
+ * Runs one attempt with one code, records it with its outcome, counts and logs it. Of a campaign with uniform refusals nothing is
+ * told but that the code cannot be used, after the same time whatever the reason; a made-up code that looks like one of its codes
+ * is treated alike in all that is counted.
  */
 export async function recorded<Value>(
   parts: CouponParts,
   req: Request,
   attempted: Attempted,
-  attempt: (about: About, attempted: Attempted) => Promise<Value>,
+  typed: string,
+  attempt: (about: About) => Promise<Value>,
 ): Promise<Value> {
-  const { action, user, typed } = attempted;
+  const { action } = attempted;
   const { attempts, metrics, log } = parts;
   let issued: IssuedCode | undefined;
   let redeemed: Redeemed | undefined;
   let outcome = 'failed';
+  let isFlood = false;
   try {
     const value = await attempt((code, result) => {
       issued = code;
       redeemed = result;
-    }, attempted);
+    });
     outcome = action === 'validate' ? 'valid' : redeemed?.replayed ? 'replayed' : String(redeemed?.data.status);
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
-    if (error instanceof Problem && FAILURES.has(error.code)) noteFailure(parts, attempted);
     const isUniform = issued ? issued.terms.uniformRefusals : parts.finder.looksUniform(typed);
-    throw isUniform ? await masked(parts, req, error) : error;
+    const refusal = isUniform ? masked(error) : error;
+    const flood = refusal instanceof Problem ? countFailure(parts, attempted, refusal) : null;
+    isFlood = flood !== null;
+    // Outside of the admission: who waits here holds no place of others.
+    if (isUniform && refusal instanceof Problem) await untilMs(parts.limits.uniformRefusalMs, req);
+    throw flood ?? refusal;
   } finally {
     const reservation = redeemed?.data.reservation_id;
     metrics.coupons.inc({ action, outcome });
@@ -54,42 +71,72 @@ export async function recorded<Value>(
       { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
       action,
     );
-    attempts.record(attemptOf(req, action, user, outcome, issued, reservation as ReservationId | undefined));
+    // A flood is counted; a row for each would only fill the table.
+    if (!isFlood) attempts.record(attemptOf(req, attempted, outcome, issued, reservation as ReservationId | undefined));
   }
 }
 
+/** The guards of a code: those of its campaign, or those that all codes share of whose existence nothing is told. */
+export function policyOf({ policies }: CouponParts, { terms, product }: IssuedCode): CampaignPolicy {
+  return terms.uniformRefusals ? policies.ofUniform : policies.of(product);
+}
+
 /**
- * A guess counts as much as a code that exists. The first ones of a user are noticed in this process alone: most made-up
- * codes are one person's slip or one of very many users, and cost no engine anything.
+ * Finds a code. One that was never issued counts as much as one that exists, wherever the count would tell them apart or keeps
+ * guesses away. Elsewhere the first ones of a caller are noticed in this process alone: most are a slip, and cost no engine
+ * anything.
+ * @param count takes the quotas of the request by a policy
  */
 export async function foundOrCounted<Counted>(
-  { finder, guesses, policies }: CouponParts,
-  attempt: Attempted,
-  count: () => Promise<Counted>,
+  { finder, guesses, policies, unknownCodes }: CouponParts,
+  { guesser }: Attempted,
+  typed: string,
+  count: (policy: CampaignPolicy) => Promise<Counted>,
 ) {
   try {
-    return await finder.find(attempt.typed);
+    return await finder.find(typed);
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'code_not_found') throw error;
-    attempt.guess = guesses.count(attempt.user);
-    // Where some campaign wants work of everybody, a made-up code must not be told from a real one by being let off.
-    const { risk, limits } = policies.ofNone;
-    const isWanted = risk === 'enforce' || Boolean(limits.attestationLevel);
-    if (isWanted || attempt.guess >= guesses.limit) await count();
+    if (finder.looksUniform(typed)) await count(policies.ofUniform);
+    else if (unknownCodes.waitOf(guesser.network) === 0) {
+      // Where a campaign wants work of everybody, a made-up code must not be told from a real one by being let off.
+      const { risk, limits } = policies.ofNone;
+      const isWanted = risk === 'enforce' || Boolean(limits.attestationLevel);
+      if (isWanted || guesses.countOf(callerOf(guesser)) + 1 >= guesses.limit) await count(policies.ofNone);
+    }
     throw error;
   }
 }
 
-/** Guesses are told of when they are no slip any more, all of them at once. */
-function noteFailure({ failures, guesses }: CouponParts, { user, guess }: Attempted): void {
-  if (guess === guesses.limit) failures.failed(user, guess);
-  else if (guess === 0 || guess > guesses.limit) failures.failed(user);
+/**
+ * Counts a refused code for its network, and its request once for its caller. @returns the refusal to send instead when the network
+ * has sent too many unknown codes. Right codes from the same network go on being served.
+ */
+function countFailure(parts: CouponParts, attempted: Attempted, { code }: Problem): Problem | null {
+  if (!FAILURES.has(code)) return null;
+  const { guesser } = attempted;
+  noteFailure(parts, attempted);
+  if (!UNKNOWN.has(code) || parts.failures.bans.isAllowed(guesser)) return null;
+  const { unknownCodes, metrics } = parts;
+  const waitMs = unknownCodes.take(guesser.network);
+  if (waitMs === 0) return null;
+  metrics.limited.inc({ policy: UNKNOWN_CODES });
+  return rateLimited(UNKNOWN_CODES, unknownCodes.limit, unknownCodes.windowMs / 1000, waitMs);
+}
+
+/** Failures are counted for all processes when they are no slip any more, all of them at once. */
+function noteFailure({ failures, guesses }: CouponParts, attempted: Attempted): void {
+  if (attempted.failed) return;
+  attempted.failed = true;
+  const { guesser } = attempted;
+  const count = guesses.count(callerOf(guesser));
+  if (count === guesses.limit) failures.failed(guesser, count);
+  else if (count > guesses.limit) failures.failed(guesser);
 }
 
 function attemptOf(
   req: Request,
-  action: 'validate' | 'redeem',
-  userId: UserId,
+  { action, guesser }: Attempted,
   outcome: string,
   issued: IssuedCode | undefined,
   reservation: ReservationId | undefined,
@@ -100,17 +147,20 @@ function attemptOf(
     campaignId: issued?.terms.campaignId ?? null,
     code: issued?.code ?? null,
     codeExists: issued !== undefined,
-    userId,
+    userId: guesser.user,
     deviceFp: req.headers['x-device-fingerprint']?.toString() ?? null,
-    network: networkOf(req),
+    network: guesser.network,
     reservationId: reservation ?? null,
   };
 }
 
-/** Outside of the admission: who waits here holds no place of others. */
-async function masked({ limits }: CouponParts, req: Request, error: unknown): Promise<unknown> {
-  const isRefusal = error instanceof Problem && error.status < 500 && !NEVER_MASKED.has(error.code);
-  if (!isRefusal) return error;
-  await sleep(Math.max(0, limits.uniformRefusalMs - (performance.now() - req.startedAt)));
+/** A paused campaign is hidden as well: otherwise its codes could be told from made-up ones while it is paused. */
+function masked(error: unknown): unknown {
+  if (!(error instanceof Problem) || NEVER_MASKED.has(error.code)) return error;
+  if (error.status >= 500 && error.code !== 'campaign_paused') return error;
   return new Problem('code_not_usable', 'The code cannot be used.');
+}
+
+async function untilMs(afterMs: number, req: Request): Promise<void> {
+  await sleep(Math.max(0, afterMs - (performance.now() - req.startedAt)));
 }

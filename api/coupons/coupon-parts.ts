@@ -7,6 +7,7 @@ import type { AttemptRecorder } from '../../shared/postgres/attempt-recorder.js'
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation } from '../guards/attestation.js';
+import type { Challenges } from '../guards/challenges.js';
 import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
 import type { Failures } from '../guards/failures.js';
@@ -25,8 +26,11 @@ import type { Shopper, Validation } from './validation.js';
 export type CouponParts = {
   admission: Admission;
   finder: CodeFinder;
-  /** Made-up codes by user, in this process. */
+  /** Failed requests by caller (`callerOf`), in this process. */
   guesses: LocalQuota;
+  /** Codes that were never issued, or of which nothing is told, by network, in this process. */
+  unknownCodes: LocalQuota;
+  challenges: Challenges;
   redemption: Redemption;
   validation: Validation;
   oneTimeTokens: OneTimeTokens;

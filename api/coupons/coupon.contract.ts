@@ -17,6 +17,7 @@ export const validateBody = z
     user_id: externalId,
     attributes: attributes.default({}),
     cart: cart.optional(),
+    challenge_solution: challengeSolution.optional(),
   })
   .superRefine(({ code, codes, cart: given }, context) => {
     const refuse = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message });

@@ -4,6 +4,7 @@ import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
+import { callerOf } from '../guards/failures.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
 import { retryAfter, sendData } from '../http/exchange.js';
@@ -11,7 +12,7 @@ import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { type Attempted, foundOrCounted, recorded } from './attempt.js';
+import { type Attempted, foundOrCounted, policyOf, recorded } from './attempt.js';
 import { assertHis } from './code-finder.js';
 import { placeData, type RedeemBody, redeemBody, redeemedData } from './coupon.contract.js';
 import { COUPON_REFUSALS, type CouponParts, couponContract, shopperOf } from './coupon-parts.js';
@@ -56,16 +57,19 @@ export function redeemRoute(parts: CouponParts): Route {
       const body = validate(redeemBody, await readJson(req));
       const user = body.user_id as UserId;
       if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
-      door.bans.admitPaused(user);
       const { key, from } = idempotencyKey(req, body.idempotency_key);
       const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
       const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
       if (body.device_fp === undefined) door.bans.admit({ device });
-      const who = shopperOf(body, await shopper.identify(req, user));
+      const identity = await shopper.identify(req, user);
+      const who = shopperOf(body, identity);
+      const guesser = { user, network, proven: identity.proven };
+      const caller = callerOf(guesser);
+      door.bans.admitPaused(caller);
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
       const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
         velocity.count(policy.product);
-        const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(user);
+        const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(caller);
         const accountCreatedAt = who.attributes.account_created_at;
         const solution = body.challenge_solution ?? null;
         const use = `${user}|${key}`;
@@ -82,27 +86,40 @@ export function redeemRoute(parts: CouponParts): Route {
         });
         return rateLimit;
       };
-      const attempted: Attempted = { action: 'redeem', user, typed: body.code, guess: 0 };
-      const { issued, redeemed, rateLimit } = await recorded(parts, req, attempted, (about, attempt) =>
+      const attempted: Attempted = { action: 'redeem', guesser, failed: false };
+      const { issued, redeemed, rateLimit } = await recorded(parts, req, attempted, body.code, (about) =>
         admission.admit(async () => {
-          const found = await foundOrCounted(parts, attempt, () => enter(policies.ofNone, null));
+          const found = await foundOrCounted(parts, attempted, body.code, (policy) =>
+            enter(
+              policy,
+              policy.uniformRefusals ? tokenOf(body, device, attestation, [...policies.uniform, '']) : null,
+            ),
+          );
           about(found);
-          const policy = policies.of(found.product);
-          const token = attested(body, device, attestation, found.product);
-          const headers = await enter(policy, token?.genuine ?? null);
+          const policy = policyOf(parts, found);
+          const isUniform = policy.uniformRefusals;
+          const token = tokenOf(
+            body,
+            device,
+            attestation,
+            isUniform ? [...policies.uniform, found.product] : [found.product],
+          );
+          const headers = await enter(policy, token);
+          assertGenuine(body, token);
           assertHis(found, user);
           const result = await redemption.run(found, {
             ...who,
-            device,
-            attestation: token,
+            // The script's quota of a device is not taken for made-up codes, so it would tell them apart.
+            device: isUniform ? null : device,
+            attestation: token && { expiresAtSeconds: Number(body.expires_at) },
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,
             key,
             trace: req.trace,
           });
           about(found, result);
-          if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(user);
-          else failures.succeeded(user);
+          if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
+          else failures.succeeded(guesser);
           return { issued: found, redeemed: result, rateLimit: headers };
         }),
       );
@@ -111,17 +128,25 @@ export function redeemRoute(parts: CouponParts): Route {
   };
 }
 
-/** A device that is named has a quota; one with a token is checked as in checkout. */
-function attested(body: RedeemBody, device: DeviceId | null, attestation: Attestation, product: string) {
-  const { attestation: token, expires_at: expiresAtSeconds } = body;
-  if (token === undefined) return null;
-  const genuine =
-    device === null || expiresAtSeconds === undefined
-      ? null
-      : attestation.read(token, device, expiresAtSeconds, product);
-  if (expiresAtSeconds === undefined || !genuine)
+/** The token that came along, for one of these campaigns; null = none did, or it is not ours. */
+function tokenOf(
+  { attestation: token, expires_at: expiresAtSeconds }: RedeemBody,
+  device: DeviceId | null,
+  attestation: Attestation,
+  products: readonly string[],
+): GenuineToken | null {
+  if (token === undefined || device === null || expiresAtSeconds === undefined) return null;
+  for (const product of products) {
+    const genuine = attestation.read(token, device, expiresAtSeconds, product);
+    if (genuine) return genuine;
+  }
+  return null;
+}
+
+/** @throws Problem 401 when a token came along that is not genuine, as in checkout */
+function assertGenuine(body: RedeemBody, token: GenuineToken | null): void {
+  if (body.attestation !== undefined && token === null)
     throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  return { expiresAtSeconds, genuine };
 }
 
 function tell(

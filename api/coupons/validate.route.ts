@@ -1,18 +1,22 @@
+import { randomUUID } from 'node:crypto';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { networkOf } from '../guards/address.js';
+import { callerOf, type Guesser } from '../guards/failures.js';
 import { sendData } from '../http/exchange.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { foundOrCounted, recorded } from './attempt.js';
+import { type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
 import { assertHis, type IssuedCode } from './code-finder.js';
 import { validateBody, validData } from './coupon.contract.js';
-import { type CouponParts, couponContract, shopperOf } from './coupon-parts.js';
+import { COUPON_REFUSALS, type CouponParts, couponContract, shopperOf } from './coupon-parts.js';
 import type { Judged } from './validation.js';
 
 /** POST /coupons/validate. */
 export function validateRoute(parts: CouponParts): Route {
-  const { admission, door, policies, validateQuota, validation, shopper } = parts;
+  const { admission, door, validateQuota, validation, shopper } = parts;
   return {
     contract: couponContract('/validate', {
       summary: 'What one code, or several, would give',
@@ -23,25 +27,30 @@ export function validateRoute(parts: CouponParts): Route {
       answers: {
         200: { description: 'What can be used.', data: validData, headers: ['RateLimit', 'RateLimit-Policy'] },
       },
+      errors: [...COUPON_REFUSALS, 'challenge_required'],
     }),
     guard: (req, res) => door.refusesNetwork(req, res),
     async handle(req, res) {
       const body = validate(validateBody, await readJson(req));
       if (door.refuses(req, res, { user: body.user_id as UserId })) return;
-      door.bans.admitPaused(body.user_id as UserId);
-      const who = shopperOf(body, await shopper.identify(req, body.user_id));
+      const identity = await shopper.identify(req, body.user_id);
+      const who = shopperOf(body, identity);
+      const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
+      door.bans.admitPaused(callerOf(guesser));
+      await requireWork(parts, guesser, body.challenge_solution ?? null);
       // One call is counted once, by the limit of the campaign whose code is found first.
       let counted: Promise<string[]> | null = null;
-      const count = (product: string) => {
-        counted ??= validateQuota.of(policies.of(product).limits.validatePerMinutePerUser).take(who.user);
+      const count = (policy: CampaignPolicy) => {
+        counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
         return counted;
       };
+      const attempted: Attempted = { action: 'validate', guesser, failed: false };
       const judge = (typed: string) =>
-        recorded(parts, req, { action: 'validate', user: who.user, typed, guess: 0 }, (about, attempt) =>
+        recorded(parts, req, attempted, typed, (about) =>
           admission.admit(async () => {
-            const issued = await foundOrCounted(parts, attempt, () => count(''));
-            await count(issued.product);
+            const issued = await foundOrCounted(parts, attempted, typed, count);
             about(issued);
+            await count(policyOf(parts, issued));
             assertHis(issued, who.user);
             return { issued, data: await validation.one(issued, who) };
           }),
@@ -49,17 +58,45 @@ export function validateRoute(parts: CouponParts): Route {
       const data =
         body.code !== undefined
           ? (await judge(body.code)).data
-          : validation.several(await Promise.all((body.codes ?? []).map((typed) => judgedOf(typed, judge))), who.cart);
+          : validation.several(await judgedEach(body.codes ?? [], judge), who.cart);
       sendData(req, res, 200, data, (await counted) ?? []);
     },
   };
 }
 
-async function judgedOf(typed: string, judge: (typed: string) => Promise<{ issued: IssuedCode }>): Promise<Judged> {
+/**
+ * While a campaign enforces its rules, a network that has sent too many unknown codes works for each further check: that is what
+ * keeps it from guessing on, and a right code goes on being served.
+ * @throws Problem 403 with the challenge
+ */
+async function requireWork(parts: CouponParts, guesser: Guesser, solution: string | null): Promise<void> {
+  const { challenges, door, policies, unknownCodes } = parts;
+  if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
+  if (guesser.proven || door.bans.isAllowed(guesser)) return;
+  const what = { product: '', subject: `user.${guesser.user}` };
+  if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
+  throw await challenges.demand(what, 'Many unknown codes have been tried from this address.');
+}
+
+type Judge = (typed: string) => Promise<{ issued: IssuedCode }>;
+
+/** @throws Problem 429 when no code was looked at, because the network has sent too many unknown ones */
+async function judgedEach(codes: readonly string[], judge: Judge): Promise<Judged[]> {
+  const judged = await Promise.all(codes.map((typed) => judgedOf(typed, judge)));
+  const refusals = judged.flatMap((one) => ('refusal' in one && one.refusal.status === 429 ? [one.refusal] : []));
+  if (refusals[0] && refusals.length === judged.length) throw refusals[0];
+  return judged;
+}
+
+async function judgedOf(typed: string, judge: Judge): Promise<Judged> {
   try {
     return { typed, issued: (await judge(typed)).issued };
   } catch (refusal) {
-    if (refusal instanceof Problem && refusal.status < 500 && refusal.status !== 429) return { typed, refusal };
+    if (refusal instanceof Problem && isOfThisCode(refusal)) return { typed, refusal };
     throw refusal;
   }
 }
+
+/** Whether other codes of the same call may still be good. */
+const isOfThisCode = ({ status, extras }: Problem): boolean =>
+  status === 429 ? extras.members?.policy === UNKNOWN_CODES : status < 500 && !('challenge' in (extras.members ?? {}));

@@ -47,7 +47,7 @@ export class ApiKeys {
     }
     const found = secret === null ? null : this.#find(secret);
     if (!found) {
-      if (secret !== null) this.#countWrong(networkOf(req));
+      if (secret !== null) this.#countWrong(req);
       throw new Problem(
         'unauthorized',
         secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.',
@@ -60,8 +60,8 @@ export class ApiKeys {
     return found.name;
   }
 
-  #countWrong(network: string): void {
-    const waitMs = this.wrong?.take(network) ?? 0;
+  #countWrong(req: Request): void {
+    const waitMs = this.wrong?.take(networkOf(req)) ?? 0;
     if (!this.wrong || waitMs === 0) return;
     this.onLimited('wrong-key');
     throw rateLimited('wrong-key', this.wrong.limit, this.wrong.windowMs / 1000, waitMs);

@@ -1,14 +1,23 @@
 import { uuidv7 } from 'uuidv7';
-import type { Ban, BanKind } from '../../shared/domain/ban.js';
+import { type Ban, type BanKind, RULE_PREFIX } from '../../shared/domain/ban.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
-import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { BanBoard, BanNews } from '../../shared/redis/ban-board.js';
 import { KnownBans } from './known-bans.js';
+import { LocalQuota } from './local-quota.js';
+import { RuleBanWriter } from './rule-ban-writer.js';
 
-export type BanLimits = { bansKept: number; pausesKept: number; bansSyncEveryMs: number; bansChangesMs: number };
+export type BanLimits = {
+  bansKept: number;
+  pausesKept: number;
+  bansSyncEveryMs: number;
+  bansChangesMs: number;
+  ruleBansPerSecond: number;
+  ruleBansWaiting: number;
+  ruleBansBatch: number;
+};
 
 export type BansParts = {
   board: BanBoard;
@@ -16,6 +25,8 @@ export type BansParts = {
   nowMs: () => number;
   log: Log;
   onRefused: (kind: BanKind | 'cooldown') => void;
+  /** A ban of a rule that is in force in this process alone (rate), or that Postgres does not get (waiting). */
+  onDropped: (why: 'rate' | 'waiting') => void;
   limits: BanLimits;
 };
 
@@ -28,18 +39,26 @@ export type Caller = { user?: UserId | undefined; device?: DeviceId | null | und
  */
 export class Bans {
   readonly #known: KnownBans;
-  /** Users who have to wait after failures → until when. */
+  /** Callers (`callerOf`) who have to wait after failures → until when. */
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | null = null;
-  /** Made by rules here and not in Postgres yet; Redis has them too. */
-  readonly #unstored = new Map<string, Ban>();
+  readonly #writer: RuleBanWriter;
+  readonly #announced: LocalQuota;
   #lastRead: 'failed' | 'whole' = 'failed';
   /** What was heard while everything is read again, which may not have it. */
   #meanwhile: BanNews[] = [];
 
   constructor(readonly parts: BansParts) {
-    this.#known = new KnownBans(parts.limits.bansKept, parts.nowMs);
+    const { limits, table, log } = parts;
+    this.#known = new KnownBans(limits.bansKept, parts.nowMs);
+    this.#announced = new LocalQuota(limits.ruleBansPerSecond, 1_000, 1);
+    this.#writer = new RuleBanWriter({
+      table,
+      onDropped: parts.onDropped,
+      onTrouble: (error) => log.warn({ reason: String(error) }, 'bans of rules wait for Postgres'),
+      limits,
+    });
   }
 
   start(): void {
@@ -84,20 +103,24 @@ export class Bans {
     if (ban) throw blocked(ban.kind, ban.untilMs, this.parts.nowMs());
   }
 
-  /** @throws Problem 429 for a user who has to wait after failures */
-  admitPaused(user: UserId): void {
-    const untilMs = this.#pauses.get(user);
+  /** @throws Problem 429 for a caller (`callerOf`) who has to wait after failures */
+  admitPaused(caller: string): void {
+    const untilMs = this.#pauses.get(caller);
     if (untilMs === undefined) return;
     const leftMs = untilMs - this.parts.nowMs();
     if (leftMs <= 0) {
-      this.#pauses.delete(user);
+      this.#pauses.delete(caller);
       return;
     }
     this.parts.onRefused('cooldown');
-    throw new Problem('rate_limited', 'Too many attempts have failed; a correct one ends the wait for good.', {
-      members: { policy: 'cooldown' },
-      retryAfterSeconds: Math.max(1, leftMs / 1000),
-    });
+    throw new Problem(
+      'rate_limited',
+      'Too many attempts with codes have failed. Try again after `Retry-After` seconds.',
+      {
+        members: { policy: 'cooldown' },
+        retryAfterSeconds: Math.max(1, leftMs / 1000),
+      },
+    );
   }
 
   /** Whether an operator has said that no rule may keep this one out. */
@@ -107,25 +130,30 @@ export class Bans {
     return isAllowed('user', user) || isAllowed('device', device) || isAllowed('network', network);
   }
 
-  /** In force here at once and everywhere within a message; Postgres gets it behind the answer's back. */
+  /**
+   * In force here at once and everywhere within a message; Postgres gets it behind the answer's back. Beyond a rate it is in force
+   * in this process alone: who makes up what is banned decides how many there are, and other processes find out by the same rule.
+   */
   async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
     if (this.#known.banOf(kind, subject)) return null;
     const untilMs = Math.ceil(this.parts.nowMs() + forMs);
-    const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `rule:${rule}` };
+    const ban: Ban = { id: uuidv7(), effect: 'ban', kind, subject, untilMs, reason, actor: `${RULE_PREFIX}${rule}` };
     this.#put(ban);
+    if (this.#announced.take('') > 0) {
+      this.parts.onDropped('rate');
+      return ban;
+    }
     this.parts.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
     await this.parts.board.put(ban);
     // Redis has it; Postgres gets it now, or when it is back.
-    this.#unstored.set(ban.id, ban);
-    this.#storeAll().catch((error: unknown) =>
-      this.parts.log.warn({ reason: String(error) }, 'a ban waits for Postgres'),
-    );
+    this.#writer.add(ban);
+    void this.#writer.flush();
     return ban;
   }
 
-  /** Makes a user wait, everywhere. */
-  async pause(user: UserId, forMs: number): Promise<void> {
-    const pause = { user, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
+  /** Makes a caller (`callerOf`) wait before the next code, everywhere. */
+  async pause(caller: string, forMs: number): Promise<void> {
+    const pause = { user: caller, untilMs: Math.ceil(this.parts.nowMs() + forMs) };
     this.#onNews({ kind: 'pause', pause });
     await this.parts.board.pause(pause);
   }
@@ -167,12 +195,11 @@ export class Bans {
     const others = carried.filter(({ id }) => !inForce.has(id));
     const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
     for (const ban of others) {
-      if (known.has(ban.id)) continue;
-      if (this.#known.isInForce(ban)) {
-        await this.#store(ban);
-        inForce.set(ban.id, ban);
-      }
+      if (known.has(ban.id) || !this.#known.isInForce(ban)) continue;
+      this.#writer.add(ban);
+      inForce.set(ban.id, ban);
     }
+    void this.#writer.flush();
     await board.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
     this.#known.replace(inForce.values());
     this.#lastRead = 'whole';
@@ -183,36 +210,13 @@ export class Bans {
     const { board, table, limits } = this.parts;
     if (this.#lastRead === 'failed') return this.sync();
     const { over } = this.#known;
-    // Whoever lasts longest is the one that is indexed, so nobody else comes into force by this.
-    for (const id of over) this.#known.drop(id);
+    for (const id of over) this.#known.end(id);
     await board.forget(over).catch(() => {});
-    await this.#storeAll();
+    await this.#writer.flush();
     for (const ban of await table.changedWithin(limits.bansChangesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);
       else if (this.#known.isInForce(ban) && !this.#known.has(ban.id)) this.#put(ban);
     }
-  }
-
-  async #storeAll(): Promise<void> {
-    for (const ban of [...this.#unstored.values()]) {
-      await this.#store(ban);
-      this.#unstored.delete(ban.id);
-    }
-  }
-
-  async #store(ban: Ban): Promise<void> {
-    const { table } = this.parts;
-    await table.database.transaction(async (client) => {
-      if ((await table.insert(ban, client)) === null) return;
-      await writeAudit(client, {
-        actor: ban.actor,
-        action: 'ban.create',
-        campaignId: null,
-        before: null,
-        after: banView(ban),
-        requestId: '',
-      });
-    });
   }
 
   #onNews(news: BanNews): void {

@@ -6,16 +6,29 @@ import type { Bans } from './bans.js';
 
 export type FailureLimits = {
   failuresBeforeWait: number;
-  failuresBeforeBan: number;
   firstWaitMs: number;
+  longestWaitMs: number;
+  failuresBeforeBan: number;
   failureBanMs: number;
   failureMemoryMs: number;
 };
 
+/** Who tries codes. */
+export type Guesser = { user: UserId; network: string; proven: boolean };
+
 /**
- * Guesses of codes by one user: after the fifth that fails he waits, each further one doubles the wait, the tenth is a ban for
- * an hour. A redemption that succeeds begins anew; a check does not, since one known code would reset a guesser. Counted in
- * Redis for all processes, behind the answer's back; the wait is told to every process, so whoever waits costs no round trip.
+ * What is counted against somebody who tries codes: a proven user everywhere, any other name only together with the network that
+ * used it, since anybody can send any name.
+ */
+export function callerOf({ user, network, proven }: Guesser): string {
+  return proven ? user : `${user}|${network}`;
+}
+
+/**
+ * Failed requests with codes: after the fifth the caller has to wait before the next code, each further one doubles the wait. A
+ * proven user waits an hour from the tenth on; for any other name the wait has a ceiling, as somebody else may have used it. It
+ * keeps nobody from a checkout. A redemption that succeeds begins anew; a check does not, since one known code would reset a
+ * guesser. Counted in Redis for all processes, after the response; every process is told of the wait and refuses by itself.
  */
 export class Failures {
   constructor(
@@ -25,36 +38,36 @@ export class Failures {
     readonly limits: FailureLimits,
   ) {}
 
-  /** @param times how many attempts that were not told of before */
-  failed(user: UserId, times = 1): void {
-    this.#count(user, times).catch((error: unknown) =>
+  /** @param requests how many failed that were not counted before */
+  failed(guesser: Guesser, requests = 1): void {
+    this.#count(guesser, requests).catch((error: unknown) =>
       this.log.debug({ reason: String(error) }, 'a failed attempt was not counted'),
     );
   }
 
-  succeeded(user: UserId): void {
-    this.redis.unlink(keys.failures(user)).catch(() => {
+  succeeded(guesser: Guesser): void {
+    this.redis.unlink(keys.failures(callerOf(guesser))).catch(() => {
       // It is forgotten by itself.
     });
   }
 
-  /** How long a user waits after so many failures. */
-  waitMs(failures: number): number {
-    const beyond = failures - this.limits.failuresBeforeWait;
-    return beyond < 0 ? 0 : this.limits.firstWaitMs * 2 ** beyond;
+  /** How long a caller waits after so many failures, milliseconds; 0 = not at all. */
+  waitMs(failures: number, proven: boolean): number {
+    const { failuresBeforeWait, firstWaitMs, longestWaitMs, failuresBeforeBan, failureBanMs } = this.limits;
+    if (proven && failures >= failuresBeforeBan) return failureBanMs;
+    const beyond = failures - failuresBeforeWait;
+    return beyond < 0 ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** beyond);
   }
 
-  async #count(user: UserId, times: number): Promise<void> {
-    const { failuresBeforeBan, failureBanMs, failureMemoryMs } = this.limits;
-    if (this.bans.isAllowed({ user })) return;
-    const key = keys.failures(user);
-    const [failures] = await Promise.all([this.redis.incrby(key, times), this.redis.pexpire(key, failureMemoryMs)]);
-    if (failures >= failuresBeforeBan) {
-      await this.redis.unlink(key);
-      await this.bans.byRule('user', user, failureBanMs, `${failures} attempts in a row failed`, 'failures');
-      return;
-    }
-    const waitMs = this.waitMs(failures);
-    if (waitMs > 0) await this.bans.pause(user, waitMs);
+  async #count(guesser: Guesser, requests: number): Promise<void> {
+    if (this.bans.isAllowed(guesser)) return;
+    const caller = callerOf(guesser);
+    const key = keys.failures(caller);
+    const [failures] = await Promise.all([
+      this.redis.incrby(key, requests),
+      this.redis.pexpire(key, this.limits.failureMemoryMs),
+    ]);
+    const waitMs = this.waitMs(failures, guesser.proven);
+    if (waitMs > 0) await this.bans.pause(caller, waitMs);
   }
 }

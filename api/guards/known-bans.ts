@@ -1,4 +1,4 @@
-import type { Ban, BanKind } from '../../shared/domain/ban.js';
+import { type Ban, type BanKind, isByRule } from '../../shared/domain/ban.js';
 import { isRange, NetworkRanges } from './networks.js';
 
 type ByKind = Record<BanKind, Map<string, Ban>>;
@@ -6,68 +6,66 @@ const byKind = (): ByKind => ({ user: new Map(), device: new Map(), network: new
 
 /**
  * Bans and allowances of one process, found by whom they are about: a look-up for a subject, one more for each length that a
- * range has. Bounded: when it is full, the oldest goes.
+ * range has. Bounded: when it is full, the oldest goes. Those of operators and those of rules have room of their own, since a stranger
+ * decides how many rules make.
  */
 export class KnownBans {
-  readonly #byId = new Map<string, Ban>();
+  readonly #ofOperators = new Map<string, Ban>();
+  readonly #ofRules = new Map<string, Ban>();
   readonly #banned = byKind();
   readonly #allowed = byKind();
   readonly #bannedRanges = new NetworkRanges<Ban>();
   readonly #allowedRanges = new NetworkRanges<Ban>();
 
   constructor(
+    /** Of operators, and of rules again as many. */
     readonly capacity: number,
     readonly nowMs: () => number,
   ) {}
 
   /** How many it holds. */
   get size(): number {
-    return this.#byId.size;
+    return this.#ofOperators.size + this.#ofRules.size;
   }
 
   has(id: string): boolean {
-    return this.#byId.has(id);
+    return this.#ofOperators.has(id) || this.#ofRules.has(id);
   }
 
   put(ban: Ban): void {
-    if (this.#byId.size >= this.capacity && !this.#byId.has(ban.id)) this.drop(String(this.#byId.keys().next().value));
-    this.#byId.set(ban.id, ban);
+    const room = isByRule(ban) ? this.#ofRules : this.#ofOperators;
+    if (room.size >= this.capacity && !room.has(ban.id)) this.#drop(String(room.keys().next().value));
+    room.set(ban.id, ban);
     this.#index(ban);
   }
 
   /** Whatever else is said of its subject is in force again. */
   remove(id: string): void {
-    const ban = this.drop(id);
+    const ban = this.#drop(id);
     if (!ban) return;
-    for (const other of this.#byId.values()) {
+    for (const other of this.#all()) {
       if (other.subject === ban.subject && other.kind === ban.kind) this.#index(other);
     }
   }
 
-  /** As `remove`, where nothing else can come into force by it. */
-  drop(id: string): Ban | null {
-    const ban = this.#byId.get(id);
-    if (!ban) return null;
-    this.#byId.delete(id);
-    const index = this.#indexOf(ban);
-    if (index.get(ban.subject)?.id === id) index.delete(ban.subject);
-    return ban;
+  /** As `remove`, of one that is over. Nothing comes into force by the end of a ban of a rule, so nothing is looked for then. */
+  end(id: string): void {
+    if (this.#ofRules.has(id)) this.#drop(id);
+    else this.remove(id);
   }
 
   replace(bans: Iterable<Ban>): void {
-    this.#byId.clear();
+    this.#ofOperators.clear();
+    this.#ofRules.clear();
     for (const maps of [this.#banned, this.#allowed]) for (const map of Object.values(maps)) map.clear();
     this.#bannedRanges.clear();
     this.#allowedRanges.clear();
-    for (const ban of bans) {
-      this.#byId.set(ban.id, ban);
-      this.#index(ban);
-    }
+    for (const ban of bans) this.put(ban);
   }
 
   /** Ids of those that have ended. */
   get over(): string[] {
-    return [...this.#byId.values()].filter((ban) => !this.isInForce(ban)).map(({ id }) => id);
+    return [...this.#all()].filter((ban) => !this.isInForce(ban)).map(({ id }) => id);
   }
 
   /** What keeps this one out; null = nothing does. */
@@ -90,11 +88,26 @@ export class KnownBans {
     return null;
   }
 
-  /** Of several about one subject, the one that lasts longest counts. */
+  /** Of several about one subject an operator's counts, and of those the one that lasts longest. */
   #index(ban: Ban): void {
     const index = this.#indexOf(ban);
     const before = index.get(ban.subject);
-    if (!before || lasts(ban) >= lasts(before)) index.set(ban.subject, ban);
+    if (!before || isStronger(ban, before)) index.set(ban.subject, ban);
+  }
+
+  #drop(id: string): Ban | null {
+    const ban = this.#ofOperators.get(id) ?? this.#ofRules.get(id);
+    if (!ban) return null;
+    this.#ofOperators.delete(id);
+    this.#ofRules.delete(id);
+    const index = this.#indexOf(ban);
+    if (index.get(ban.subject)?.id === id) index.delete(ban.subject);
+    return ban;
+  }
+
+  *#all(): Generator<Ban> {
+    yield* this.#ofOperators.values();
+    yield* this.#ofRules.values();
   }
 
   #indexOf({ effect, kind, subject }: Ban): Map<string, Ban> | NetworkRanges<Ban> {
@@ -105,3 +118,8 @@ export class KnownBans {
 }
 
 const lasts = ({ untilMs }: Ban): number => untilMs ?? Number.POSITIVE_INFINITY;
+
+function isStronger(ban: Ban, other: Ban): boolean {
+  if (isByRule(ban) !== isByRule(other)) return isByRule(other);
+  return lasts(ban) >= lasts(other);
+}

@@ -23,6 +23,12 @@ export class LocalQuota {
     return this.#counted(caller).count;
   }
 
+  /** How many calls are counted in this window. Counts nothing. */
+  countOf(caller: string): number {
+    const entry = this.#counts.get(caller);
+    return entry && entry.endsAtMs > this.nowMs() ? entry.count : 0;
+  }
+
   #counted(caller: string): { count: number; endsAtMs: number } {
     const now = this.nowMs();
     let entry = this.#counts.get(caller);

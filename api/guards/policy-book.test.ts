@@ -14,6 +14,7 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
   ...fields,
 });
 const product = 'sale' as ProductId;
+const DEFAULTS = { validatePerMinutePerUser: 10, redeemPerMinutePerUser: 5, redeemPerMinutePerAddress: 20 };
 
 /** A source whose readings end when the test says so. */
 function startBook() {
@@ -23,7 +24,7 @@ function startBook() {
     of: async () => next,
   };
   let next: CampaignPolicy | null = null;
-  const book = new PolicyBook(source, 60_000, {} as Log);
+  const book = new PolicyBook(source, 60_000, {} as Log, DEFAULTS);
   return {
     book,
     /** Begins to read everything. @returns ends it with these */
@@ -62,4 +63,39 @@ test('guesses are judged as the strictest campaign does, where that hides its co
   expect([book.ofNone.risk, book.ofNone.limits]).toEqual(['observe', {}]);
   await begin()([policy('a', 1, { risk: 'enforce' }), policy('b', 1, { limits: level, uniformRefusals: true })]);
   expect([book.ofNone.risk, book.ofNone.limits]).toEqual(['enforce', level]);
+});
+
+test('codes of which nothing is told are judged alike, by the strictest of their campaigns', async () => {
+  const { book, begin } = startBook();
+  expect(book.ofUniform).toMatchObject({ product: '', risk: 'observe', limits: {} });
+  const uniform = (product: string, fields: Partial<CampaignPolicy> = {}) =>
+    policy(product, 1, { uniformRefusals: true, ...fields });
+  await begin()([
+    uniform('a', { limits: { validatePerMinutePerUser: 100, accountsPerDevice: null, accountMinAgeHours: 24 } }),
+    uniform('b', {
+      risk: 'enforce',
+      limits: { redeemPerMinutePerUser: 2, accountsPerDevice: null, attestationLevel: 1 },
+    }),
+    policy('c', 1, { limits: { validatePerMinutePerUser: 1, attestationLevel: 2 } }),
+  ]);
+  expect(book.uniform).toEqual(['a', 'b']);
+  expect([book.ofUniform.product, book.ofUniform.risk, book.ofUniform.uniformRefusals]).toEqual(['', 'enforce', true]);
+  expect(book.ofUniform.limits).toEqual({
+    validatePerMinutePerUser: 10,
+    redeemPerMinutePerUser: 2,
+    redeemPerMinutePerAddress: 20,
+    attestationLevel: 1,
+    accountsPerDevice: null,
+    accountsPerAddress: 100,
+    accountMinAgeHours: 24,
+  });
+  await begin()([
+    uniform('a', { limits: { accountsPerAddress: 7 } }),
+    uniform('b', { limits: { accountsPerAddress: null } }),
+  ]);
+  expect(book.ofUniform.limits).toMatchObject({
+    accountsPerAddress: 7,
+    accountsPerDevice: 5,
+    accountMinAgeHours: null,
+  });
 });

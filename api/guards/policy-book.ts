@@ -1,6 +1,7 @@
 import { ATTESTATION_LEVELS, type CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
+import { type PolicyDefaults, strictestOf } from './uniform-policy.js';
 
 export type PolicySource = {
   live(): Promise<CampaignPolicy[]>;
@@ -25,6 +26,8 @@ export class PolicyBook {
   #policies = new Map<string, CampaignPolicy>();
   #timer: NodeJS.Timeout | undefined;
   #ofNone = UNKNOWN;
+  #ofUniform: CampaignPolicy;
+  #uniform: readonly string[] = [];
   #enforcing: readonly string[] = [];
   /** Counts changes of single campaigns, and which one a campaign's last was, since all were read. */
   #changes = 0;
@@ -34,7 +37,10 @@ export class PolicyBook {
     readonly source: PolicySource,
     readonly everyMs: number,
     readonly log: Log,
-  ) {}
+    readonly defaults: PolicyDefaults,
+  ) {
+    this.#ofUniform = strictestOf([], defaults);
+  }
 
   start(): void {
     this.refreshSoon();
@@ -56,6 +62,19 @@ export class PolicyBook {
    */
   get ofNone(): CampaignPolicy {
     return this.#ofNone;
+  }
+
+  /**
+   * For every code of a campaign with uniform refusals, and for made-up codes that look like one: the same limits, rules and
+   * challenges for all of them, so that none of these says which codes exist. As strict as the strictest of these campaigns.
+   */
+  get ofUniform(): CampaignPolicy {
+    return this.#ofUniform;
+  }
+
+  /** Products of campaigns with uniform refusals. */
+  get uniform(): readonly string[] {
+    return this.#uniform;
   }
 
   /** Products of campaigns whose rules decide. */
@@ -98,6 +117,9 @@ export class PolicyBook {
   #look(): void {
     const all = [...this.#policies.values()];
     this.#enforcing = all.filter(({ risk }) => risk === 'enforce').map(({ product }) => product);
+    const uniform = all.filter(({ uniformRefusals }) => uniformRefusals);
+    this.#uniform = uniform.map(({ product }) => product);
+    this.#ofUniform = strictestOf(uniform, this.defaults);
     const levels = all.map(({ uniformRefusals, limits }) => (uniformRefusals ? (limits.attestationLevel ?? 0) : 0));
     const level = ATTESTATION_LEVELS.findLast((one) => levels.includes(one)) ?? 0;
     this.#ofNone = {

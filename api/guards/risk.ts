@@ -1,10 +1,9 @@
-import type { Redis } from 'ioredis';
 import type { CampaignPolicy, RiskMode } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
-import { keys } from '../../shared/redis/keys.js';
+import type { AccountCounts } from './account-counts.js';
 import { type Bans, blocked } from './bans.js';
 import { LocalQuota } from './local-quota.js';
 import {
@@ -28,7 +27,7 @@ export type RiskSubject = {
 };
 
 export type RiskParts = {
-  redis: Redis;
+  counts: AccountCounts;
   gate: RedisGate;
   bans: Bans;
   nowMs: () => number;
@@ -90,10 +89,11 @@ export class Risk {
   async #findings(policy: CampaignPolicy, subject: RiskSubject): Promise<Finding[]> {
     const { user, device, network, accountCreatedAt } = subject;
     const { accountsPerDevice, accountsPerAddress } = policy.limits;
+    const { counts } = this.parts;
     const [accountsOnDevice, accountsInNetwork] = await this.#guarded(() =>
       Promise.all([
-        device === null || accountsPerDevice === null ? null : this.#seenOnDevice(device, user),
-        accountsPerAddress === null ? null : this.#seenInNetwork(network, user),
+        device === null || accountsPerDevice === null ? null : counts.onDevice(device, user, network),
+        accountsPerAddress === null ? null : counts.inNetwork(network, user),
       ]),
     );
     const accountAgeHours = this.#ageHours(accountCreatedAt);
@@ -101,30 +101,6 @@ export class Risk {
       { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
       policy.limits,
     );
-  }
-
-  /** A set: it is exact, and a device is blocked before it grows. */
-  async #seenOnDevice(device: DeviceId, user: UserId): Promise<number> {
-    const { redis, limits } = this.parts;
-    const key = keys.accounts(`d:${device}`);
-    const [, , count] = await Promise.all([
-      redis.sadd(key, user),
-      redis.pexpire(key, limits.accountsMemoryMs),
-      redis.scard(key),
-    ]);
-    return count;
-  }
-
-  /** A hyperloglog: 12 KiB at most, however many people share an address, and about one in a hundred off. */
-  async #seenInNetwork(network: string, user: UserId): Promise<number> {
-    const { redis, limits } = this.parts;
-    const key = keys.accounts(`n:${network}`);
-    const [, , count] = await Promise.all([
-      redis.pfadd(key, user),
-      redis.pexpire(key, limits.accountsMemoryMs),
-      redis.pfcount(key),
-    ]);
-    return count;
   }
 
   async #guarded<Value>(call: () => Promise<Value>): Promise<Value> {

@@ -37,6 +37,7 @@ export type Config = {
   validatePerMinutePerUser: number;
   redeemPerMinutePerUser: number;
   redeemPerMinutePerAddress: number;
+  unknownCodesPerMinute: number;
   wrongKeysPerMinute: number;
   wrongLoginsPerMinute: number;
   socketsPerMinute: number;
@@ -194,6 +195,11 @@ export const ENVIRONMENT = {
     .describe(
       'redemptions tried from one network in a minute before each needs a solved challenge, in campaigns with `risk: enforce`; elsewhere only counted',
     ),
+  UNKNOWN_CODES_PER_MINUTE: integer(1, 10_000_000)
+    .default(300)
+    .describe(
+      'codes from one network in a minute, in each API process, that were never issued or of which a campaign tells nothing; further ones get 429, right ones go on being served',
+    ),
   WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
     .default(1_000)
     .describe('wrong API keys from one network in a minute, in each API process; then wrong ones get 429'),
@@ -332,6 +338,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     validatePerMinutePerUser: e.VALIDATE_PER_MINUTE_PER_USER,
     redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
     redeemPerMinutePerAddress: e.REDEEM_PER_MINUTE_PER_ADDRESS,
+    unknownCodesPerMinute: e.UNKNOWN_CODES_PER_MINUTE,
     wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
     wrongLoginsPerMinute: e.WRONG_LOGINS_PER_MINUTE,
     socketsPerMinute: e.SOCKETS_PER_MINUTE,

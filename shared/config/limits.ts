@@ -180,7 +180,7 @@ export const LIMITS = {
   termsKept: 10_000,
   termsFreshMs: 60_000,
   termsPatienceMs: 50,
-  /** Made-up codes of one user in a minute from which on they are counted for all processes. */
+  /** Failed requests of one caller in a minute from which on they are counted for all processes. */
   guessesUnnoticed: 3,
   oneTimeTokenMs: 5 * 60_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
@@ -188,12 +188,13 @@ export const LIMITS = {
   /** What campaigns say to the guards is read again this often; news of a change comes at once. */
   policiesEveryMs: 5_000,
   /**
-   * Failed attempts of a user with codes. At five redemptions a minute he waits 12 s between two; the fifth failure doubles
-   * that, each further one again: 24 s, 48 s … 6 min, and the tenth is a ban.
+   * Failed requests with codes. At five redemptions a minute a user waits 12 s between two; the fifth failure doubles that, each
+   * further one again: 24 s, 48 s … 6 min. A proven user waits an hour from the tenth on.
    */
   failuresBeforeWait: 5,
-  failuresBeforeBan: 10,
   firstWaitMs: 24_000,
+  longestWaitMs: 384_000,
+  failuresBeforeBan: 10,
   failureBanMs: 3_600_000,
   failureMemoryMs: 3_600_000,
   /** Long enough for a slow phone, short enough that nobody solves in stock. */
@@ -208,6 +209,10 @@ export const LIMITS = {
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,
+  /** A device with one user so far: whoever makes up a device for each call leaves 110 bytes for so long. */
+  firstAccountMs: 3_600_000,
+  /** Devices that one network adds in an hour in each process; a carrier's has more, and is asked for work by its accounts first. */
+  newDevicesPerHour: 1_000,
   /** Devices and networks whose accounts one process remembers where rules only observe. */
   accountsObserved: 50_000,
   /**
@@ -219,9 +224,16 @@ export const LIMITS = {
   velocityEveryMs: 2_000,
   /** Networks whose calls a process counts by itself. */
   callersKept: 100_000,
-  /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
+  /** Bans and allowances of operators that each API process holds, and as many bans of rules, about 300 bytes each; the oldest go first. */
   bansKept: 100_000,
-  /** Users whose wait after failures is known to a process. */
+  /** Bans of rules that one process announces and stores in a second: 20 MB of Redis in the hour for which they last. */
+  ruleBansPerSecond: 20,
+  /** Those that wait for Postgres in one process: eight minutes of them. */
+  ruleBansWaiting: 10_000,
+  ruleBansBatch: 500,
+  /** How long one that is over can be looked at. */
+  ruleBansKeepMs: 30 * 86_400_000,
+  /** Callers whose wait after failures is known to a process. */
   pausesKept: 100_000,
   /** News comes at once; this is for what was missed. Changes are read again for so long, since commits may be late. */
   bansSyncEveryMs: 10_000,

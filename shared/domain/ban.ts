@@ -16,3 +16,8 @@ export type Ban = {
   /** An operator, or the rule that did it. */
   actor: string;
 };
+
+/** Names of operators have no colon. */
+export const RULE_PREFIX = 'rule:';
+/** Whether a rule made it, and no operator. */
+export const isByRule = ({ actor }: Pick<Ban, 'actor'>): boolean => actor.startsWith(RULE_PREFIX);

@@ -84,6 +84,12 @@ export class Metrics {
     'kind',
   ]);
 
+  readonly ruleBansDropped = this.#counter(
+    'rule_bans_dropped_total',
+    'Bans of rules that are in force in one process alone (rate), or not stored in Postgres (waiting): there were too many',
+    ['reason'],
+  );
+
   readonly limited = this.#counter('limited_total', 'Requests over a limit, by its name', ['policy']);
   readonly challenges = this.#counter('challenges_total', 'Challenges asked, and solutions by outcome', ['outcome']);
   readonly riskVerdicts = this.#counter('risk_verdicts_total', 'What the risk rules said', ['rule', 'verdict', 'mode']);

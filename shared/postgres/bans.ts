@@ -1,4 +1,4 @@
-import type { Ban, BanEffect, BanKind } from '../domain/ban.js';
+import { type Ban, type BanEffect, type BanKind, RULE_PREFIX } from '../domain/ban.js';
 import type { Database, Queryable } from './pool.js';
 
 export type StoredBan = Ban & { createdAt: Date; liftedAt: Date | null; liftedBy: string | null };
@@ -48,13 +48,41 @@ export class BansTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Those in force, newest first. */
+  /** Writes what rules have made, with one statement; those that are there already stay as they are. */
+  async insertOfRules(bans: readonly Ban[]): Promise<void> {
+    await this.database.query(
+      `insert into bans (ban_id, effect, kind, subject, until, reason, actor)
+       select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[])
+       on conflict (ban_id) do nothing`,
+      [
+        bans.map(({ id }) => id),
+        bans.map(({ effect }) => effect),
+        bans.map(({ kind }) => kind),
+        bans.map(({ subject }) => subject),
+        bans.map(({ untilMs }) => (untilMs === null ? null : new Date(untilMs))),
+        bans.map(({ reason }) => reason),
+        bans.map(({ actor }) => actor),
+      ],
+    );
+  }
+
+  /** Those in force, newest first: so many of operators, and so many of rules. */
   async inForce(limit: number): Promise<StoredBan[]> {
     const { rows } = await this.database.query<Row>(
-      `select * from bans where ${IN_FORCE} order by ban_id desc limit $1`,
-      [limit],
+      `(select * from bans where ${IN_FORCE} and actor not like $1 order by ban_id desc limit $2)
+       union all (select * from bans where ${IN_FORCE} and actor like $1 order by ban_id desc limit $2)`,
+      [`${RULE_PREFIX}%`, limit],
     );
     return rows.map(fromRow);
+  }
+
+  /** Removes so many bans of rules that ended before this. @returns how many */
+  async pruneOfRules(before: Date, limit: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `delete from bans where ban_id in (select ban_id from bans where actor like $1 and until < $2 order by until limit $3)`,
+      [`${RULE_PREFIX}%`, before, limit],
+    );
+    return rowCount ?? 0;
   }
 
   /** Made or lifted in the last so many milliseconds. */

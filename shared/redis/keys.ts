@@ -1,4 +1,4 @@
-import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { DeviceId, IdempotencyKey, ProductId } from '../domain/ids.js';
 
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
@@ -34,15 +34,17 @@ export const KEY_DOCS = {
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
-  bans: 'hash · ban id → ban as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  bans: 'hash · ban id → ban of an operator as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
+  ruleBans: 'hash · the same of bans that rules made, by the hour in which they end; an hour longer than that.',
   banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
   attempts: 'hash · product → attempts on it in one minute, 90 minutes; the API counts, the worker judges.',
-  failures: 'string · attempts of a user to use a code that failed in a row, one hour.',
+  failures:
+    'string · requests with codes of one proven user, or of a user from one network, that failed in a row, one hour.',
   used: 'string · a solved challenge, or a token that was worked for, and what it was used for, until it expires.',
   attestedKey: 'string · public key, app and device of an App Attest key as JSON, 30 days after its last use.',
   attestedUses: 'sorted set · how often an App Attest key has signed, as the score of `n`; as long as the key.',
   accounts:
-    'set or hyperloglog · users seen on a device or in a network, a day; only of campaigns with `risk: enforce`.',
+    'set or hyperloglog · users seen on a device (one user: an hour) or, as keyed hashes, in a network, a day; only of campaigns with `risk: enforce`.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -70,10 +72,11 @@ export const keys = {
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:t:${device}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
-  failures: (user: UserId) => `${PREFIX}:f:${user}`,
+  failures: (caller: string) => `${PREFIX}:f:${caller}`,
   used: (id: string) => `${PREFIX}:u:${id}`,
   attestedKey: (id: string) => `${PREFIX}:k:${id}`,
   attestedUses: (id: string) => `${PREFIX}:kn:${id}`,

@@ -265,11 +265,41 @@ describe('every API process', () => {
     await until('it is listed', async () =>
       (await operator.call('GET', '/admin/bans?subject=user-of-a-rule')).text.includes(id),
     );
-    const { rows } = await service.database.client.query(
-      `select actor, action from audit_log where after ->> 'id' = $1`,
-      [id],
-    );
-    expect(rows).toEqual([{ actor: 'rule:x', action: 'ban.create' }]);
+    // What a stranger causes stands in no append-only table.
+    const { rows } = await service.database.client.query(`select 1 from audit_log where after ->> 'id' = $1`, [id]);
+    expect(rows).toEqual([]);
+  });
+
+  test('stores a flood of bans that a rule makes at a rate, without audit entries, and all of them hold', async () => {
+    const sale = await operator.openCampaign({
+      total_limit: 10_000,
+      risk: 'enforce',
+      limits: { accounts_per_device: 1, accounts_per_address: null, unusual_hours: null },
+    });
+    const sql = service.database.client;
+    const devices = Array.from({ length: 200 }, () => `fp-farm-${randomUUID()}`);
+    const buy = (device: string) =>
+      send(`${service.url}/flash-sale/checkout`, {
+        method: 'POST',
+        json: { product_id: sale, user_id: 'user-farm', qty: 1, ...freshToken(device), idempotency_key: randomUUID() },
+      });
+    for (const answer of await Promise.all(devices.map(buy))) expectProblem(answer, 403, 'blocked');
+    for (const answer of await Promise.all(devices.map(buy))) expectProblem(answer, 403, 'blocked');
+    const stored = async () => {
+      const { rows } = await sql.query(
+        `select count(*)::int as bans from bans where actor = 'rule:accounts_per_device'`,
+      );
+      return rows[0].bans as number;
+    };
+    const { text } = await send(`${service.url}/metrics`);
+    const dropped = Number(/^doorbuster_rule_bans_dropped_total{reason="rate"} (\d+)$/m.exec(text)?.[1]);
+    expect(dropped).toBeGreaterThan(0);
+    await until('the others are stored', async () => (await stored()) === 200 - dropped);
+    const { rows } = await sql.query(`select 1 from audit_log where actor like 'rule:%'`);
+    expect(rows).toEqual([]);
+    const kept = await service.redis.client.keys('db1:bans:*');
+    expect(kept.length).toBeGreaterThan(0);
+    for (const key of kept) expect(await service.redis.client.pttl(key)).toBeGreaterThan(0);
   });
 });
 

@@ -9,7 +9,7 @@ import { startService } from '../harness/service.js';
 import { ledger } from '../harness/verdict.js';
 
 // The same users come to three campaigns within a minute, and five times to one of them.
-const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000' });
+const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000', UNKNOWN_CODES_PER_MINUTE: '1000000' });
 const operator = new Operator(service.url);
 const crowd = new RedeemCrowd(() => service.url);
 

@@ -1,3 +1,4 @@
+import type { BansTable } from '../../shared/postgres/bans.js';
 import type { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
 
 /** Forgets attempts that were kept long enough, a bounded number in one run; the next run goes on. */
@@ -9,5 +10,16 @@ export async function forgetAttempts(
   const before = new Date(Date.now() - keepDays * 86_400_000);
   for (let batch = 0; batch < limits.attemptsPruneBatches; batch += 1) {
     if ((await attempts.prune(before, limits.pruneBatch)) < limits.pruneBatch) return;
+  }
+}
+
+/** The same for bans of rules that ended long ago; those of operators stay. */
+export async function forgetRuleBans(
+  bans: BansTable,
+  limits: { ruleBansKeepMs: number; pruneBatch: number; attemptsPruneBatches: number },
+): Promise<void> {
+  const before = new Date(Date.now() - limits.ruleBansKeepMs);
+  for (let batch = 0; batch < limits.attemptsPruneBatches; batch += 1) {
+    if ((await bans.pruneOfRules(before, limits.pruneBatch)) < limits.pruneBatch) return;
   }
 }
