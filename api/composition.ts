@@ -411,7 +411,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       sessions,
     ),
     sessions,
-    shopper: new ShopperIdentity(config.shopperJwt, clock),
+    shopper: new ShopperIdentity(config.identity, clock),
     admission,
     start() {
       clock.start();

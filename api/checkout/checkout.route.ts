@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
@@ -13,7 +14,7 @@ import type { Entry } from '../guards/entry.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
-import type { Attributes, ShopperIdentity } from '../guards/shopper-identity.js';
+import { assertProofFor, type ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
@@ -63,6 +64,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const request = requestOf(req, body, source.key, attested);
         if (body.device_fp === undefined) door.bans.admit({ device: request.device });
         const identity = await shopper.identify(req, body.user_id);
+        assertProofFor(identity, body.product_id);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
         velocity.count(policy.product);

@@ -6,6 +6,7 @@ import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
+import { assertProofFor } from '../guards/shopper-identity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -52,7 +53,8 @@ export function redeemRoute(parts: CouponParts): Route {
       const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
       const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
       if (body.device_fp === undefined) door.bans.admit({ device });
-      const who = shopperOf(body, await shopper.identify(req, user));
+      const identity = await shopper.identify(req, user);
+      const who = shopperOf(body, identity);
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
       const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
         velocity.count(policy.product);
@@ -78,6 +80,7 @@ export function redeemRoute(parts: CouponParts): Route {
         admission.admit(async () => {
           const found = await foundOrCounted(parts, attempt, () => enter(policies.ofNone, null));
           about(found);
+          assertProofFor(identity, found.product);
           const policy = policies.of(found.product);
           const token = attested(body, device, attestation, found.product);
           const headers = await enter(policy, token?.genuine ?? null);

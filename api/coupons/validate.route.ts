@@ -1,5 +1,6 @@
 import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { assertProofFor } from '../guards/shopper-identity.js';
 import { sendData } from '../http/exchange.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -26,7 +27,8 @@ export function validateRoute(parts: CouponParts): Route {
       const body = validate(validateBody, await readJson(req));
       if (door.refuses(req, res, { user: body.user_id as UserId })) return;
       door.bans.admitPaused(body.user_id as UserId);
-      const who = shopperOf(body, await shopper.identify(req, body.user_id));
+      const identity = await shopper.identify(req, body.user_id);
+      const who = shopperOf(body, identity);
       // One call is counted once, by the limit of the campaign whose code is found first.
       let counted: Promise<string[]> | null = null;
       const count = (product: string) => {
@@ -39,6 +41,7 @@ export function validateRoute(parts: CouponParts): Route {
             const issued = await foundOrCounted(parts, attempt, () => count(''));
             await count(issued.product);
             about(issued);
+            assertProofFor(identity, issued.product);
             assertHis(issued, who.user);
             return { issued, data: await validation.one(issued, who) };
           }),

@@ -45,5 +45,11 @@ test('says of a route what its contract says', () => {
   expect(operation.responses['400'].description).toBe(
     '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',
   );
-  expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['adminKey', 'serviceKey', 'ticket']);
+  expect(Object.keys(document.components.securitySchemes).sort()).toEqual([
+    'adminKey',
+    'serviceKey',
+    'shopperHandOver',
+    'shopperJwt',
+    'ticket',
+  ]);
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { standingData, standingFields } from '../../shared/contracts/standing.js';
-import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
@@ -10,7 +10,7 @@ import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
-import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import { assertProofFor, type ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Tickets } from '../guards/ticket.js';
 import { sendJson } from '../http/exchange.js';
 import { externalId } from '../http/fields.js';
@@ -66,7 +66,9 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const product = product_id as ProductId;
       const user = user_id as UserId;
       const ticket = parts.tickets.of(req);
-      if (!ticket) await parts.shopper.identify(req, user);
+      const identity = ticket ? null : await parts.shopper.identify(req, user);
+      if (identity) assertProofFor(identity, product);
+      const isHolder = ticket !== null || identity?.proven === true;
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
         standingOfPresent(parts.sale, product, user),
@@ -79,8 +81,9 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const acknowledges = outcome.status !== 'not_queued';
       if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
         await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
-      const data = standingData(outcome, ticket !== null);
-      if (ticket && outcome.code !== null) data.code = await parts.codeTexts.textOf(ticket.campaignNo, outcome.code);
+      const data = standingData(outcome, isHolder);
+      if (isHolder && outcome.code !== null)
+        data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
       const json = JSON.stringify({ data });
       const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
       const headers = [...rateLimit, 'ETag', etag];
