@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, device, once, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, unscoped_idempotency, device, once, epoch
 -- ARGV
 --   user                 the user who checks out
 --   qty                  units wanted, integer >= 1
@@ -32,7 +32,7 @@
 --                                     already in the line, with this place; journal_id "" = not journaled
 --   replayed no answer durable        the first answer to this key, as remembered
 --   archived pass                     the campaign is, and its answers are in Postgres
---   key_reused                        the key belongs to another request
+--   key_reused                        the user has used the key for another request
 --   attestation_missing | attestation_expired | attestation_future
 --   rate_limited retry_ms             the device's quota is used up
 --   journal_full                      Postgres is too far behind to promise more
@@ -57,11 +57,11 @@
 --#include pace
 --#include presence
 
-assert(#KEYS == 12 and #ARGV == 19, 'reserve takes 12 keys and 19 arguments')
-local once_key, epoch_key = KEYS[11], KEYS[12]
+assert(#KEYS == 13 and #ARGV == 19, 'reserve takes 13 keys and 19 arguments')
+local once_key, epoch_key = KEYS[12], KEYS[13]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local idempotency_key, device_key = KEYS[9], KEYS[10]
+local idempotency_key, unscoped_idempotency_key, device_key = KEYS[9], KEYS[10], KEYS[11]
 local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
@@ -86,7 +86,10 @@ if not generation then return { 'rebuilding' } end
 if c.attest and token == 'none' and request == '' then return { 'attestation_missing' } end
 local durable = c.durable and '1' or '0'
 local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|' .. request
-local remembered = redis.call('GET', idempotency_key)
+local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
+local remembered = records[1]
+-- Earlier versions kept the record under the key alone; that of another user is none of this user's.
+if not remembered and records[2] and string.match(records[2], '^%d+|%d+|([^|]*)|') == user then remembered = records[2] end
 if remembered then
   if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
   local answer = string.sub(remembered, #same_request + 1)

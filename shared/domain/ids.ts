@@ -14,6 +14,8 @@ export type CampaignId = Branded<string, 'CampaignId'>;
 export type CampaignNo = Branded<number, 'CampaignNo'>;
 export type ReservationId = Branded<string, 'ReservationId'>;
 export type IdempotencyKey = Branded<string, 'IdempotencyKey'>;
+/** An idempotency key and the user it belongs to; "" = the operators. */
+export type OwnedKey = { user: string; key: string };
 
 /**
  * The first 28 characters of a new reservation id: a UUIDv7 without its last 32 bits, which the deciding script fills

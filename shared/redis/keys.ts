@@ -1,5 +1,8 @@
 import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 
+/** Owner of the idempotency keys of operators; no user has this id. */
+export const OPERATORS = '';
+
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
 
@@ -30,7 +33,8 @@ export const KEY_DOCS = {
     'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency:
-    'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
+    'string · the remembered answer to an idempotency key of a user ("" = of the operators), IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
+  unscopedIdempotency: 'string · the same as earlier versions wrote it, for whichever user; read until it expires.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
@@ -69,7 +73,8 @@ export const keys = {
   usedCodes: (product: ProductId) => `${PREFIX}:{${product}}:used`,
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
-  idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
+  unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:t:${device}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,

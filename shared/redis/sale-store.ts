@@ -15,7 +15,7 @@ import {
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
-import { campaignKeys, keys } from './keys.js';
+import { campaignKeys, keys, OPERATORS } from './keys.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
@@ -173,7 +173,8 @@ export class SaleStore {
       [
         ...saleKeys(product),
         keys.journal,
-        keys.idempotency(input.key),
+        keys.idempotency(input.user, input.key),
+        keys.unscopedIdempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
         keys.once(product, coupon?.once?.nonce ?? ''),
         keys.epoch,
@@ -441,7 +442,12 @@ export class SaleStore {
     return this.#keep(
       this.scripts.run(
         restockScript,
-        [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
+        [
+          ...movingKeys(product).slice(0, -1),
+          keys.idempotency(OPERATORS, key ?? ('' as IdempotencyKey)),
+          keys.unscopedIdempotency(key ?? ('' as IdempotencyKey)),
+          keys.epoch,
+        ],
         [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
       ),
     );

@@ -91,16 +91,16 @@ export async function restoreCampaign(
   }
 }
 
-type Answered = { key: string | null; answer: string | null; madeMs: number };
+type Answered = { user: string; key: string | null; answer: string | null; madeMs: number };
 
 function stillRemembered(
   rows: readonly Answered[],
   idempotencyTtlMs: number,
   nowMs: number,
-): { key: string; answer: string; ttlMs: number }[] {
-  return rows.flatMap(({ key, answer, madeMs }) => {
+): { user: string; key: string; answer: string; ttlMs: number }[] {
+  return rows.flatMap(({ user, key, answer, madeMs }) => {
     const ttlMs = Math.round(madeMs + idempotencyTtlMs - nowMs);
-    return key && answer && ttlMs > 0 ? [{ key, answer, ttlMs }] : [];
+    return key && answer && ttlMs > 0 ? [{ user, key, answer, ttlMs }] : [];
   });
 }
 

@@ -4,7 +4,7 @@ import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'idempotency', 'device', 'once', 'epoch'],
+  keys: [...SALE_KEYS, 'idempotency', 'unscoped_idempotency', 'device', 'once', 'epoch'],
   args: [
     'user',
     'qty',
