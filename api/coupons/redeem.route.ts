@@ -4,7 +4,7 @@ import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { derivedDevice, namedDevice, provenDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
 import { assertProofFor } from '../guards/shopper-identity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
@@ -88,6 +88,8 @@ export function redeemRoute(parts: CouponParts): Route {
           const result = await redemption.run(found, {
             ...who,
             device,
+            proven: identity.proven,
+            holderDevice: provenDevice(named, token !== null),
             attestation: token,
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,

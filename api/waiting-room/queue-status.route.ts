@@ -11,7 +11,7 @@ import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
 import { assertProofFor, type ShopperIdentity } from '../guards/shopper-identity.js';
-import type { Tickets } from '../guards/ticket.js';
+import { isFor, type Tickets } from '../guards/ticket.js';
 import { sendJson } from '../http/exchange.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -24,7 +24,8 @@ const contract: RouteContract = {
   path: '/flash-sale/queue-status',
   summary: 'Where a shopper stands',
   description:
-    'With the shopper’s ticket in `X-Ticket` the answer also has `reservation_id`, `order_id` and `pay_before`.',
+    'With the shopper’s ticket in `X-Ticket`, or with a proven identity, the response also has `reservation_id`, `order_id` ' +
+    'and `pay_before`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
   tag: 'waiting room',
   caller: 'shopper',
   query,
@@ -68,10 +69,9 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const ticket = parts.tickets.of(req);
       const identity = ticket ? null : await parts.shopper.identify(req, user);
       if (identity) assertProofFor(identity, product);
-      const isHolder = ticket !== null || identity?.proven === true;
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
-        standingOfPresent(parts.sale, product, user),
+        standingOfPresent(parts.sale, product, user, ticket?.reservation ?? null),
       ]);
       if (outcome.kind === 'not_found') throw new Problem('campaign_not_found', 'No campaign sells this product.');
       if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
@@ -81,6 +81,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const acknowledges = outcome.status !== 'not_queued';
       if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
         await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
+      const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
       const data = standingData(outcome, isHolder);
       if (isHolder && outcome.code !== null)
         data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);

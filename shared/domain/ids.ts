@@ -43,6 +43,11 @@ const generator = new V7Generator({
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+/** As the script completes it. @param prefix of `newReservationPrefix` */
+export function reservationIdOf(prefix: string, no: number): ReservationId {
+  return (prefix + no.toString(16).padStart(8, '0')) as ReservationId;
+}
+
 /** Of an id that is known to be ours. */
 export function campaignNoOf(reservation: string): CampaignNo {
   return Number.parseInt(reservation.slice(28), 16) as CampaignNo;

@@ -29,6 +29,8 @@ export type SnapshotTicket = {
   reservation: string;
   order: string | null;
   joinedMs: number;
+  /** Device that joined; null = unknown. */
+  device: string | null;
   code: number | null;
   key: string | null;
   answer: string | null;
@@ -44,8 +46,8 @@ export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", orde
   ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
   idempotency_key as key, idempotency_answer as answer`;
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
-  order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key,
-  idempotency_answer as answer`;
+  order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", device_fp as device, code_no as code,
+  idempotency_key as key, idempotency_answer as answer`;
 /** The user that a remembered answer belongs to; "" = an operator's. */
 export const answerOwner = (answer: string) =>
   `case when ${answer} like 'restock|%' then '' else split_part(${answer}, '|', 3) end`;

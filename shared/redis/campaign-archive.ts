@@ -36,7 +36,7 @@ export class CampaignArchive {
   ): Promise<ArchiveOutcome> {
     return this.scripts.run(
       archiveScript,
-      [...recordKeys(product), keys.journal, keys.epoch],
+      [...recordKeys(product), keys.holders(product), keys.journal, keys.epoch],
       [
         committed,
         limits.archiveEntries,

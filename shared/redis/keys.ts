@@ -31,6 +31,8 @@ export const KEY_DOCS = {
   line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
   presence:
     'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
+  holders:
+    'hash · user → line number|device that took this place in line, unless its fingerprint was derived; stale where the number is not the user’s.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency:
     'string · the remembered answer to an idempotency key of a user ("" = of the operators), IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
@@ -72,6 +74,7 @@ export const keys = {
   presence: (product: ProductId) => `${PREFIX}:{${product}}:presence`,
   usedCodes: (product: ProductId) => `${PREFIX}:{${product}}:used`,
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
+  holders: (product: ProductId) => `${PREFIX}:{${product}}:holders`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
   unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
@@ -98,9 +101,14 @@ export function recordKeys(product: ProductId): string[] {
   ];
 }
 
+/** What a claim may change of a campaign, in the order in which scripts take it (scripts/sale-keys.ts). */
+export function claimKeys(product: ProductId): string[] {
+  return [...recordKeys(product), keys.usedCodes(product)];
+}
+
 /** Every key of one campaign. */
 export function campaignKeys(product: ProductId): string[] {
-  return [...recordKeys(product), keys.usedCodes(product)];
+  return [...claimKeys(product), keys.holders(product)];
 }
 
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */

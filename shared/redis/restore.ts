@@ -48,6 +48,14 @@ export class CampaignRestore {
     ]);
   }
 
+  /** Which device took which place in line. */
+  async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
+    await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
+      user,
+      `${lineNo}|${device}`,
+    ]);
+  }
+
   /** Marks codes as used. */
   async codes(numbers: readonly number[]): Promise<void> {
     await this.#write('codes', [keys.usedCodes(this.product)], numbers, (number) => [number]);

@@ -220,6 +220,26 @@ test('gives the first answers again', async () => {
   expect(await campaign.stock()).toMatchObject({ held: 1, waiting: 1 });
 });
 
+test('gives the ticket of a place to the device that took it again, and to no derived fingerprint', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const derived = `fp-${'a1'.repeat(20)}`;
+  await campaign.take('ann');
+  await campaign.join('bob', { device: 'phone', holderDevice: 'phone' });
+  await campaign.join('cid', { device: derived });
+  await campaign.join('dan', { device: 'pad', holderDevice: 'pad' });
+  await campaign.leave('dan');
+  await campaign.join('dan');
+  await loseAndRestore(campaign);
+  const placeOf = async (user: string, holderDevice: string) => {
+    const outcome = await campaign.checkout(user, { holderDevice });
+    return outcome.kind === 'waiting' ? outcome.reservationId : outcome.kind;
+  };
+  expect(await placeOf('bob', 'phone')).toBe((await campaign.person('bob'))?.reservation);
+  expect(await placeOf('bob', 'pad')).toBe('');
+  expect(await placeOf('cid', derived)).toBe('');
+  expect(await placeOf('dan', 'pad')).toBe('');
+});
+
 test('gives each user the first answers to their own keys, also where others have the same one', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
   const key = newKey();
