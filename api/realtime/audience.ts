@@ -104,7 +104,7 @@ export class Audience {
     } else if (news.kind !== 'status') {
       const frame = frameOf(news);
       for (const session of users.get(news.user as UserId) ?? []) {
-        if (session.reservation !== null && session.reservation !== news.reservationId) continue;
+        if (!session.concerns(news.reservationId)) continue;
         session.waitsNoMore();
         session.send(frame);
       }

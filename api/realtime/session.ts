@@ -65,6 +65,11 @@ export class Session {
     this.onSent(type);
   }
 
+  /** Whether what happens to this unit is for the ticket that was shown. @param reservation "" = there is no unit */
+  concerns(reservation: string): boolean {
+    return this.reservation === null || reservation === '' || this.reservation === reservation;
+  }
+
   waits(position: number, queueSize: number, estimate: number | null): void {
     this.position = position;
     this.#queueSize = queueSize;
