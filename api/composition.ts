@@ -424,7 +424,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       sessions,
     ),
     sessions,
-    shopper: new ShopperIdentity(config.shopperJwt, clock),
+    shopper: new ShopperIdentity(config.identity, clock),
     admission,
     start() {
       clock.start();

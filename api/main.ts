@@ -1,4 +1,5 @@
 import { readConfigOrExit } from '../shared/config/config.js';
+import { identityNotes } from '../shared/config/identity.js';
 import { createLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
 import { start, stopLimitMs } from './composition.js';
@@ -13,6 +14,9 @@ if (config.madeSecrets.length > 0) {
     'secrets were not given and hold for this process alone; give them to know them',
   );
 }
+const { meaning, warnings } = identityNotes(config.identity);
+log.info({ identity: config.identity.mode, meaning }, 'shoppers are identified');
+for (const warning of warnings) log.warn({ identity: config.identity.mode }, warning);
 try {
   stopOnSignals(await start(config, log), log, stopLimitMs(config));
 } catch (error) {

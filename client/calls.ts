@@ -34,7 +34,8 @@ export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
 export type CallParts = {
   baseUrl: string;
   fetch: typeof fetch;
-  authorization: (() => unknown) | undefined;
+  authorization?: (() => unknown) | undefined;
+  handOver?: (() => unknown) | undefined;
   timeoutMs: number;
 };
 
@@ -52,12 +53,14 @@ export class Calls {
     const timer = setTimeout(() => cut.abort(), parts.timeoutMs);
     try {
       const authorization = await parts.authorization?.();
+      const handOver = await parts.handOver?.();
       const response = await parts.fetch(parts.baseUrl + path, {
         method,
         signal: cut.signal,
         headers: {
           ...headers,
           ...(authorization ? { Authorization: String(authorization) } : {}),
+          ...(handOver ? { 'X-Shopper': String(handOver) } : {}),
           ...(body ? { 'Content-Type': 'application/json' } : {}),
         },
         ...(body ? { body: JSON.stringify(body) } : {}),

@@ -168,9 +168,14 @@ export class KeptIntention {
     return intention;
   }
 
-  /** Without locks (React Native, Node) there are no tabs either. */
+  /** One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one store. */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
     const locks = (globalThis as Globals).navigator?.locks;
-    return locks ? locks.request('doorbuster', work) : work();
+    if (locks) return locks.request('doorbuster', work);
+    const turn = lastTurn.then(work, work);
+    lastTurn = turn;
+    return turn;
   }
 }
+
+let lastTurn: Promise<unknown> = Promise.resolve();

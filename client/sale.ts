@@ -45,12 +45,20 @@ export class Sale extends Emitter<SaleEvents> {
   constructor(readonly options: SaleOptions) {
     super();
     this.#calls = new Calls({
+      ...options,
       baseUrl: options.baseUrl ?? '',
       fetch: options.fetch ?? ((...args) => fetch(...args)),
-      authorization: options.authorization,
       timeoutMs: options.timeoutMs ?? 10_000,
     });
     this.#kept = new KeptIntention(options.store ?? defaultStore(), options.productId, options.userId);
+  }
+
+  /**
+   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave` and
+   * `release` are refused: the user checked out on another device.
+   */
+  get holdsTicket(): boolean {
+    return Boolean(this.#intention?.ticket);
   }
 
   /** The server's time in milliseconds, once `campaign` was called; this device's before. */
@@ -137,8 +145,11 @@ export class Sale extends Emitter<SaleEvents> {
     try {
       const { data, headers } = await this.#checkout(intention);
       const { ticket, ...fields } = data;
-      this.#intention = { ...intention, ticket: String(ticket) };
-      await this.#kept.keepTicket(intention, String(ticket));
+      // The ticket of a place that another device took is not returned.
+      if (ticket) {
+        this.#intention = { ...intention, ticket: String(ticket) };
+        await this.#kept.keepTicket(intention, String(ticket));
+      }
       // A repeated answer tells how it was then.
       const old = headers.get('Idempotent-Replayed') !== null;
       const now = old ? await this.#status(null).catch(() => null) : null;
@@ -245,7 +256,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   #ticket(): Record<string, string> {
-    return { 'X-Ticket': this.#intention?.ticket ?? '' };
+    const ticket = this.#intention?.ticket;
+    return ticket ? { 'X-Ticket': ticket } : {};
   }
 
   /** Takes over what is new of the standing and tells it. */
@@ -270,7 +282,8 @@ export class Sale extends Emitter<SaleEvents> {
         : this.options.WebSocket;
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
     this.#line = new Line({
-      open: Socket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
+      // A socket needs the ticket.
+      open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
       ticket: this.#intention?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,
       ask: (etag) => this.#status(etag),

@@ -63,8 +63,10 @@ export type SaleOptions = {
   fetch?: typeof fetch;
   /** A fingerprint of the device; default: a random one, kept in the store. */
   deviceId?: string;
-  /** The value of `Authorization`, where shoppers need a JWT. */
+  /** The value of `Authorization`, with `SHOPPER_IDENTITY=jwt`: `Bearer <jwt>`. */
   authorization?: () => Maybe<string> | Promise<Maybe<string>>;
+  /** The hand-over of the shop, with `SHOPPER_IDENTITY=signed`; asked for at each call, so it may be renewed. */
+  handOver?: () => Maybe<string> | Promise<Maybe<string>>;
   /**
    * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again; null =
    * nobody can. Default: does the work that is asked for. An app that its platform vouches for returns `{platform}`

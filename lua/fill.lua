@@ -7,6 +7,7 @@
 --   action        remove: removes the keys
 --                 reservations (keys: reservations, deadlines): reservation_id record due_ms, "" = no deadline
 --                 people (keys: people, line, presence): user record line_no seen_ms, "" = not in line, "" = presence does not matter
+--                 holders (keys: holders): user, place and device
 --                 codes (keys: codes): number of a used code
 --                 answers (keys: idempotency of each): answer ttl_ms
 --   data...       of the action
@@ -26,7 +27,7 @@ local bits = {}
 if action == 'codes' then
   for i = first_data, #ARGV do table.insert(bits, tonumber(ARGV[i]) - 1) end
 end
-local rows, width = {}, ({ reservations = 3, people = 4, answers = 2 })[action] or #ARGV
+local rows, width = {}, ({ reservations = 3, people = 4, holders = 2, answers = 2 })[action] or #ARGV
 for i = first_data, #ARGV, width do
   local row = {}
   for at = i, i + width - 1 do table.insert(row, ARGV[at]) end
@@ -47,6 +48,9 @@ if action == 'people' then
     if row[3] ~= '' then redis.call('ZADD', some[2], row[3], row[1]) end
     if row[4] ~= '' then redis.call('ZADD', some[3], row[4], row[1]) end
   end
+end
+if action == 'holders' then
+  for _, row in ipairs(rows) do redis.call('HSET', some[1], row[1], row[2]) end
 end
 for _, bit in ipairs(bits) do redis.call('SETBIT', some[1], bit, 1) end
 if action == 'answers' then

@@ -3,11 +3,12 @@
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   user
+--   place         reservation id of the place that is given up; "" = whichever the user has
 --   trace         traceparent, "" = none
 -- REPLY
 --   left durable entry...     also when the user had left before, which appends no entry
 --       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
---   not_waiting   the user holds a reservation or was never in the line
+--   not_waiting   the user holds a reservation, has another place, or was never in the line
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
@@ -25,12 +26,12 @@
 --#include places
 --#include hand_over
 
-assert(#KEYS == 10 and #ARGV == 2, 'leave takes 10 keys and 2 arguments')
+assert(#KEYS == 10 and #ARGV == 3, 'leave takes 10 keys and 3 arguments')
 local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
   presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local user, trace = ARGV[1], ARGV[2]
+local user, place, trace = ARGV[1], ARGV[2], ARGV[3]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -39,6 +40,7 @@ if not generation then return { 'rebuilding' } end
 local plan = new_plan(c, keys, generation, now_ms())
 local person, durable = person_of(plan, user), c.durable and '1' or '0'
 if person.state == 'new' and c.archived then return { 'archived', c.archived } end
+if place ~= '' and place ~= person.reservation_id then return { 'not_waiting' } end
 if person.state == 'left' then return { 'left', durable } end
 if person.state ~= 'queued' then return { 'not_waiting' } end
 -- A closed campaign has dropped its line already.

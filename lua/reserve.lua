@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, device, once, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, unscoped_idempotency, device, once, holders, epoch
 -- ARGV
 --   user                 the user who checks out
 --   qty                  units wanted, integer >= 1
@@ -21,6 +21,8 @@
 --   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they exclude the user
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
 --   replicas             replicas that the caller waits for before it answers; 0 = none
+--   proven               1 = the caller has proved to be the user, else 0
+--   holder_device        device that a genuine token is for, unless its fingerprint was derived; "" = none
 -- REPLY
 --   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms
 --                                     due_ms 0: nothing to pay, redeemed at once; durable 0|1: answers wait for Postgres;
@@ -28,11 +30,12 @@
 --   queued no position queue_size durable journal_id quota_left pace presence_ms line_no at_ms
 --                                     no: the campaign's; position counts from 1; pace: ms for each person, "" = unknown;
 --                                     presence_ms: 0 = presence does not matter
---   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms
---                                     already in the line, with this place; journal_id "" = not journaled
+--   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms reservation_id
+--                                     already in the line, with this place; journal_id "" = not journaled;
+--                                     reservation_id: the place's, "" = the caller gets no ticket of it
 --   replayed no answer durable        the first answer to this key, as remembered
 --   archived pass                     the campaign is, and its answers are in Postgres
---   key_reused                        the key belongs to another request
+--   key_reused                        the user has used the key for another request
 --   attestation_missing | attestation_expired | attestation_future
 --   rate_limited retry_ms             the device's quota is used up
 --   journal_full                      Postgres is too far behind to promise more
@@ -57,24 +60,23 @@
 --#include pace
 --#include presence
 
-assert(#KEYS == 12 and #ARGV == 19, 'reserve takes 12 keys and 19 arguments')
-local once_key, epoch_key = KEYS[11], KEYS[12]
+assert(#KEYS == 14 and #ARGV == 21, 'reserve takes 14 keys and 21 arguments')
+local once_key, holders_key, epoch_key = KEYS[12], KEYS[13], KEYS[14]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local idempotency_key, device_key = KEYS[9], KEYS[10]
+local idempotency_key, unscoped_idempotency_key, device_key = KEYS[9], KEYS[10], KEYS[11]
 local user, qty, reservation_prefix, order_id = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
-local replicas = tonumber(ARGV[19])
+local replicas, proven, holder_device = tonumber(ARGV[19]), ARGV[20], ARGV[21]
 local token_life_ms, token_skew_ms = 30000, 30000
 
--- What is unknown or zero at the end is left out: most lines have neither.
-local function queued_answer(position, c, ticket, pace)
-  local answer = 'Q|' .. position .. '|' .. c.waiting .. '|' .. ticket
-  if c.presence_ms > 0 then return answer .. '|' .. pace .. '|' .. c.presence_ms end
-  return pace == '' and answer or answer .. '|' .. pace
+--   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
+local function queued_answer(position, c, pace, place_id)
+  return 'Q|' .. position .. '|' .. c.waiting .. '|' .. (place_id == '' and '' or ticket_key) .. '|' .. pace .. '|' ..
+    c.presence_ms .. '|' .. place_id
 end
 
 -- Decide. A replay comes before everything that may have changed since the first call, and costs no quota.
@@ -86,7 +88,10 @@ if not generation then return { 'rebuilding' } end
 if c.attest and token == 'none' and request == '' then return { 'attestation_missing' } end
 local durable = c.durable and '1' or '0'
 local same_request = c.no .. '|' .. ARGV[2] .. '|' .. user .. '|' .. request
-local remembered = redis.call('GET', idempotency_key)
+local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
+local remembered = records[1]
+-- Earlier versions kept the record under the key alone; that of another user is none of this user's.
+if not remembered and records[2] and string.match(records[2], '^%d+|%d+|([^|]*)|') == user then remembered = records[2] end
 if remembered then
   if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
   local answer = string.sub(remembered, #same_request + 1)
@@ -163,9 +168,13 @@ if score then
   local was_away = must_be_seen and is_away(score)
   local rank = was_away and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no) or redis.call('ZRANK', line_key, user)
   local position, pace = rank + 1, pace_of(campaign_key, now)
-  local answer = same_request .. queued_answer(position, c, ticket_key, pace)
+  -- The ticket of a place goes to a caller who has proved to be its user, or to use the device that took it.
+  local is_holder = proven == '1' or
+    (holder_device ~= '' and redis.call('HGET', holders_key, user) == person.line_no .. '|' .. holder_device)
+  local place_id = is_holder and person.reservation_id or ''
+  local answer = same_request .. queued_answer(position, c, pace, place_id)
   local reply = { 'waiting', tostring(c.no), tostring(position), tostring(c.waiting), tostring(quota_left), pace,
-    tostring(c.presence_ms), durable, '', tostring(now) }
+    tostring(c.presence_ms), durable, '', tostring(now), place_id }
   return keep_place(reply, must_be_seen, was_away and person.line_no, journaled, answer)
 end
 local slot = free_slot(person.slots, c.per_user_limit)
@@ -238,7 +247,8 @@ local must_be_seen, begun_pace = c.presence_ms > 0, c.waiting == 0 and new_pace(
 local position, pace = present_count(c, line_key) + 1, pace_of(campaign_key, now)
 local used_bit = code ~= '' and tonumber(code) - 1
 c.waiting, c.last_line_no = c.waiting + 1, c.last_line_no + 1
-local answer = same_request .. queued_answer(position, c, ticket_key, pace)
+local answer = same_request .. queued_answer(position, c, pace, reservation_id)
+local holder = holder_device ~= '' and c.last_line_no .. '|' .. holder_device
 person.state, person.line_no, person.qty = 'queued', c.last_line_no, qty
 person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
 local packed_person = pack_person(person)
@@ -250,6 +260,7 @@ reply[6] = redis.call('XADD', journal_key, entry_id, 'kind', 'queued', 'no', c.n
   'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
 redis.call('ZADD', line_key, c.last_line_no, user)
 if must_be_seen then redis.call('ZADD', presence_key, now, user) end
+if holder then redis.call('HSET', holders_key, user, holder) end
 redis.call('HSET', people_key, user, packed_person)
 redis.call('HSET', campaign_key, 'waiting', c.waiting, 'last_line_no', c.last_line_no)
 redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)

@@ -1,7 +1,7 @@
 -- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
 -- this call; `promote` serves the rest of them.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, unscoped_idempotency, epoch
 -- ARGV
 --   delta         units, may be negative
 --   limit         people promoted in this call
@@ -34,9 +34,9 @@
 --#include places
 --#include hand_over
 
-assert(#KEYS == 11 and #ARGV == 7, 'restock takes 11 keys and 7 arguments')
-local epoch_key = KEYS[11]
-local campaign_key, idempotency_key = KEYS[1], KEYS[10]
+assert(#KEYS == 12 and #ARGV == 7, 'restock takes 12 keys and 7 arguments')
+local epoch_key = KEYS[12]
+local campaign_key, idempotency_key, unscoped_idempotency_key = KEYS[1], KEYS[10], KEYS[11]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
   presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
 local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
@@ -49,7 +49,10 @@ if not generation then return { 'rebuilding' } end
 local durable = c.durable and '1' or '0'
 local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
 if key ~= '' then
-  local remembered = redis.call('GET', idempotency_key)
+  local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
+  local remembered = records[1]
+  -- Earlier versions kept the record under the key alone, where shoppers had theirs too.
+  if not remembered and records[2] and string.sub(records[2], 1, 8) == 'restock|' then remembered = records[2] end
   if remembered then
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
     local total, journal_id = string.match(remembered, '|(%d+)|([%d-]+)$')

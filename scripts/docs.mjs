@@ -90,7 +90,7 @@ ${rows.join('\n')}
 function keysDocument() {
   const rows = Object.entries(KEY_DOCS).map(([name, meaning]) => {
     const key = keys[name];
-    const shown = typeof key === 'function' ? key(`<${key.toString().match(/\(?(\w+)/)[1]}>`) : key;
+    const shown = typeof key === 'function' ? key(...parametersOf(key).map((parameter) => `<${parameter}>`)) : key;
     return `| ${name} | \`${shown}\` | ${meaning} |`;
   });
   return `# Keys in Redis
@@ -103,6 +103,11 @@ The table is \`shared/redis/keys.ts\`. Packed records are described in \`lua/inc
 | --- | --- | --- |
 ${rows.join('\n')}
 `;
+}
+
+/** @param {Function} arrow */
+function parametersOf(arrow) {
+  return arrow.toString().split('=>')[0].match(/\w+/g);
 }
 
 function configurationDocument() {

@@ -70,21 +70,22 @@ function session(address, keys, keysAreOurs) {
     ? `'${secretOf(keys.SERVICE_API_KEYS)}'`
     : '$(echo "$SERVICE_API_KEYS" | cut -d, -f1 | cut -d: -f2-)';
   return `api=${address} product=${DEMO_CAMPAIGN.product_id} user=shopper-$(date +%s)-$$
+device=$(node -p 'crypto.randomUUID()') key=$(node -p 'crypto.randomUUID()')
 service_key=${key}
 field() { node -p 'JSON.parse(fs.readFileSync(0)).data[process.argv[1]]' "$1"; }
 
-token=$(curl -s "$api/flash-sale/token?device_fp=phone-of-$user"); echo "$token"
+token=$(curl -s "$api/flash-sale/token?device_fp=$device"); echo "$token"
 
 checkout=$(curl -s "$api/flash-sale/checkout" -H 'Content-Type: application/json' -d '{
-  "product_id": "'"$product"'", "user_id": "'"$user"'", "qty": 1, "device_fp": "phone-of-'"$user"'",
+  "product_id": "'"$product"'", "user_id": "'"$user"'", "qty": 1, "device_fp": "'"$device"'",
   "attestation": "'"$(echo "$token" | field attestation)"'", "expires_at": '"$(echo "$token" | field expires_at)"',
-  "idempotency_key": "first-try-'"$user"'" }'); echo "$checkout"
+  "idempotency_key": "'"$key"'" }'); echo "$checkout"
 
 curl -s "$api/flash-sale/queue-status?product_id=$product&user_id=$user" -H "X-Ticket: $(echo "$checkout" | field ticket)"; echo
 
 curl -s "$api/flash-sale/confirm" -H "Authorization: Bearer $service_key" -H 'Content-Type: application/json' \\
   -d '{ "reservation_id": "'"$(echo "$checkout" | field reservation_id)"'", "payment_ref": "pay-'"$user"'" }'; echo
 
-curl -s "$api/coupons/redeem" -H 'Content-Type: application/json' -H "Idempotency-Key: coupon-$user" -d '{
+curl -s "$api/coupons/redeem" -H 'Content-Type: application/json' -H "Idempotency-Key: coupon-$key" -d '{
   "code": "${DEMO_COUPON.code}", "user_id": "'"$user"'", "order_id": "cart-of-'"$user"'", "cart": { "subtotal": 250000, "currency": "IDR" } }'; echo`;
 }

@@ -50,7 +50,13 @@ async function readRows(client: pg.Client) {
   );
   const answers = await all<{ idempotency_key: string }>('select idempotency_key from remembered_answers');
   const rejects = await all<FinalState['rejects'][number]>('select journal_id, fields, reason from journal_rejects');
-  return { campaigns, redemptions, tickets, answers: answers.map((row) => row.idempotency_key), rejects };
+  return {
+    campaigns,
+    redemptions,
+    tickets,
+    answers: answers.map((row) => row.idempotency_key.slice(row.idempotency_key.indexOf('|') + 1)),
+    rejects,
+  };
 }
 
 /** `npm run ledger` for each campaign, straight at the engines. */

@@ -57,12 +57,15 @@ export const completedData = z.object({
   durability: z.enum(['journaled', 'replicated', 'committed']),
 });
 
+const PLACE_TICKET =
+  'absent when the user was in line already and the caller has neither proved to be the user nor to use the device that took the place';
+
 export const queuedData = z.object({
   status: z.literal('queued'),
   position: z.int().min(1),
   queue_size: z.int(),
   estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
-  ticket: z.string(),
+  ticket: z.string().optional().describe(PLACE_TICKET),
   poll_after_seconds: z.int(),
 });
 

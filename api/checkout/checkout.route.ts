@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
@@ -10,10 +11,10 @@ import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { derivedDevice, namedDevice, provenDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
-import type { Attributes, ShopperIdentity } from '../guards/shopper-identity.js';
+import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
@@ -61,9 +62,10 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         }
         const source = idempotencyKey(req, body.idempotency_key);
         const attested = attest(req, body, attestation);
-        const request = requestOf(req, body, source.key, attested);
-        if (body.device_fp === undefined) door.bans.admit({ device: request.device });
+        if (body.device_fp === undefined) door.bans.admit({ device: attested.device });
         const identity = await shopper.identify(req, body.user_id);
+        assertProofFor(identity, body.product_id);
+        const request = requestOf(req, body, source.key, attested, identity);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
         velocity.count(policy.product);
@@ -125,7 +127,13 @@ function attest(req: Request, body: CheckoutBody, attestation: Attestation): Att
   return { named, device, genuine };
 }
 
-function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attested: Attested): ClaimRequest {
+function requestOf(
+  req: Request,
+  body: CheckoutBody,
+  key: IdempotencyKey,
+  attested: Attested,
+  identity: Identity,
+): ClaimRequest {
   return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
@@ -134,6 +142,8 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
     order: null,
     token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
     device: attested.device,
+    proven: identity.proven,
+    holderDevice: provenDevice(attested.named, attested.genuine !== null),
     trace: req.trace,
     coupon: null,
   };

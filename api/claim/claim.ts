@@ -7,6 +7,7 @@ import {
   newReservationPrefix,
   type OrderId,
   type ProductId,
+  reservationIdOf,
   type UserId,
 } from '../../shared/domain/ids.js';
 import { pollAfterSeconds } from '../../shared/domain/polling.js';
@@ -34,6 +35,10 @@ export type ClaimRequest = {
   /** null = no token; its signature was checked before */
   token: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
+  /** Whether the caller has proved to be the user (ShopperIdentity). */
+  proven: boolean;
+  /** Device that the caller has proved to use (`provenDevice`); null = none. */
+  holderDevice: DeviceId | null;
   trace: string;
   /** null = by no code */
   coupon: CouponClaim | null;
@@ -94,10 +99,24 @@ export class Claim {
    */
   async run(request: ClaimRequest): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
-    const { product, user, qty, order, token, key, device, trace, coupon } = request;
+    const { product, user, qty, order, token, key, device, proven, holderDevice, trace, coupon } = request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
-    const input = { product, user, qty, reservationPrefix, order, token, key, ticketKey, device, trace, coupon };
+    const input = {
+      product,
+      user,
+      qty,
+      reservationPrefix,
+      order,
+      token,
+      key,
+      ticketKey,
+      device,
+      proven,
+      holderDevice,
+      trace,
+      coupon,
+    };
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
       case 'reserved':
@@ -108,16 +127,23 @@ export class Claim {
           outcome.quotaLeft,
         );
       case 'queued':
-      case 'waiting':
+      case 'waiting': {
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
-        return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
+        const place =
+          outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
+        const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, ticketKey);
+        return first(this.#place(outcome, ticket), device, outcome.quotaLeft);
+      }
       case 'replayed': {
         // The first response may never have arrived, so a repetition waits for the same.
         const remembered = decodeRememberedAnswer(outcome.answer);
         if (this.#mustWait(outcome.durable))
           await this.acknowledgement.held({ durable: outcome.durable, journalId: '' });
-        if (remembered.kind === 'queued')
-          return replay(this.#place(remembered, remembered.ticketKey, outcome.no, user));
+        if (remembered.kind === 'queued') {
+          const { ticketKey: signer, reservationId } = remembered;
+          const ticket = signer === null ? null : this.tickets.sign(outcome.no, user, reservationId, signer);
+          return replay(this.#place(remembered, ticket));
+        }
         return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));
       }
       case 'terms_changed':
@@ -145,7 +171,7 @@ export class Claim {
       reservationId,
       orderId,
       payBefore: timeOrNull(dueMs),
-      ticket: this.tickets.sign(campaignNo, user, ticketKey),
+      ticket: this.tickets.sign(campaignNo, user, reservationId, ticketKey),
       durability,
       campaignNo,
       code,
@@ -153,11 +179,10 @@ export class Claim {
     };
   }
 
+  /** @param ticket null = the place is another caller's, and so is its ticket */
   #place(
-    answer: Omit<Extract<RememberedAnswer, { kind: 'queued' }>, 'kind' | 'ticketKey'>,
-    ticketKey: string,
-    campaignNo: number,
-    user: UserId,
+    answer: Omit<Extract<RememberedAnswer, { kind: 'queued' }>, 'kind' | 'ticketKey' | 'reservationId'>,
+    ticket: string | null,
   ): Place {
     const { position, queueSize, paceMs, presenceMs } = answer;
     const poll_after_seconds = pollAfterSeconds(position, presenceMs);
@@ -169,7 +194,7 @@ export class Claim {
         position,
         queue_size: queueSize,
         estimated_wait_seconds: estimatedWaitSeconds(position, paceMs),
-        ticket: this.tickets.sign(campaignNo, user, ticketKey),
+        ...(ticket === null ? {} : { ticket }),
         poll_after_seconds,
       },
     };

@@ -1,3 +1,4 @@
+import type { Attributes } from '../../shared/domain/audience.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
@@ -14,7 +15,7 @@ import type { Failures } from '../guards/failures.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import type { CampaignQuota, Quota } from '../guards/quotas.js';
-import type { Attributes, Identity, ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Identity, ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
 import type { RouteContract } from '../http/route.js';
 import type { CodeFinder } from './code-finder.js';

@@ -94,7 +94,7 @@ export const placeData = z.object({
   position: z.int(),
   queue_size: z.int(),
   estimated_wait_seconds: z.number().nullable(),
-  ticket: z.string(),
+  ticket: z.string().optional().describe('absent as in checkout'),
   poll_after_seconds: z.number(),
 });
 

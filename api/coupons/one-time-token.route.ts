@@ -9,7 +9,7 @@ import { tokenData, tokenQuery } from './coupon.contract.js';
 import { type CouponParts, couponContract } from './coupon-parts.js';
 
 /** GET /coupons/token. */
-export function oneTimeTokenRoute({ door, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+export function oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
   return {
     contract: {
       ...couponContract('/token', {
@@ -21,13 +21,22 @@ export function oneTimeTokenRoute({ door, oneTimeTokens, clock, tokenQuota, limi
         },
       }),
       method: 'get',
-      caller: 'anyone',
-      errors: ['invalid_request', 'blocked', 'code_not_found', 'rate_limited', 'temporarily_unavailable'],
+      caller: 'shopper',
+      errors: [
+        'invalid_request',
+        'unauthorized',
+        'forbidden',
+        'blocked',
+        'code_not_found',
+        'rate_limited',
+        'temporarily_unavailable',
+      ],
     },
     guard: (req, res) => door.refusesNetwork(req, res) || door.refusesFlood(req, res, tokenQuota),
     async handle(req, res) {
       const { code, user_id } = validate(tokenQuery, req.query);
       if (door.refuses(req, res, { user: user_id as UserId })) return;
+      await shopper.identify(req, user_id);
       const rateLimit = await tokenQuota.take(networkOf(req));
       const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
       // Whether the code was issued is not said here: a token would be a way to ask.

@@ -5,8 +5,9 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import { callerOf } from '../guards/failures.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { derivedDevice, namedDevice, provenDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
+import { assertProofFor } from '../guards/shopper-identity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -96,6 +97,7 @@ export function redeemRoute(parts: CouponParts): Route {
             ),
           );
           about(found);
+          assertProofFor(identity, found.product);
           const policy = policyOf(parts, found);
           const isUniform = policy.uniformRefusals;
           const token = tokenOf(
@@ -111,6 +113,8 @@ export function redeemRoute(parts: CouponParts): Route {
             ...who,
             // The script's quota of a device is not taken for made-up codes, so it would tell them apart.
             device: isUniform ? null : device,
+            proven: identity.proven,
+            holderDevice: provenDevice(named, token !== null),
             attestation: token && { expiresAtSeconds: Number(body.expires_at) },
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,

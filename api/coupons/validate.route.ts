@@ -4,6 +4,7 @@ import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import { callerOf, type Guesser } from '../guards/failures.js';
+import { assertProofFor } from '../guards/shopper-identity.js';
 import { sendData } from '../http/exchange.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -51,6 +52,7 @@ export function validateRoute(parts: CouponParts): Route {
             const issued = await foundOrCounted(parts, attempted, typed, count);
             about(issued);
             await count(policyOf(parts, issued));
+            assertProofFor(identity, issued.product);
             assertHis(issued, who.user);
             return { issued, data: await validation.one(issued, who) };
           }),

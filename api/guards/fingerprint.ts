@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
+import { derivedFingerprint, isDerivedFingerprint } from '../../shared/domain/device.js';
 import { type DeviceId, EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { addressOf } from './address.js';
@@ -35,5 +36,14 @@ export function namedDevice(req: Request): DeviceId | null {
 export function derivedDevice(req: Request): DeviceId {
   const hash = createHash('sha256');
   for (const name of STABLE_HEADERS) hash.update(`${name}=${String(req.headers[name] ?? '')}\n`);
-  return `fp-${hash.update(addressOf(req)).digest('hex').slice(0, 40)}` as DeviceId;
+  return derivedFingerprint(hash.update(addressOf(req)).digest('hex'));
+}
+
+/**
+ * The device that a request has proved to use, for whoever asks for the ticket of a place that it took.
+ * @param genuine whether a genuine token for the device came with the request
+ * @returns null for a derived fingerprint, which strangers share
+ */
+export function provenDevice(named: DeviceId | null, genuine: boolean): DeviceId | null {
+  return genuine && named !== null && !isDerivedFingerprint(named) ? named : null;
 }

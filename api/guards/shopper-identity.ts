@@ -1,12 +1,13 @@
 import type { Request } from 'express';
-import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
-import type { Config } from '../../shared/config/config.js';
+import { createRemoteJWKSet, errors, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from 'jose';
+import type { IdentityConfig } from '../../shared/config/identity.js';
+import { LIMITS } from '../../shared/config/limits.js';
+import type { Attributes } from '../../shared/domain/audience.js';
+import { decodeBase64url } from '../../shared/domain/base64url.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { bearerOf } from './api-keys.js';
-
-/** What a caller states about a user, by name, for audiences and the risk rules. */
-export type Attributes = Record<string, unknown>;
+import { HandOvers } from './hand-over.js';
 
 /** Who a request comes from. */
 export type Identity = {
@@ -14,62 +15,122 @@ export type Identity = {
   proven: boolean;
   /** The user's attributes from a signed source; null = none is configured, and those of the body apply. */
   attributes: Attributes | null;
+  /** The one campaign that the proof is for; null = each. */
+  product: string | null;
 };
 
-const UNPROVEN: Identity = { proven: false, attributes: null };
+/** What a valid proof says. */
+type Proof = { user: string; attributes: Attributes; product: string | null };
+/** @returns null when the proof is missing or not valid. @throws Problem 503 when it cannot be judged now */
+type Verify = (req: Request) => Promise<Proof | null>;
 
-/** Without a login the gateway in front vouches for `user_id`; with one configured, the JWT's `sub` must be it. */
+const UNPROVEN: Identity = { proven: false, attributes: null, product: null };
+const JWKS_TIMEOUT_MS = 1_500;
+/** By the kind of the key, so that a public key is never taken for a shared secret. */
+const SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
+const PUBLIC_KEY_ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+
+/** Answers who a shopper is, by the mode of `SHOPPER_IDENTITY` (docs/identity.md). */
 export class ShopperIdentity {
-  readonly #verify: ((jwt: string) => Promise<string | undefined>) | null;
+  readonly #verify: Verify | null;
+  readonly #challenge: { scheme: string; missing: string };
 
   constructor(
-    config: Config['shopperJwt'],
-    /** `exp` and `nbf` are judged by the one clock. */
+    config: IdentityConfig,
+    /** `exp`, `nbf` and `expires_at` are judged by the one clock. */
     clock: Pick<RedisClock, 'nowMs'>,
   ) {
-    const currentDate = () => new Date(clock.nowMs());
-    if (config.kind === 'none') this.#verify = null;
-    else if (config.kind === 'secret') {
-      this.#verify = async (jwt) =>
-        (
-          await jwtVerify(jwt, config.secret, {
-            algorithms: ['HS256', 'HS384', 'HS512'],
-            currentDate: currentDate(),
-          })
-        ).payload.sub;
-    } else {
-      const keySet = createRemoteJWKSet(config.url, { timeoutDuration: 1_500 });
-      this.#verify = async (jwt) => (await jwtVerify(jwt, keySet, { currentDate: currentDate() })).payload.sub;
-    }
+    this.#verify =
+      config.mode === 'jwt'
+        ? jwtVerifier(config, clock)
+        : config.mode === 'signed'
+          ? handOverVerifier(config, clock)
+          : null;
+    this.#challenge =
+      config.mode === 'signed'
+        ? { scheme: 'Shopper', missing: 'A valid X-Shopper of the shop is needed: missing, forged or expired.' }
+        : { scheme: 'Bearer', missing: 'A valid bearer JWT of the shopper is needed.' };
   }
 
-  /** @throws Problem 401 when a JWT is required and missing or not valid, 403 when it belongs to another user */
+  /**
+   * @throws Problem 401 when a proof is required and missing or not valid, 403 when it belongs to another user, 503 when
+   * the login service does not answer
+   */
   async identify(req: Request, user: string): Promise<Identity> {
     if (this.#verify === null) return UNPROVEN;
-    const jwt = bearerOf(req);
-    let subject: string | undefined;
-    try {
-      subject = jwt === null ? undefined : await this.#verify(jwt);
-    } catch (error) {
-      if (!blamesTheToken(error)) {
-        throw new Problem('temporarily_unavailable', 'The login service does not answer.', { retryAfterSeconds: 1 });
-      }
+    const proof = await this.#verify(req);
+    if (proof === null) {
+      const { scheme, missing } = this.#challenge;
+      throw new Problem('unauthorized', missing, { headers: { 'WWW-Authenticate': `${scheme} realm="doorbuster"` } });
     }
-    if (subject === undefined) {
-      throw new Problem('unauthorized', 'A valid bearer JWT of the shopper is needed.', {
-        headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
-      });
-    }
-    if (subject !== user) throw new Problem('forbidden', 'The JWT belongs to another user.');
-    return { proven: true, attributes: null };
-  }
-
-  get required(): boolean {
-    return this.#verify !== null;
+    if (proof.user !== user) throw new Problem('forbidden', 'The proof of identity belongs to another user.');
+    return { proven: true, attributes: proof.attributes, product: proof.product };
   }
 }
 
-/** Everything else is a key set that could not be had: a refused connection, an answer that is none, a time-out. */
+/** @throws Problem 403 when the proof is for another campaign than this one */
+export function assertProofFor(identity: Identity, product: string): void {
+  if (identity.product !== null && identity.product !== product)
+    throw new Problem('forbidden', 'The proof of identity is for another campaign.');
+}
+
+function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pick<RedisClock, 'nowMs'>): Verify {
+  const { key, issuers, audiences, attributes } = config;
+  const options: JWTVerifyOptions = {
+    algorithms: key.kind === 'secret' ? SECRET_ALGORITHMS : PUBLIC_KEY_ALGORITHMS,
+    requiredClaims: ['exp', 'sub'],
+    ...(issuers.length > 0 ? { issuer: [...issuers] } : {}),
+    ...(audiences.length > 0 ? { audience: [...audiences] } : {}),
+  };
+  const verify = signatureVerifier(key);
+  return async (req) => {
+    const jwt = bearerOf(req);
+    // The library decodes several texts to the same JWT.
+    if (jwt === null || !jwt.split('.').every((part) => decodeBase64url(part) !== null)) return null;
+    try {
+      const { payload } = await verify(jwt, { ...options, currentDate: new Date(clock.nowMs()) });
+      if (typeof payload.sub !== 'string') return null;
+      const named = attributes.filter((name) => Object.hasOwn(payload, name)).map((name) => [name, payload[name]]);
+      return { user: payload.sub, attributes: Object.fromEntries(named), product: null };
+    } catch (error) {
+      if (blamesTheToken(error)) return null;
+      throw new Problem('temporarily_unavailable', 'The login service does not answer.', { retryAfterSeconds: 1 });
+    }
+  };
+}
+
+function signatureVerifier(
+  key: Extract<IdentityConfig, { mode: 'jwt' }>['key'],
+): (jwt: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult> {
+  if (key.kind === 'secret') return (jwt, options) => jwtVerify(jwt, key.secret, options);
+  const keySet = createRemoteJWKSet(key.url, { timeoutDuration: JWKS_TIMEOUT_MS });
+  return (jwt, options) => jwtVerify(jwt, keySet, options);
+}
+
+function handOverVerifier(
+  { keys }: Extract<IdentityConfig, { mode: 'signed' }>,
+  clock: Pick<RedisClock, 'nowMs'>,
+): Verify {
+  const handOvers = new HandOvers(keys, clock, LIMITS.handOverLifeMs);
+  return async (req) => {
+    const text = req.headers['x-shopper'];
+    return typeof text === 'string' ? handOvers.verify(text) : null;
+  };
+}
+
+/** Any other error means that the key set could not be read: a refused connection, a malformed response, a timeout. */
 function blamesTheToken(error: unknown): boolean {
   return (
     error instanceof errors.JOSEError &&

@@ -49,6 +49,14 @@ export function asyncApiDocument(version: string): object {
       send: operation('send', 'What a client is told', sent),
     },
     components: {
+      securitySchemes: {
+        ticket: {
+          type: 'httpApiKey',
+          in: 'query',
+          name: 'ticket',
+          description: 'the ticket that checkout returns; in the query, or in the first message',
+        },
+      },
       messages: Object.fromEntries(
         Object.entries(all).map(([type, frame]) => [
           type,
@@ -64,6 +72,7 @@ function operation(action: 'send' | 'receive', title: string, frames: Frames): o
     action,
     title,
     channel: reference('channels', CHANNEL),
+    security: [reference('components', 'securitySchemes', 'ticket')],
     messages: Object.keys(frames).map((type) => reference('channels', CHANNEL, 'messages', type)),
   };
 }

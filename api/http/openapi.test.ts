@@ -48,5 +48,11 @@ test('says of a route what its contract says', () => {
     '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',
   );
   expect(Object.keys(operation.responses['401'].headers)).toEqual(['X-Request-Id', 'WWW-Authenticate']);
-  expect(Object.keys(document.components.securitySchemes).sort()).toEqual(['adminKey', 'serviceKey', 'ticket']);
+  expect(Object.keys(document.components.securitySchemes).sort()).toEqual([
+    'adminKey',
+    'serviceKey',
+    'shopperHandOver',
+    'shopperJwt',
+    'ticket',
+  ]);
 });

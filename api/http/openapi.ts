@@ -23,7 +23,8 @@ const problem = z.object({
 
 const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   anyone: [],
-  shopper: [],
+  // Which of them is needed depends on SHOPPER_IDENTITY; with `gateway` none is.
+  shopper: [{}, { shopperJwt: [] }, { shopperHandOver: [] }],
   ticket: [{ ticket: [] }],
   service: [{ serviceKey: [] }],
   'service or ticket': [{ serviceKey: [] }, { ticket: [] }],
@@ -48,6 +49,18 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
     in: 'header',
     name: 'X-Ticket',
     description: 'the ticket that checkout returns',
+  });
+  registry.registerComponent('securitySchemes', 'shopperJwt', {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'with `SHOPPER_IDENTITY=jwt`: a JWT of the shopper, whose `sub` is the `user_id`',
+  });
+  registry.registerComponent('securitySchemes', 'shopperHandOver', {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Shopper',
+    description: 'with `SHOPPER_IDENTITY=signed`: a hand-over of the shopper, signed by the shop (docs/identity.md)',
   });
   for (const { contract } of routes) registry.registerPath(pathOf(contract));
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({

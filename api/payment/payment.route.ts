@@ -72,7 +72,8 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         // A shopper's body is read leniently, a service's is not.
         const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
         const at = await locate(parts, body.reservation_id);
-        if (ticket && ticket.campaignNo !== at.campaignNo) throw foreign();
+        const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
+        if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw foreign();
         const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
         record(parts, req, 'release', at, outcome.kind);
         if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);

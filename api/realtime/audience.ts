@@ -112,6 +112,7 @@ export class Audience {
     } else if (news.kind !== 'status') {
       const frame = frameOf(news);
       for (const session of users.get(news.user as UserId) ?? []) {
+        if (!session.concerns(news.reservationId)) continue;
         session.waitsNoMore();
         session.send(frame);
       }

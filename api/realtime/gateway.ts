@@ -8,7 +8,6 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { clientFrame } from '../../shared/contracts/frames.js';
 import { standingData } from '../../shared/contracts/standing.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
-import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
@@ -22,7 +21,7 @@ import { networkOf } from '../guards/address.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import type { OpenCounts } from '../guards/open-counts.js';
 import { rateLimited } from '../guards/quotas.js';
-import type { Tickets } from '../guards/ticket.js';
+import { isFor, type Ticket, type Tickets } from '../guards/ticket.js';
 import type { Cors } from '../http/cors.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
@@ -196,23 +195,21 @@ export class Gateway {
     const ticket = this.parts.tickets.verify(text);
     if (!ticket) return session.close('ticketInvalid', 'the ticket is not ours');
     session.user = ticket.user;
-    this.#welcome(session, ticket.campaignNo, ticket.user).catch((error: unknown) => {
+    session.reservation = ticket.reservation;
+    this.#welcome(session, ticket).catch((error: unknown) => {
       this.parts.log.warn({ err: error }, 'a socket could not be welcomed');
       session.send({ type: 'error', code: 'temporarily_unavailable' });
       session.close('tryAgainLater', 'please come back');
     });
   }
 
-  async #welcome(
-    session: Session,
-    campaignNo: Parameters<CampaignDirectory['productOf']>[0],
-    user: UserId,
-  ): Promise<void> {
+  async #welcome(session: Session, ticket: Ticket): Promise<void> {
+    const { campaignNo, user, reservation } = ticket;
     const product = await this.parts.directory.productOf(campaignNo);
     if (!product) return session.close('ticketInvalid', 'the campaign is gone');
     // Follow first, read second: what happens in between is held back by the session until it was welcomed.
     if (!(await this.#audience.add(session, product, user, () => this.#sessions.has(session)))) return;
-    const standing = await standingOfPresent(this.parts.sale, product, user);
+    const standing = await standingOfPresent(this.parts.sale, product, user, reservation);
     if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
     session.presenceMs = standing.presenceMs;
     session.durable = standing.durable;
@@ -220,15 +217,16 @@ export class Gateway {
     if (standing.status === 'queued') {
       session.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
     }
-    const data = standingData(standing, true);
-    if (standing.code !== null) data.code = await this.parts.codeTexts.textOf(campaignNo, standing.code);
+    const isHolder = isFor(ticket, standing.reservationId);
+    const data = standingData(standing, isHolder);
+    if (isHolder && standing.code !== null) data.code = await this.parts.codeTexts.textOf(campaignNo, standing.code);
     session.welcome(data);
   }
 
   #leave(session: Session): void {
-    const { product, user } = session;
+    const { product, user, reservation } = session;
     if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
-    const left = this.parts.sale.leave(product, user, '').then(async (outcome) => {
+    const left = this.parts.sale.leave(product, user, reservation, '').then(async (outcome) => {
       if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
       await this.parts.acknowledgement.held(outcome);
       session.waitsNoMore();

@@ -71,7 +71,7 @@ export class PlaceTeller {
     await this.audience.hold(standing.durable);
     const frame = frameOf(standing);
     for (const session of sessions) {
-      if (frame) session.endWait(frame);
+      if (frame && session.concerns(standing.reservationId)) session.endWait(frame);
       else session.waitsNoMore();
     }
   }

@@ -1,7 +1,7 @@
 import type { WebSocket } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
 import { CLOSE_CODES, type ServerFrame } from '../../shared/contracts/frames.js';
-import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import type { ProductId, ReservationId, UserId } from '../../shared/domain/ids.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 const FRAME_WINDOW_MS = 10_000;
@@ -12,6 +12,8 @@ const PINGS_A_PRESENCE = 3;
 export class Session {
   product: ProductId | null = null;
   user: UserId | null = null;
+  /** The place or unit that the ticket is for; null = each of the user's (a ticket of an earlier version). */
+  reservation: ReservationId | null = null;
   /** How often the campaign wants to see who waits; 0 = not at all. */
   presenceMs = 0;
   /** Whether the campaign's notifications wait for Postgres. */
@@ -61,6 +63,11 @@ export class Session {
     const time = new Date(this.clock.nowMs()).toISOString();
     this.socket.send(JSON.stringify({ type, seq: this.#seq, time, ...rest }));
     this.onSent(type);
+  }
+
+  /** Whether what happens to this unit is for the ticket that was shown. @param reservation "" = there is no unit */
+  concerns(reservation: string): boolean {
+    return this.reservation === null || reservation === '' || this.reservation === reservation;
   }
 
   waits(position: number, queueSize: number, estimate: number | null): void {

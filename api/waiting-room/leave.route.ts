@@ -36,7 +36,9 @@ export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: L
     async handle(req, res) {
       const ticket = tickets.required(req);
       const product = await directory.productOf(ticket.campaignNo);
-      const outcome = product ? await sale.leave(product, ticket.user, req.trace) : ({ kind: 'not_found' } as const);
+      const outcome = product
+        ? await sale.leave(product, ticket.user, ticket.reservation, req.trace)
+        : ({ kind: 'not_found' } as const);
       log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
       if (outcome.kind === 'left') await acknowledgement.held(outcome);
       switch (outcome.kind) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { standingData, standingFields } from '../../shared/contracts/standing.js';
-import type { ProductId, UserId } from '../../shared/domain/ids.js';
+import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
@@ -10,8 +10,8 @@ import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
-import type { ShopperIdentity } from '../guards/shopper-identity.js';
-import type { Tickets } from '../guards/ticket.js';
+import { assertProofFor, type ShopperIdentity } from '../guards/shopper-identity.js';
+import { isFor, type Tickets } from '../guards/ticket.js';
 import { sendJson } from '../http/exchange.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -25,7 +25,8 @@ const contract: RouteContract = {
   path: '/flash-sale/queue-status',
   summary: 'Where a shopper stands',
   description:
-    'With the shopper’s ticket in `X-Ticket` the answer also has `reservation_id`, `order_id` and `pay_before`.',
+    'With the shopper’s ticket in `X-Ticket`, or with a proven identity, the response also has `reservation_id`, `order_id` ' +
+    'and `pay_before`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
   tag: 'waiting room',
   caller: 'shopper',
   query,
@@ -71,10 +72,11 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const product = product_id as ProductId;
       const user = user_id as UserId;
       const ticket = parts.tickets.of(req);
-      if (!ticket) await parts.shopper.identify(req, user);
+      const identity = ticket ? null : await parts.shopper.identify(req, user);
+      if (identity) assertProofFor(identity, product);
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
-        standingOfPresent(parts.sale, product, user),
+        standingOfPresent(parts.sale, product, user, ticket?.reservation ?? null),
       ]);
       if (outcome.kind === 'not_found') throw new Problem('campaign_not_found', 'No campaign sells this product.');
       if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
@@ -84,8 +86,10 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const acknowledges = outcome.status !== 'not_queued';
       if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
         await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
-      const data = standingData(outcome, ticket !== null);
-      if (ticket && outcome.code !== null) data.code = await parts.codeTexts.textOf(ticket.campaignNo, outcome.code);
+      const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
+      const data = standingData(outcome, isHolder);
+      if (isHolder && outcome.code !== null)
+        data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
       const json = JSON.stringify({ data });
       const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
       const headers = [...rateLimit, 'ETag', etag];

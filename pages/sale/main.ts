@@ -2,6 +2,7 @@ import { Refusal, Sale, type Standing } from '../../client/sale.js';
 import { Signals } from './signals.js';
 import { fill, LANGUAGES, languageOf } from './texts.js';
 import { countdownText, type PageState, type View, viewOf } from './view.js';
+import { readVisitor } from './visitor.js';
 
 const TICK_MS = 250;
 /** How often the sale is looked at by those who are not followed otherwise, spread by half. */
@@ -15,6 +16,7 @@ const NEAR_PLACE = 3;
 const SPOKEN_SECONDS = [60, 30, 10];
 
 const element = (id: string) => document.getElementById(id) as HTMLElement;
+const visitor = readVisitor();
 const address = new URL(location.href);
 const language = languageOf(address.searchParams.get('lang'), navigator.languages);
 const { texts } = LANGUAGES[language];
@@ -28,6 +30,7 @@ const signals = new Signals();
 const state: PageState = {
   campaign: null,
   standing: null,
+  holdsTicket: false,
   trying: false,
   refusal: null,
   retry: null,
@@ -39,7 +42,7 @@ let checkedEndMs = 0;
 let spokenAt = 0;
 let spokenSeconds = Number.POSITIVE_INFINITY;
 
-const sale = new Sale({ productId, userId: userId(), authorization });
+const sale = new Sale({ productId, userId: visitor?.userId ?? namedUser(), ...visitor?.proof });
 sale.on('change', onChange);
 sale.on('connection', show);
 sale.on('retry', ({ code }) => {
@@ -209,6 +212,7 @@ function speakPlace({ position, queue_size: size }: Standing): void {
 
 function show(): void {
   const nowMs = sale.now();
+  state.holdsTicket = sale.holdsTicket;
   state.connection = navigator.onLine ? sale.connection : 'offline';
   const view = viewOf(state, nowMs, words);
   write('name', state.campaign?.name ?? productId);
@@ -305,8 +309,8 @@ function rememberedItems(): Pick<Storage, 'getItem' | 'setItem'> {
   }
 }
 
-/** As the shop says in its link; a visitor without one is a guest, the same one each time. */
-function userId(): string {
+/** As the shop's link says; a visitor without one is a guest, the same one each time. Proves nothing to the server. */
+function namedUser(): string {
   const given = address.searchParams.get('user_id');
   if (given) return given;
   const kept = remembered.getItem('doorbuster|guest');
@@ -315,19 +319,4 @@ function userId(): string {
   const made = `guest-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
   remembered.setItem('doorbuster|guest', made);
   return made;
-}
-
-/** Where shoppers need a JWT, the shop hands it over behind the `#`, which no server and no log sees. */
-function authorization(): string | null {
-  const given = new URLSearchParams(location.hash.slice(1)).get('access_token');
-  try {
-    if (given) {
-      sessionStorage.setItem('doorbuster|jwt', given);
-      history.replaceState(null, '', location.pathname + location.search);
-    }
-    const token = given ?? sessionStorage.getItem('doorbuster|jwt');
-    return token ? `Bearer ${token}` : null;
-  } catch {
-    return given ? `Bearer ${given}` : null;
-  }
 }

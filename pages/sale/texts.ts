@@ -25,6 +25,7 @@ export type Texts = {
   way: string;
   leave: string;
   leaveSure: string;
+  otherDevice: string;
   yourTurn: string;
   gotOne: string;
   payDetail: string;
@@ -100,6 +101,7 @@ const en: Texts = {
   way: 'Your way through the line',
   leave: 'Leave the line',
   leaveSure: 'Leave the line? Your place goes to the next one.',
+  otherDevice: 'You checked out on another device. Continue there.',
   yourTurn: 'It is your turn!',
   gotOne: 'You got one!',
   payDetail: 'It is reserved for you. Pay in the shop before the time is up.',
@@ -175,6 +177,7 @@ const id: Texts = {
   way: 'Perjalanan Anda di antrean',
   leave: 'Keluar dari antrean',
   leaveSure: 'Keluar dari antrean? Tempat Anda diberikan ke orang berikutnya.',
+  otherDevice: 'Anda memesan di perangkat lain. Lanjutkan di sana.',
   yourTurn: 'Sekarang giliran Anda!',
   gotOne: 'Anda mendapatkannya!',
   payDetail: 'Sudah dipesan untuk Anda. Bayar di toko sebelum waktunya habis.',
@@ -250,6 +253,7 @@ const zh: Texts = {
   way: '您的排队进度',
   leave: '退出排队',
   leaveSure: '确定退出排队?您的位置将让给下一位。',
+  otherDevice: '您是在另一台设备上下单的。请在那台设备上继续。',
   yourTurn: '轮到您了!',
   gotOne: '抢到了!',
   payDetail: '已为您预留。请在时间结束前到商店付款。',

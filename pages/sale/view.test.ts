@@ -30,6 +30,7 @@ const look = (state: Partial<PageState>) =>
     {
       campaign,
       standing: null,
+      holdsTicket: true,
       trying: false,
       refusal: null,
       retry: null,
@@ -48,6 +49,15 @@ test('opens and ends a sale by the clock, whatever was heard last', () => {
   expect([opened.headline, opened.button?.enabled, opened.clock]).toEqual([texts.open, true, null]);
   const over = look({ campaign: { ...campaign, ends_at: '2026-11-11T12:00:00Z' } });
   expect([over.headline, over.button]).toEqual([texts.ended, null]);
+});
+
+test('offers nothing that needs the ticket on a device that does not have it', () => {
+  const queued = look({ standing, firstPlace: 120, holdsTicket: false });
+  expect([queued.place?.position, queued.detail, queued.second]).toEqual([30, texts.otherDevice, null]);
+  for (const status of ['promoted', 'completed'] as const) {
+    const view = look({ standing: { ...standing, status }, holdsTicket: false });
+    expect([view.detail, view.second, view.order, view.clock]).toEqual([texts.otherDevice, null, null, null]);
+  }
 });
 
 test('shows how far somebody has come, and how long it takes if that is known', () => {

@@ -5,6 +5,8 @@ import { fill, type Texts } from './texts.js';
 export type PageState = {
   campaign: CampaignView | null;
   standing: Standing | null;
+  /** Whether this device has the ticket, so that the shopper can leave, pay and give back here. */
+  holdsTicket: boolean;
   trying: boolean;
   /** Code of the last refusal, until something else happens. */
   refusal: string | null;
@@ -84,7 +86,7 @@ function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number
 }
 
 function standingView(state: PageState, nowMs: number, { texts, time }: Words): Partial<View> | null {
-  const { standing, campaign, firstPlace } = state;
+  const { standing, campaign, firstPlace, holdsTicket } = state;
   if (!standing || state.trying) return null;
   const mayAgain = campaign !== null && phaseOf(campaign, nowMs) === 'open';
   const again = mayAgain ? { label: texts.again, enabled: true } : null;
@@ -100,15 +102,16 @@ function standingView(state: PageState, nowMs: number, { texts, time }: Words): 
       const waiting = wait === null ? '' : ` ${fill(texts.wait, { minutes: Math.max(1, Math.round(wait / 60)) })}`;
       return {
         headline: texts.inLine,
-        detail: texts.inLineDetail + waiting,
+        detail: holdsTicket ? texts.inLineDetail + waiting : texts.otherDevice,
         title: moved,
         place,
-        second: { label: texts.leave, action: 'leave' },
+        second: holdsTicket ? { label: texts.leave, action: 'leave' } : null,
       };
     }
     case 'promoted':
     case 'completed': {
       const headline = standing.status === 'promoted' ? texts.yourTurn : texts.gotOne;
+      if (!holdsTicket) return { headline, mood: 'good', detail: texts.otherDevice };
       const text = [standing.order_id, standing.code].filter(Boolean).join(' · ');
       const order = text ? { label: standing.code ? `${texts.order}, ${texts.code}` : texts.order, text } : null;
       const mine = { headline, mood: 'good', order } as const;

@@ -42,7 +42,7 @@ export class ArchiveRecall implements Recall {
       if (one !== key || !answer) continue;
       const leftMs = Math.round(madeMs + idempotencyTtlMs - this.nowMs());
       if (leftMs <= 0) return false;
-      await this.archive.rememberAnswer(key, answer, Math.min(leftMs, recalledAnswerMs));
+      await this.archive.rememberAnswer(user, key, answer, Math.min(leftMs, recalledAnswerMs));
       return true;
     }
     return false;

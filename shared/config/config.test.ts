@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from './config.js';
 
 const KEY = Buffer.alloc(32, 1).toString('base64');
@@ -27,6 +27,7 @@ const random = (seed: number) =>
 const IN_PRODUCTION = {
   ...GIVEN,
   NODE_ENV: 'production',
+  SHOPPER_IDENTITY: 'gateway',
   ADMIN_API_KEYS: 'olga:b7XkQ0pLs93mZr4TyUwE',
   SERVICE_API_KEYS: 'pay:Qm2nB8vC6xZ1aSd5FgHj',
   ATTESTATION_KEYS: `a1:${random(1)}`,
@@ -80,14 +81,14 @@ test('reads what is given and has a default for the rest', () => {
     attemptsKeepDays: 30,
     logLevel: 'info',
     platforms: { appAttest: null, playIntegrity: null },
-    shopperJwt: { kind: 'none' },
+    identity: { mode: 'gateway' },
   });
 });
 
 test('takes an empty value for a missing one', () => {
   expect(readConfig({ ...GIVEN, PORT: '', SHOPPER_JWT_SECRET: '' })).toMatchObject({
     port: 8102,
-    shopperJwt: { kind: 'none' },
+    identity: { mode: 'gateway' },
   });
   expect(problemsOf({ ...GIVEN, REDIS_URL: '' })).toEqual(['REDIS_URL is missing']);
 });
@@ -159,9 +160,10 @@ test('makes up secrets for a single process that is not in production, and says 
 test('does not start without its secrets in production, or with several processes that could not share them', () => {
   const { REDIS_URL, DATABASE_URL } = GIVEN;
   const names = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'];
-  expect(problemsOf({ REDIS_URL, DATABASE_URL, NODE_ENV: 'production' })).toEqual(
-    names.map((name) => `${name} is missing: it is required in production`),
-  );
+  expect(problemsOf({ REDIS_URL, DATABASE_URL, NODE_ENV: 'production' })).toEqual([
+    ...names.map((name) => `${name} is missing: it is required in production`),
+    'SHOPPER_IDENTITY is missing: in production choose one of gateway, jwt, signed',
+  ]);
   expect(problemsOf({ REDIS_URL, DATABASE_URL, API_PROCESSES: '2' })).toEqual(
     names.map((name) => `${name} is missing: it is required with more than one API process`),
   );
@@ -171,17 +173,80 @@ test('does not start without its secrets in production, or with several processe
   });
 });
 
-test('takes a login by key set or by secret, not both', () => {
-  const url = 'https://login.example/jwks.json';
-  expect(readConfig({ ...GIVEN, SHOPPER_JWT_JWKS: url }).shopperJwt).toEqual({ kind: 'jwks', url: new URL(url) });
-  const secret = 's'.repeat(32);
-  expect(readConfig({ ...GIVEN, SHOPPER_JWT_SECRET: secret }).shopperJwt).toEqual({
-    kind: 'secret',
-    secret: new TextEncoder().encode(secret),
+describe('SHOPPER_IDENTITY', () => {
+  const SHOPPER_JWT_JWKS = 'https://login.example/jwks.json';
+  const SHOPPER_JWT_SECRET = 's'.repeat(32);
+  const SHOPPER_SIGNING_KEYS = `s1:${KEY}`;
+  const unchecked = { issuers: [], audiences: [], attributes: [] };
+  const identityOf = (env: NodeJS.ProcessEnv) => readConfig({ ...GIVEN, ...env }).identity;
+
+  test('is gateway by default, and jwt or signed when a key of that mode is set', () => {
+    const jwks = { mode: 'jwt', key: { kind: 'jwks', url: new URL(SHOPPER_JWT_JWKS) }, ...unchecked };
+    const secret = new TextEncoder().encode(SHOPPER_JWT_SECRET);
+    const signed = { mode: 'signed', keys: [{ id: 's1', key: Buffer.alloc(32, 1) }] };
+    expect(identityOf({})).toEqual({ mode: 'gateway' });
+    expect(identityOf({ SHOPPER_JWT_JWKS })).toEqual(jwks);
+    expect(identityOf({ SHOPPER_JWT_JWKS, SHOPPER_IDENTITY: 'jwt' })).toEqual(jwks);
+    expect(identityOf({ SHOPPER_JWT_SECRET })).toEqual({ mode: 'jwt', key: { kind: 'secret', secret }, ...unchecked });
+    expect(identityOf({ SHOPPER_SIGNING_KEYS })).toEqual(signed);
+    expect(identityOf({ SHOPPER_SIGNING_KEYS, SHOPPER_IDENTITY: 'signed' })).toEqual(signed);
   });
-  expect(problemsOf({ ...GIVEN, SHOPPER_JWT_JWKS: url, SHOPPER_JWT_SECRET: secret })).toEqual([
-    'SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both',
-  ]);
+
+  test('reads issuers, audiences and attributes as lists', () => {
+    const lists = {
+      SHOPPER_JWT_ISSUER: 'https://a.example, https://b.example',
+      SHOPPER_JWT_AUDIENCE: 'shop',
+      SHOPPER_JWT_ATTRIBUTES: 'country,https://shop.example/tier',
+    };
+    expect(identityOf({ SHOPPER_JWT_SECRET, ...lists })).toMatchObject({
+      issuers: ['https://a.example', 'https://b.example'],
+      audiences: ['shop'],
+      attributes: ['country', 'https://shop.example/tier'],
+    });
+    expect(problemsOf({ ...GIVEN, SHOPPER_JWT_SECRET, SHOPPER_JWT_AUDIENCE: 'shop,' })).toEqual([
+      'SHOPPER_JWT_AUDIENCE = "shop,": must be comma-separated, no part empty',
+    ]);
+  });
+
+  test('must be chosen in production', () => {
+    const production = { ...GIVEN, NODE_ENV: 'production' };
+    const missing = 'SHOPPER_IDENTITY is missing: in production choose one of gateway, jwt, signed';
+    expect(problemsOf(production)).toEqual([missing]);
+    expect(problemsOf({ ...production, SHOPPER_JWT_SECRET })).toEqual([missing]);
+    expect(problemsOf({ ...production, SHOPPER_IDENTITY: 'gateway' })).toEqual([]);
+    expect(problemsOf({ ...production, SHOPPER_IDENTITY: 'jwt', SHOPPER_JWT_JWKS })).toEqual([]);
+    expect(problemsOf({ ...production, SHOPPER_IDENTITY: 'signed', SHOPPER_SIGNING_KEYS })).toEqual([]);
+    expect(problemsOf({ ...production, SHOPPER_IDENTITY: 'none' })).toContain(
+      'SHOPPER_IDENTITY = "none": must be one of gateway, jwt, signed',
+    );
+  });
+
+  test('refuses a mode without its key and settings of another mode', () => {
+    expect(problemsOf({ ...GIVEN, SHOPPER_IDENTITY: 'jwt' })).toEqual([
+      'SHOPPER_JWT_JWKS or SHOPPER_JWT_SECRET is missing: SHOPPER_IDENTITY=jwt needs one of them',
+    ]);
+    expect(problemsOf({ ...GIVEN, SHOPPER_JWT_AUDIENCE: 'shop' })).toEqual([
+      'SHOPPER_JWT_JWKS or SHOPPER_JWT_SECRET is missing: SHOPPER_IDENTITY=jwt needs one of them',
+    ]);
+    expect(problemsOf({ ...GIVEN, SHOPPER_IDENTITY: 'signed' })).toEqual([
+      'SHOPPER_SIGNING_KEYS is missing: SHOPPER_IDENTITY=signed needs it',
+    ]);
+    const unused = (name: string, mode: string) =>
+      `${name} has no effect with SHOPPER_IDENTITY=${mode}: remove it or choose another SHOPPER_IDENTITY`;
+    expect(problemsOf({ ...GIVEN, SHOPPER_IDENTITY: 'gateway', SHOPPER_JWT_SECRET, SHOPPER_SIGNING_KEYS })).toEqual([
+      unused('SHOPPER_JWT_SECRET', 'gateway'),
+      unused('SHOPPER_SIGNING_KEYS', 'gateway'),
+    ]);
+    expect(problemsOf({ ...GIVEN, SHOPPER_JWT_SECRET, SHOPPER_SIGNING_KEYS })).toEqual([
+      unused('SHOPPER_SIGNING_KEYS', 'jwt'),
+    ]);
+    expect(problemsOf({ ...GIVEN, SHOPPER_JWT_JWKS, SHOPPER_JWT_SECRET })).toEqual([
+      'SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both',
+    ]);
+    expect(problemsOf({ ...GIVEN, SHOPPER_SIGNING_KEYS: 's1:AAAA' })).toEqual([
+      'SHOPPER_SIGNING_KEYS: key s1 must have at least 32 bytes',
+    ]);
+  });
 });
 
 test('reports mistakes of every kind at once', () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { parseRedisUrl, type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
+import { IDENTITY_ENVIRONMENT, type IdentityConfig, identityOf, identityProblems } from './identity.js';
 import { weakKeyProblems } from './key-strength.js';
 import { PLATFORM_ENVIRONMENT, type Platforms, platformProblems, platformsOf } from './platforms.js';
 
@@ -49,7 +50,7 @@ export type Config = {
   /** 0 = attempts are not recorded */
   attemptsKeepDays: number;
   platforms: Platforms;
-  shopperJwt: { kind: 'none' } | { kind: 'jwks'; url: URL } | { kind: 'secret'; secret: Uint8Array };
+  identity: IdentityConfig;
 };
 
 /** What is wrong with the environment, all of it at once. */
@@ -230,14 +231,10 @@ export const ENVIRONMENT = {
   ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
     .default(30)
     .describe('how long attempts to use codes are kept, days; 0 = they are not recorded'),
-  SHOPPER_JWT_JWKS: url(['https:', 'http:'])
+  ...IDENTITY_ENVIRONMENT,
+  SHOPPER_SIGNING_KEYS: signingKeys
     .optional()
-    .describe('URL of a JWK set; shoppers must then send a bearer JWT whose `sub` is their `user_id`'),
-  SHOPPER_JWT_SECRET: z
-    .string()
-    .min(32, 'must have at least 32 characters')
-    .optional()
-    .describe('the same with a shared secret (HS256, HS384, HS512)'),
+    .describe('`signed`: keys of hand-overs, in the form of ATTESTATION_KEYS; the shop signs with one of them'),
   ...PLATFORM_ENVIRONMENT,
 };
 
@@ -254,6 +251,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'ATTESTATION_KEYS',
   'TICKET_KEYS',
   'SHOPPER_JWT_SECRET',
+  'SHOPPER_SIGNING_KEYS',
   'PLAY_INTEGRITY_DECRYPTION_KEY',
   'REDIS_URL',
   'DATABASE_URL',
@@ -294,14 +292,11 @@ function togetherProblems(given: Given): string[] {
   const problems: string[] = REQUIRED_SECRETS.filter((name) => when !== null && given[name] === undefined).map(
     (name) => `${name} is missing: it is required ${when}`,
   );
-  if (given.SHOPPER_JWT_JWKS && given.SHOPPER_JWT_SECRET) {
-    problems.push('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
-  }
   if (given.OPS_PORT && Number(given.OPS_PORT) > 0 && given.OPS_PORT === (given.PORT ?? '8102')) {
     problems.push(`OPS_PORT = "${given.OPS_PORT}": must be another port than PORT`);
   }
   if (given.NODE_ENV === 'production') problems.push(...weakKeyProblems(given));
-  return [...problems, ...platformProblems(given)];
+  return [...problems, ...identityProblems(given), ...platformProblems(given)];
 }
 
 /**
@@ -348,11 +343,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
     attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
     platforms: platformsOf(e),
-    shopperJwt: e.SHOPPER_JWT_JWKS
-      ? { kind: 'jwks', url: new URL(e.SHOPPER_JWT_JWKS) }
-      : e.SHOPPER_JWT_SECRET
-        ? { kind: 'secret', secret: new TextEncoder().encode(e.SHOPPER_JWT_SECRET) }
-        : { kind: 'none' },
+    identity: identityOf(e),
   };
 }
 

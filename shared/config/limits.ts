@@ -183,6 +183,8 @@ export const LIMITS = {
   /** Failed requests of one caller in a minute from which on they are counted for all processes. */
   guessesUnnoticed: 3,
   oneTimeTokenMs: 5 * 60_000,
+  /** How far ahead a hand-over may expire: long enough for a shopper who opens the page before the sale and waits. */
+  handOverLifeMs: 3_600_000,
   /** Longer than any refusal takes that asks Redis and Postgres. */
   uniformRefusalMs: 60,
   /** What campaigns say to the guards is read again this often; news of a change comes at once. */

@@ -14,6 +14,8 @@ export type CampaignId = Branded<string, 'CampaignId'>;
 export type CampaignNo = Branded<number, 'CampaignNo'>;
 export type ReservationId = Branded<string, 'ReservationId'>;
 export type IdempotencyKey = Branded<string, 'IdempotencyKey'>;
+/** An idempotency key and the user it belongs to; "" = the operators. */
+export type OwnedKey = { user: string; key: string };
 
 /**
  * The first 28 characters of a new reservation id: a UUIDv7 without its last 32 bits, which the deciding script fills
@@ -40,6 +42,11 @@ const generator = new V7Generator({
 });
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** As the script completes it. @param prefix of `newReservationPrefix` */
+export function reservationIdOf(prefix: string, no: number): ReservationId {
+  return (prefix + no.toString(16).padStart(8, '0')) as ReservationId;
+}
 
 /** Of an id that is known to be ours. */
 export function campaignNoOf(reservation: string): CampaignNo {

@@ -27,7 +27,7 @@ export const ERRORS = {
   unauthorized: {
     status: 401,
     title: 'Credentials are missing or wrong',
-    remedy: 'Send `Authorization: Bearer <secret>`.',
+    remedy: 'Send `Authorization: Bearer <secret>`; a shopper sends a JWT or `X-Shopper` (docs/identity.md).',
   },
   ticket_invalid: {
     status: 401,

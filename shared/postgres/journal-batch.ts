@@ -1,5 +1,6 @@
 import type { FoldedBatch, NewRedemption, NewTicket, RedemptionChange, TicketChange } from './batch-fold.js';
 import type { Queryable } from './pool.js';
+import { answerOwner } from './snapshot.js';
 
 /** A change for a reservation that Postgres has never seen: the entry that made it is missing. */
 export class UnknownReservations extends Error {
@@ -190,11 +191,12 @@ async function setBeginnings(client: Queryable, begun: readonly [number, number]
   );
 }
 
+/** Under the user and the key, so that two users may have the same key. */
 async function insertAnswers(client: Queryable, rows: FoldedBatch['answers']): Promise<void> {
   if (rows.length === 0) return;
   await client.query(
     `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
-     select c.campaign_id, n.key, n.answer, ms(n.at)
+     select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.at)
      from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as n(no, key, answer, at) join campaigns c on c.no = n.no
      on conflict (idempotency_key) do nothing`,
     [

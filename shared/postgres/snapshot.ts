@@ -29,13 +29,15 @@ export type SnapshotTicket = {
   reservation: string;
   order: string | null;
   joinedMs: number;
+  /** Device that joined; null = unknown. */
+  device: string | null;
   code: number | null;
   key: string | null;
   answer: string | null;
 };
 
-/** An answer that stands in no other row. */
-export type SnapshotAnswer = { key: string; answer: string; madeMs: number };
+/** An answer that stands in no other row. `name`: its primary key; `user` "" = an operator's. */
+export type SnapshotAnswer = { name: string; user: string; key: string; answer: string; madeMs: number };
 
 const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint, 0)::float8`;
 
@@ -44,9 +46,14 @@ export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", orde
   ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
   idempotency_key as key, idempotency_answer as answer`;
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
-  order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key,
-  idempotency_answer as answer`;
-export const ANSWER_COLUMNS = `idempotency_key as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
+  order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", device_fp as device, code_no as code,
+  idempotency_key as key, idempotency_answer as answer`;
+/** The user that a remembered answer belongs to; "" = an operator's. */
+export const answerOwner = (answer: string) =>
+  `case when ${answer} like 'restock|%' then '' else split_part(${answer}, '|', 3) end`;
+/** The name is `user|key`; in rows of earlier versions only the key. */
+export const ANSWER_COLUMNS = `idempotency_key as name, ${answerOwner('answer')} as "user",
+  substr(idempotency_key, strpos(idempotency_key, '|') + 1) as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
 
 /** Reads everything about one campaign, in batches, for a Redis that has to be filled. */
 export class CampaignSnapshot {
@@ -79,7 +86,7 @@ export class CampaignSnapshot {
         [this.campaignId, batch, after],
       );
       yield rows;
-      after = rows.length < batch ? null : (rows.at(-1)?.key ?? null);
+      after = rows.length < batch ? null : (rows.at(-1)?.name ?? null);
     } while (after !== null);
   }
 

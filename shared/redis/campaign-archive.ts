@@ -1,4 +1,4 @@
-import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, OwnedKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { keys, recordKeys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
@@ -36,7 +36,7 @@ export class CampaignArchive {
   ): Promise<ArchiveOutcome> {
     return this.scripts.run(
       archiveScript,
-      [...recordKeys(product), keys.journal, keys.epoch],
+      [...recordKeys(product), keys.holders(product), keys.journal, keys.epoch],
       [
         committed,
         limits.archiveEntries,
@@ -66,9 +66,9 @@ export class CampaignArchive {
   }
 
   /** Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old. */
-  async rememberAnswer(key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
+  async rememberAnswer(user: UserId, key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
     const { redis, gate } = this.scripts;
-    const set = () => redis.set(keys.idempotency(key), answer, 'PX', ttlMs, 'NX');
+    const set = () => redis.set(keys.idempotency(user, key), answer, 'PX', ttlMs, 'NX');
     try {
       await (gate ? gate.guard(set) : set());
     } catch (error) {
@@ -76,11 +76,15 @@ export class CampaignArchive {
     }
   }
 
-  /** @param key null = none, only `upTo` is kept */
-  forgetAnswer(product: ProductId, key: string | null, upTo: string): Promise<ForgetAnswerOutcome> {
+  /** @param owned null = none, only `upTo` is kept */
+  forgetAnswer(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<ForgetAnswerOutcome> {
     return this.scripts.run(
       forgetAnswerScript,
-      [keys.campaign(product), keys.idempotency((key ?? '') as IdempotencyKey), keys.epoch],
+      [
+        keys.campaign(product),
+        keys.idempotency((owned?.user ?? '') as UserId, (owned?.key ?? '') as IdempotencyKey),
+        keys.epoch,
+      ],
       [upTo],
     );
   }

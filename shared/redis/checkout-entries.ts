@@ -1,4 +1,5 @@
 import type { RawEntry } from '../contracts/journal.js';
+import { reservationIdOf } from '../domain/ids.js';
 import { durabilityOf, encodeRememberedAnswer } from './remembered-answer.js';
 import type { ReserveInput } from './sale-store.js';
 import type { ReserveOutcome } from './scripts/checkout.js';
@@ -50,7 +51,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
     fields: {
       kind: 'queued',
       no: String(no),
-      reservation: input.reservationPrefix + no.toString(16).padStart(8, '0'),
+      reservation: reservationIdOf(input.reservationPrefix, no),
       user: input.user,
       order: input.order ?? '',
       qty: String(input.qty),
@@ -58,7 +59,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
       code: input.coupon?.code ? String(input.coupon.code) : '',
       at: String(atMs),
       key: input.key,
-      answer: placeText(input, outcome),
+      answer: placeText(input, outcome, reservationIdOf(input.reservationPrefix, no)),
       device: input.device ?? '',
       trace: input.trace,
     },
@@ -69,7 +70,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
 export function answeredEntry(input: ReserveInput, outcome: Outcome<'waiting'>): RawEntry {
   const { no, journalId, atMs } = outcome;
   const fields = { kind: 'answered', no: String(no), at: String(atMs), key: input.key };
-  return { journalId, fields: { ...fields, answer: placeText(input, outcome) } };
+  return { journalId, fields: { ...fields, answer: placeText(input, outcome, outcome.reservationId) } };
 }
 
 /** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
@@ -77,15 +78,17 @@ export function requestOf({ coupon, order }: Pick<ReserveInput, 'coupon' | 'orde
   return coupon ? `R|${coupon.code}|${order ?? ''}|` : '';
 }
 
-function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>): string {
+/** @param placeId of the ticket; "" = the answer has none */
+function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>, placeId: string): string {
   const { position, queueSize, paceMs, presenceMs } = outcome;
   return answerText(input, outcome.no, {
     kind: 'queued',
     position,
     queueSize,
-    ticketKey: input.ticketKey,
+    ticketKey: placeId === '' ? null : input.ticketKey,
     paceMs,
     presenceMs,
+    reservationId: placeId || null,
   });
 }
 

@@ -1,4 +1,7 @@
-import type { DeviceId, IdempotencyKey, ProductId } from '../domain/ids.js';
+import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+
+/** Owner of the idempotency keys of operators; no user has this id. */
+export const OPERATORS = '';
 
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
@@ -28,9 +31,12 @@ export const KEY_DOCS = {
   line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
   presence:
     'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
+  holders:
+    'hash · user → line number|device that took this place in line, unless its fingerprint was derived; stale where the number is not the user’s.',
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency:
-    'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
+    'string · the remembered answer to an idempotency key of a user ("" = of the operators), IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
+  unscopedIdempotency: 'string · the same as earlier versions wrote it, for whichever user; read until it expires.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
@@ -70,8 +76,10 @@ export const keys = {
   presence: (product: ProductId) => `${PREFIX}:{${product}}:presence`,
   usedCodes: (product: ProductId) => `${PREFIX}:{${product}}:used`,
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
+  holders: (product: ProductId) => `${PREFIX}:{${product}}:holders`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
-  idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
+  unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (device: DeviceId) => `${PREFIX}:t:${device}`,
@@ -96,9 +104,14 @@ export function recordKeys(product: ProductId): string[] {
   ];
 }
 
+/** What a claim may change of a campaign, in the order in which scripts take it (scripts/sale-keys.ts). */
+export function claimKeys(product: ProductId): string[] {
+  return [...recordKeys(product), keys.usedCodes(product)];
+}
+
 /** Every key of one campaign. */
 export function campaignKeys(product: ProductId): string[] {
-  return [...recordKeys(product), keys.usedCodes(product)];
+  return [...claimKeys(product), keys.holders(product)];
 }
 
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */

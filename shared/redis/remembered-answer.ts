@@ -29,20 +29,23 @@ export type RememberedAnswer =
       kind: 'queued';
       position: number;
       queueSize: number;
-      ticketKey: string;
+      /** null = the answer has no ticket. */
+      ticketKey: string | null;
       /** Milliseconds for each person in the line; null = nobody could say. */
       paceMs: number | null;
       /** How often he must be seen; 0 = he need not be. */
       presenceMs: number;
+      /** The place that the ticket is for; null = the answer has none, or an earlier version made it. */
+      reservationId: string | null;
     };
 
 /**
  * Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durability|code|terms`, or
- * `Q|position|size|ticket key` with `|pace` when it was known and `|presence` when the user must be seen.
+ * `Q|position|size|ticket key|pace|presence|reservation`, of which an earlier version left out the end.
  */
 export function decodeRememberedAnswer(text: string): RememberedAnswer {
   const fields = text.split('|');
-  const [kind, a, b, c, d, e, code, terms] = fields;
+  const [kind, a, b, c, d, e, f, terms] = fields;
   const durability = DURABILITIES[Number(e)];
   if (kind === 'C' && fields.length === 8 && durability) {
     return {
@@ -52,18 +55,19 @@ export function decodeRememberedAnswer(text: string): RememberedAnswer {
       dueMs: Number(c),
       ticketKey: String(d),
       durability,
-      code: code ? Number(code) : null,
+      code: f ? Number(f) : null,
       terms: Number(terms),
     };
   }
-  if (kind === 'Q' && fields.length >= 4 && fields.length <= 6) {
+  if (kind === 'Q' && fields.length >= 4 && fields.length <= 7) {
     return {
       kind: 'queued',
       position: Number(a),
       queueSize: Number(b),
-      ticketKey: String(c),
+      ticketKey: c || null,
       paceMs: d ? Number(d) : null,
       presenceMs: Number(e ?? 0),
+      reservationId: f || null,
     };
   }
   throw new ContractError(`an idempotency record is malformed: ${text}`);
@@ -76,8 +80,6 @@ export function encodeRememberedAnswer(answer: RememberedAnswer): string {
     const digit = DURABILITIES.indexOf(durability);
     return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${digit}|${code ?? ''}|${terms}`;
   }
-  const { position, queueSize, ticketKey, paceMs, presenceMs } = answer;
-  const text = `Q|${position}|${queueSize}|${ticketKey}`;
-  if (presenceMs > 0) return `${text}|${paceMs ?? ''}|${presenceMs}`;
-  return paceMs === null ? text : `${text}|${paceMs}`;
+  const { position, queueSize, ticketKey, paceMs, presenceMs, reservationId } = answer;
+  return `Q|${position}|${queueSize}|${ticketKey ?? ''}|${paceMs ?? ''}|${presenceMs}|${reservationId ?? ''}`;
 }

@@ -1,4 +1,4 @@
-import type { IdempotencyKey, ProductId } from '../domain/ids.js';
+import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { campaignKeys, keys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import type { FillAction, RedisFill } from './redis-fill.js';
@@ -48,15 +48,23 @@ export class CampaignRestore {
     ]);
   }
 
+  /** Which device took which place in line. */
+  async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
+    await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
+      user,
+      `${lineNo}|${device}`,
+    ]);
+  }
+
   /** Marks codes as used. */
   async codes(numbers: readonly number[]): Promise<void> {
     await this.#write('codes', [keys.usedCodes(this.product)], numbers, (number) => [number]);
   }
 
-  async answers(answers: readonly { key: string; answer: string; ttlMs: number }[]): Promise<void> {
+  async answers(answers: readonly { user: string; key: string; answer: string; ttlMs: number }[]): Promise<void> {
     for (let start = 0; start < answers.length; start += BATCH) {
       const some = answers.slice(start, start + BATCH);
-      const keyNames = some.map(({ key }) => keys.idempotency(key as IdempotencyKey));
+      const keyNames = some.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
       await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
     }
   }

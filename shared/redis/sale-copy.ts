@@ -147,20 +147,19 @@ export class SaleCopy {
     return { lastId, entries, campaigns, records };
   }
 
-  /** Remembered answers by idempotency key, a batch at a time. */
-  async *answers(batch: number): AsyncGenerator<Map<string, string>> {
-    const prefix = keys.idempotency('' as never);
+  /** Idempotency keys of users with their remembered answers, a batch at a time. */
+  async *answers(batch: number): AsyncGenerator<{ key: string; answer: string }[]> {
+    const prefix = keys.unscopedIdempotency('' as never);
     let cursor = '0';
     do {
       const [next, names] = await engine(() => this.redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', batch));
       cursor = next;
       const texts = names.length === 0 ? [] : await engine(() => this.redis.mget(...names));
-      const found = new Map<string, string>();
-      for (const [i, name] of names.entries()) {
-        const text = texts[i];
-        if (text) found.set(name.slice(prefix.length), text);
-      }
-      yield found;
+      yield names.flatMap((name, i) => {
+        const answer = texts[i];
+        // `user|key`, or only the key in a record of an earlier version; the answer names the user.
+        return answer ? [{ key: name.slice(Math.max(prefix.length, name.lastIndexOf('|') + 1)), answer }] : [];
+      });
     } while (cursor !== '0');
   }
 }

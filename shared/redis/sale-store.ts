@@ -15,7 +15,7 @@ import {
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
-import { campaignKeys, keys } from './keys.js';
+import { claimKeys, keys, OPERATORS } from './keys.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
@@ -110,6 +110,10 @@ export type ReserveInput = {
   ticketKey: string;
   /** null = unknown; no quota applies */
   device: DeviceId | null;
+  /** Whether the caller has proved to be the user. */
+  proven: boolean;
+  /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
+  holderDevice: DeviceId | null;
   trace: string;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
@@ -173,9 +177,11 @@ export class SaleStore {
       [
         ...saleKeys(product),
         keys.journal,
-        keys.idempotency(input.key),
+        keys.idempotency(input.user, input.key),
+        keys.unscopedIdempotency(input.key),
         keys.device(input.device ?? ('' as DeviceId)),
         keys.once(product, coupon?.once?.nonce ?? ''),
+        keys.holders(product),
         keys.epoch,
       ],
       [
@@ -198,6 +204,8 @@ export class SaleStore {
         coupon?.terms ?? 0,
         coupon?.once?.expiresAtMs ?? 0,
         limits.waitReplicas,
+        input.proven ? 1 : 0,
+        input.holderDevice ?? '',
       ],
     );
   }
@@ -257,9 +265,10 @@ export class SaleStore {
     return this.#keep(this.scripts.run(promoteScript, movingKeys(product), [limit]));
   }
 
-  leave(product: ProductId, user: UserId, trace: string): Promise<LeaveOutcome> {
+  /** @param place that is given up; null = whichever the user has */
+  leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
     return decided(
-      () => this.#keep(this.scripts.run(leaveScript, movingKeys(product), [user, trace])),
+      () => this.#keep(this.scripts.run(leaveScript, movingKeys(product), [user, place ?? '', trace])),
       (recall, pass) => recall.person(product, user, pass),
       () => ({ kind: 'not_waiting' }),
       this.recall,
@@ -280,13 +289,14 @@ export class SaleStore {
     );
   }
 
-  standing(product: ProductId, user: UserId): Promise<StandingOutcome> {
+  /** @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit */
+  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
     return decided(
       () =>
         this.scripts.run(
           standingScript,
           [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
-          [user],
+          [user, place ?? ''],
         ),
       (recall, pass) => recall.person(product, user, pass),
       notQueued,
@@ -441,7 +451,12 @@ export class SaleStore {
     return this.#keep(
       this.scripts.run(
         restockScript,
-        [...movingKeys(product).slice(0, -1), keys.idempotency(key ?? ('' as IdempotencyKey)), keys.epoch],
+        [
+          ...movingKeys(product).slice(0, -1),
+          keys.idempotency(OPERATORS, key ?? ('' as IdempotencyKey)),
+          keys.unscopedIdempotency(key ?? ('' as IdempotencyKey)),
+          keys.epoch,
+        ],
         [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
       ),
     );
@@ -571,11 +586,11 @@ export class SaleStore {
 const READY_PRODUCTS = 1_000;
 const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
 
-/** `campaignKeys`, kept ready. */
+/** `claimKeys`, kept ready. */
 function saleKeys(product: ProductId): readonly string[] {
   let ready = readyKeys.get(product);
   if (!ready) {
-    ready = campaignKeys(product);
+    ready = claimKeys(product);
     readyKeys.set(product, ready);
   }
   return ready;

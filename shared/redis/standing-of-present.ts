@@ -1,16 +1,22 @@
-import type { ProductId, UserId } from '../domain/ids.js';
+import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
 import type { SaleStore } from './sale-store.js';
 import type { StandingOutcome } from './scripts/line.js';
 
 /**
  * Where a shopper stands who is there at this moment: in campaigns that ask for presence he counts as seen, and comes
  * back to his place if he had stepped back from it.
+ * @param place of the ticket that was shown; null = none
  * @throws EngineUnavailable when Redis cannot be used
  */
-export async function standingOfPresent(sale: SaleStore, product: ProductId, user: UserId): Promise<StandingOutcome> {
-  const standing = await sale.standing(product, user);
+export async function standingOfPresent(
+  sale: SaleStore,
+  product: ProductId,
+  user: UserId,
+  place: ReservationId | null,
+): Promise<StandingOutcome> {
+  const standing = await sale.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
   const attended = await sale.attend(product, [[user, 0]]);
   const cameBack = attended.kind === 'attended' && attended.returned > 0;
-  return cameBack ? sale.standing(product, user) : standing;
+  return cameBack ? sale.standing(product, user, place) : standing;
 }

@@ -342,7 +342,7 @@ class Repair {
     for await (const answers of new SaleCopy(this.parts.redis).answers(BATCH)) {
       const completed = [];
       const queued = [];
-      for (const [key, answer] of answers) {
+      for (const { key, answer } of answers) {
         const [, reservation, terms] = /\|C\|([0-9a-f-]{36})\|.*\|(\d+)$/.exec(answer) ?? [];
         if (reservation && reservations.has(reservation)) {
           completed.push({ reservation, key, answer, terms: Number(terms) });

@@ -11,6 +11,7 @@ import { expectStock } from '../harness/checks.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, PaymentService } from '../harness/clients.js';
 import { FlakyFetch } from '../harness/flaky-fetch.js';
+import { handOverOf, SIGNING_KEY, secondsFromNow } from '../harness/identity.js';
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -54,6 +55,42 @@ const refusalOf = (work: Promise<unknown>) =>
     () => null,
     (error: unknown) => (error instanceof Refusal ? error.code : String(error)),
   );
+
+describe('another device of a user who waits', () => {
+  test('follows the place without the ticket, and cannot give it up', async () => {
+    const { product, held } = await heldByAnother();
+    const userId = `user-${randomUUID()}`;
+    const [first, second] = [openTab(product, { userId }), openTab(product, { userId })];
+    await first.sale.attempt();
+    const standing = await second.sale.attempt();
+    expect([standing.status, standing.position]).toEqual(['queued', 1]);
+    expect([first.sale.holdsTicket, second.sale.holdsTicket]).toEqual([true, false]);
+    await until('the place is followed', () => second.connections.includes('polling'));
+    expect(second.connections).not.toContain('live');
+    expect(await refusalOf(second.sale.leave())).toBe('ticket_invalid');
+    await payments.release(held);
+    await Promise.all([stands(first.sale, 'promoted'), stands(second.sale, 'promoted')]);
+    expect(first.sale.standing?.order_id).toEqual(expect.any(String));
+    expect(second.sale.standing?.order_id).toBeNull();
+    expect(await refusalOf(second.sale.release())).toBe('unauthorized');
+  });
+
+  test('has the ticket when the shop hands the same user over to it', async () => {
+    const { product } = await heldByAnother();
+    const SHOPPER_SIGNING_KEYS = `s1:${SIGNING_KEY.toString('base64')}`;
+    const { url } = await startApiProcess({ ...service.env, SHOPPER_SIGNING_KEYS });
+    const userId = `user-${randomUUID()}`;
+    const signed = () => handOverOf({ user_id: userId, product_id: product, expires_at: secondsFromNow(60) });
+    const tabOf = (handOver: () => string | null) => openTab(product, { userId, baseUrl: url, handOver });
+    const [first, second, stranger] = [tabOf(signed), tabOf(signed), tabOf(() => null)];
+    await first.sale.attempt();
+    expect((await second.sale.attempt()).position).toBe(1);
+    expect(second.sale.holdsTicket).toBe(true);
+    expect(await refusalOf(stranger.sale.attempt())).toBe('unauthorized');
+    await second.sale.leave();
+    await stands(second.sale, 'left');
+  });
+});
 
 describe('an attempt', () => {
   test('gets a unit, and a second press meanwhile is the same attempt', async () => {

@@ -11,7 +11,7 @@ import { until } from '../harness/until.js';
 jest.setTimeout(90_000);
 
 const database = await createTestDatabase();
-const production = { NODE_ENV: 'production' };
+const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
 /** Starts a process that is to refuse. @returns its exit code and what it told on standard error */
 function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; told: string }> {

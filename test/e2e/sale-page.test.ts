@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { accessibilityFindings, openPhone, startBrowser } from '../harness/browser.js';
 import { expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
+import { handOverOf, JWT_SECRET, jwtOf, SIGNING_KEY, secondsFromNow } from '../harness/identity.js';
 import { EngineProxy } from '../harness/proxy.js';
-import { startService } from '../harness/service.js';
+import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
@@ -60,7 +62,71 @@ test('the page and its parts are served with a policy that allows no script but 
   expect((await send(`${service.url}/assets/client/package.json`)).status).toBe(404);
 });
 
+inBrowser('a link of the shop', () => {
+  test.each(['#', '?'])('hands the shopper over behind %s, and leaves no trace in the address', async (mark) => {
+    const { product } = await heldByAnother();
+    const SHOPPER_SIGNING_KEYS = `s1:${SIGNING_KEY.toString('base64')}`;
+    const { url } = await startApiProcess({ ...service.env, SHOPPER_SIGNING_KEYS });
+    const user = `user-${randomUUID()}`;
+    const handOver = handOverOf({ user_id: user, expires_at: secondsFromNow(600) });
+    if (!browser) throw new Error('there is no browser');
+    const { page } = await openPhone(browser);
+    // Another name in the link is not believed.
+    const query =
+      mark === '?' ? `?user_id=somebody-else&shopper=${handOver}` : `?user_id=somebody-else#shopper=${handOver}`;
+    await page.goto(`${url}/sale/${product}${query}`);
+    await shows(page, 'The sale is on');
+    expect(page.url()).toBe(`${url}/sale/${product}?user_id=somebody-else`);
+    await press(page, BUY);
+    await shows(page, 'You are in line');
+    const status = (asked: string) =>
+      send(`${url}/flash-sale/queue-status?product_id=${product}&user_id=${asked}`, {
+        headers: { 'x-shopper': handOverOf({ user_id: asked, expires_at: secondsFromNow(60) }) },
+      });
+    expect((await status(user)).data.status).toBe('queued');
+    expect((await status('somebody-else')).data.status).toBe('not_queued');
+    for (const link of await page.locator('#languages a').all()) {
+      expect(await link.getAttribute('href')).not.toContain('shopper');
+    }
+    await page.reload();
+    await shows(page, 'You are in line');
+  });
+
+  test('with a name alone lets nobody act as that user where shoppers prove who they are', async () => {
+    const { product } = await heldByAnother();
+    const { url } = await startApiProcess({ ...service.env, SHOPPER_JWT_SECRET: JWT_SECRET });
+    if (!browser) throw new Error('there is no browser');
+    const { page } = await openPhone(browser);
+    await page.goto(`${url}/sale/${product}?user_id=ann`);
+    await shows(page, 'The sale is on');
+    await press(page, BUY);
+    await until('the page says what to do', async () => /sign in/.test(await textOf(page, 'trouble')));
+    await page.goto(
+      `${url}/sale/${product}?user_id=bob#access_token=${jwtOf({ sub: 'ann', exp: secondsFromNow(60) })}`,
+    );
+    await shows(page, 'The sale is on');
+    expect(page.url()).not.toContain('access_token');
+    await press(page, BUY);
+    await shows(page, 'You are in line');
+    await expectStock(operator, product, { total: 1, held: 1, waiting: 1 });
+  });
+});
+
 inBrowser('the page of a sale', () => {
+  test('shows the place on a second device without what needs the ticket', async () => {
+    const { product } = await heldByAnother();
+    const user = `?user_id=user-${randomUUID()}`;
+    const [first, second] = [await openSale(product, user), await openSale(product, user)];
+    for (const { page } of [first, second]) {
+      await press(page, BUY);
+      await shows(page, 'You are in line');
+    }
+    expect(await textOf(second.page, 'detail')).toBe('You checked out on another device. Continue there.');
+    expect(await second.page.locator('#second').isHidden()).toBe(true);
+    expect(await first.page.locator('#second').isVisible()).toBe(true);
+    expect([first.faults, second.faults]).toEqual([[], []]);
+  });
+
   test('takes two shoppers through it: in line, promoted, paid', async () => {
     const { product, held } = await heldByAnother();
     const [first, second] = [await openSale(product), await openSale(product)];

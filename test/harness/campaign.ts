@@ -26,6 +26,8 @@ export type CheckoutOptions = {
   tokenExpiresAt?: number | null;
   device?: string | null;
   ticketKey?: string;
+  proven?: boolean;
+  holderDevice?: string;
   trace?: string;
   coupon?: CouponClaim;
 };
@@ -64,6 +66,8 @@ export class TestCampaign {
       key: (options.key ?? newKey()) as IdempotencyKey,
       ticketKey: options.ticketKey ?? 't1',
       device: (options.device ?? null) as DeviceId | null,
+      proven: options.proven ?? false,
+      holderDevice: (options.holderDevice ?? null) as DeviceId | null,
       trace: options.trace ?? '',
       coupon: options.coupon ?? null,
     });
@@ -123,11 +127,11 @@ export class TestCampaign {
   promote(limit = 100) {
     return this.store.promote(this.product, limit);
   }
-  leave(user: string, trace = '') {
-    return this.store.leave(this.product, user as UserId, trace);
+  leave(user: string, trace = '', place: string | null = null) {
+    return this.store.leave(this.product, user as UserId, place as ReservationId | null, trace);
   }
-  standing(user: string) {
-    return this.store.standing(this.product, user as UserId);
+  standing(user: string, place: string | null = null) {
+    return this.store.standing(this.product, user as UserId, place as ReservationId | null);
   }
   positions(users: readonly string[]) {
     return this.store.positions(this.product, users as readonly UserId[]);

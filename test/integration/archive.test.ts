@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { IdempotencyKey } from '../../shared/domain/ids.js';
+import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
 import { AnswerKeys } from '../../shared/postgres/answer-keys.js';
@@ -113,7 +113,7 @@ test('everybody who comes back is answered what he was answered before, and is g
   const { campaign, ids } = await lifeOfMany();
   const before = await repetitions(campaign, ids);
   const archived = await archive.closeAndArchive(campaign);
-  const bare = [`db1:i:${keyOf(campaign, 'restock')}`, keys.campaign(campaign.product)].sort();
+  const bare = [`db1:i:|${keyOf(campaign, 'restock')}`, keys.campaign(campaign.product)].sort();
   expect(await left(campaign)).toEqual(bare);
   const last = await sale.journal.lastId();
   expect(await repetitions(archived, ids)).toEqual(before);
@@ -241,10 +241,10 @@ test('a key that belongs to another campaign by now is not forgotten', async () 
   const key = newKey();
   await campaign.confirm(await campaign.take('ann', { key }));
   await campaign.setStatus('close');
-  await sale.redis.del(keys.idempotency(key as IdempotencyKey));
-  await other.take('bob', { key });
+  await sale.redis.del(keys.idempotency('ann' as UserId, key as IdempotencyKey));
+  await other.take('ann', { key });
   await archive.closeAndArchive(campaign);
-  expect(await other.checkout('bob', { key })).toMatchObject({ kind: 'replayed' });
+  expect(await other.checkout('ann', { key })).toMatchObject({ kind: 'replayed' });
 });
 
 test('an answer whose time is over is not recalled', async () => {
@@ -255,7 +255,7 @@ test('an answer whose time is over is not recalled', async () => {
   const later = campaign.through(archive.storeWith(archive.people, 1));
   expect(await later.checkout('ann', { key })).toMatchObject({ kind: 'ended' });
   expect(await campaign.through(archive.store).checkout('ann', { key })).toMatchObject({ kind: 'replayed' });
-  expect(await sale.redis.pttl(keys.idempotency(key as IdempotencyKey))).toBeLessThanOrEqual(10_000);
+  expect(await sale.redis.pttl(keys.idempotency('ann' as UserId, key as IdempotencyKey))).toBeLessThanOrEqual(10_000);
 });
 
 /** Redis loses everything of a campaign, its answers too. */
@@ -277,7 +277,9 @@ test('a Redis that lost it gets the hash only, and everybody the same answers', 
   const stock = await campaign.stock();
   const archived = await archive.closeAndArchive(campaign);
   await loseAndRestore(campaign);
-  expect(await left(campaign)).toEqual([`db1:i:${keyOf(campaign, 'restock')}`, keys.campaign(campaign.product)].sort());
+  expect(await left(campaign)).toEqual(
+    [`db1:i:|${keyOf(campaign, 'restock')}`, keys.campaign(campaign.product)].sort(),
+  );
   expect(await campaign.stock()).toEqual(stock);
   expect(await repetitions(archived, ids)).toEqual(before);
   expect(await verdictOf(campaign)).toMatchObject(CLEAN);
@@ -386,7 +388,7 @@ test('looks people up by indexes', async () => {
   );
   await store.sql.query(
     `insert into remembered_answers (idempotency_key, campaign_id, answer, made_at)
-     select 'plan-' || i, $1, '1|1|u' || i || '|Q|1|1|t1', now() from generate_series(1, 4000) i`,
+     select 'u' || i || '|plan-' || i, $1, '1|1|u' || i || '|Q|1|1|t1', now() from generate_series(1, 4000) i`,
     [campaign.terms.id],
   );
   await store.sql.query('vacuum analyze');

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import type { IdempotencyKey } from '../../shared/domain/ids.js';
+import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { JOURNAL_START } from '../../shared/redis/journal.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
@@ -18,7 +18,8 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
-  await sale.redis.del(...campaignKeys(product), ...answers.map((key) => keys.idempotency(key as IdempotencyKey)));
+  const records = answers.map((key) => sale.redis.keys(keys.idempotency('*' as UserId, key as IdempotencyKey)));
+  await sale.redis.del(...campaignKeys(product), ...(await Promise.all(records)).flat());
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');
   const parts = { database: store.database, sale: sale.store, log: store.log };
@@ -217,6 +218,57 @@ test('gives the first answers again', async () => {
     first,
   );
   expect(await campaign.stock()).toMatchObject({ held: 1, waiting: 1 });
+});
+
+test('gives the ticket of a place to the device that took it again, and to no derived fingerprint', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const derived = `fp-${'a1'.repeat(20)}`;
+  await campaign.take('ann');
+  await campaign.join('bob', { device: 'phone', holderDevice: 'phone' });
+  await campaign.join('cid', { device: derived });
+  await campaign.join('dan', { device: 'pad', holderDevice: 'pad' });
+  await campaign.leave('dan');
+  await campaign.join('dan');
+  await loseAndRestore(campaign);
+  const placeOf = async (user: string, holderDevice: string) => {
+    const outcome = await campaign.checkout(user, { holderDevice });
+    return outcome.kind === 'waiting' ? outcome.reservationId : outcome.kind;
+  };
+  expect(await placeOf('bob', 'phone')).toBe((await campaign.person('bob'))?.reservation);
+  expect(await placeOf('bob', 'pad')).toBe('');
+  expect(await placeOf('cid', derived)).toBe('');
+  expect(await placeOf('dan', 'pad')).toBe('');
+});
+
+test('gives each user the first answers to their own keys, also where others have the same one', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
+  const key = newKey();
+  await campaign.take('ann');
+  for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
+  const waiting = ['bob', 'cid', 'dan'];
+  for (const user of waiting) expect((await campaign.checkout(user, { key })).kind).toBe('waiting');
+  const first = await Promise.all(waiting.map((user) => campaign.checkout(user, { key })));
+  expect(first.map(({ kind }) => kind)).toEqual(['replayed', 'replayed', 'replayed']);
+  await loseAndRestore(campaign, [key]);
+  expect(await Promise.all(waiting.map((user) => campaign.checkout(user, { key })))).toEqual(first);
+});
+
+test('gives the answers again that a worker of an earlier version has written', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const [bobs, restocks] = [newKey(), newKey()];
+  await campaign.take('ann');
+  await campaign.join('bob');
+  await campaign.checkout('bob', { key: bobs });
+  await campaign.restock(0, { key: restocks });
+  const first = [await campaign.checkout('bob', { key: bobs }), await campaign.restock(0, { key: restocks })];
+  await store.persist();
+  await store.sql.query(
+    `update remembered_answers set idempotency_key = split_part(idempotency_key, '|', 2)
+     where idempotency_key = any($1)`,
+    [[`bob|${bobs}`, `|${restocks}`]],
+  );
+  await loseAndRestore(campaign, [bobs, restocks]);
+  expect([await campaign.checkout('bob', { key: bobs }), await campaign.restock(0, { key: restocks })]).toEqual(first);
 });
 
 test('does not repeat a restock that an operator asks for again', async () => {

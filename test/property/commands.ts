@@ -94,6 +94,8 @@ const checkout = fc
             key: uniqueKey as IdempotencyKey,
             ticketKey: 't1',
             device: given.device === null ? null : real.device(given.device),
+            proven: false,
+            holderDevice: null,
             trace: '',
             coupon: claim && { ...claim, once: null },
           }),

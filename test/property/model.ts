@@ -11,6 +11,10 @@ import {
 } from './model-types.js';
 
 const TAKES_UNITS: readonly State[] = ['reserved', 'redeemed', 'burned'];
+/** Owner of the keys of operators. */
+export const OPERATORS = '';
+/** Under which an answer is remembered: each user has keys of their own. */
+const answerName = (user: string, key: string) => `${user}|${key}`;
 const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-', '').slice(0, 24)}`;
 
 /**
@@ -20,7 +24,8 @@ const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-
 export class SaleModel {
   promised: Promised[] = [];
   tickets: Ticket[] = [];
-  answers = new Map<string, { request: string; answer: object; user: string | null }>();
+  /** By `user|key`. */
+  answers = new Map<string, { request: string; answer: object }>();
   /** What a user did or got last: his ticket, or his reservation. */
   last = new Map<string, Ticket | Promised>();
   admitted = new Map<string, number>();
@@ -114,10 +119,8 @@ export class SaleModel {
 
   checkout({ user, qty, key, device, order, id, claim }: Checkout): { kind: string } & Record<string, unknown> {
     const request = JSON.stringify(['checkout', user, qty, claim && [claim.code, order]]);
-    const answered = this.answers.get(key);
-    // Of what is over, a key is known to whom it belongs, and to nobody else.
-    const forgotten = this.archived && answered?.user !== user && answered?.user !== null;
-    if (forgotten) return { kind: 'ended' };
+    const answered = this.answers.get(answerName(user, key));
+    if (this.archived && !answered) return { kind: 'ended' };
     if (answered)
       return answered.request === request ? { kind: 'replayed', answer: answered.answer } : { kind: 'key_reused' };
     if (device) {
@@ -343,8 +346,7 @@ export class SaleModel {
 
   restock(delta: number, limit: number, key: string | null): object {
     const request = JSON.stringify(['restock', delta]);
-    const known = key === null ? undefined : this.answers.get(key);
-    const answered = this.archived && known?.user !== null ? undefined : known;
+    const answered = key === null ? undefined : this.answers.get(answerName(OPERATORS, key));
     if (answered) return answered.request === request ? answered.answer : { kind: 'key_reused' };
     if (this.status === 'closed') return { kind: 'closed' };
     if (this.total === null || this.totalInPostgres === null) return { kind: 'unlimited' };
@@ -353,7 +355,7 @@ export class SaleModel {
     this.totalInPostgres += delta;
     this.#handOver(limit);
     const answer = { kind: 'restocked', total: this.total };
-    if (key !== null) this.answers.set(key, { request, answer, user: null });
+    if (key !== null) this.answers.set(answerName(OPERATORS, key), { request, answer });
     return answer;
   }
 
@@ -450,7 +452,8 @@ export class SaleModel {
     return one;
   }
   #remember(key: string, request: string, kind: string, answer: object): { kind: string } & Record<string, unknown> {
-    this.answers.set(key, { request, answer: { kind, ...answer }, user: (JSON.parse(request) as string[])[1] ?? '' });
+    const [, user = ''] = JSON.parse(request) as string[];
+    this.answers.set(answerName(user, key), { request, answer: { kind, ...answer } });
     return { kind, ...answer };
   }
   /** Ends a promise; its units serve those at the head of the line, as many people as there are units at most. */

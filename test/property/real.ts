@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
-import type { DeviceId, IdempotencyKey } from '../../shared/domain/ids.js';
+import type { DeviceId, IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { Persist } from '../../worker/persist/persist.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
@@ -10,7 +10,7 @@ import { inconsistencies } from '../harness/audit.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import type { Persistence } from '../harness/persistence.js';
 import { TEST_LIMITS } from '../harness/sale.js';
-import type { SaleModel } from './model.js';
+import { OPERATORS, type SaleModel } from './model.js';
 import type { Terms } from './model-types.js';
 
 export const USERS = ['ann', 'bob', 'cid', 'dan', 'eve'];
@@ -137,9 +137,8 @@ export class Real {
     expect(fields.archived !== undefined).toBe(model.archived);
     if (!model.archived) return;
     expect([people.size, reservations.size]).toEqual([0, 0]);
-    const recalled = [...model.answers].filter(([, { user }]) => user !== null).map(([key]) => key);
-    if (recalled.length > 0)
-      await this.store.sale.redis.del(...recalled.map((key) => keys.idempotency(key as IdempotencyKey)));
+    const recalled = [...model.answers.keys()].filter((name) => !name.startsWith(`${OPERATORS}|`)).map(recordKeyOf);
+    if (recalled.length > 0) await this.store.sale.redis.del(...recalled);
   }
 
   /** The end of a run: all of it in Postgres, nothing left in the journal, and a history in which no promise was broken. */
@@ -219,7 +218,7 @@ export class Real {
     const { deadlines } = await this.campaign.inRedis();
     for (const [id, dueMs] of deadlines)
       await sql.query('update redemptions set pay_before = ms($2) where redemption_id = $1', [id, dueMs]);
-    const answers = [...model.answers.keys()].map((key) => keys.idempotency(key as IdempotencyKey));
+    const answers = [...model.answers.keys()].map(recordKeyOf);
     await sale.redis.del(...campaignKeys(product), ...answers);
     const stored = await campaigns.find(product);
     if (!stored) throw new Error('the campaign is gone');
@@ -339,4 +338,10 @@ export function expectHonestHistory(history: readonly JournalEntry[], passedOver
     }
   }
   for (const life of lives.values()) expect(life).toMatch(LIFE);
+}
+
+/** The key in Redis of a remembered answer. @param name `user|key` */
+function recordKeyOf(name: string): string {
+  const [user, key] = name.split('|') as [UserId, IdempotencyKey];
+  return keys.idempotency(user, key);
 }

@@ -95,7 +95,7 @@ export class ArchiveClosed {
     const { archive, answerKeys, log, limits } = this.parts;
     const { productId, id } = one.campaign;
     const { keys, upTo } = await answerKeys.page(id, one.upTo, limits.forgetBatch);
-    const outcomes = await Promise.all(keys.map((key) => archive.forgetAnswer(productId, key, '')));
+    const outcomes = await Promise.all(keys.map((owned) => archive.forgetAnswer(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
     // After all of them, so that one that failed is met again.
     const kept = await archive.forgetAnswer(productId, null, upTo);

@@ -1,8 +1,9 @@
 import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
+import { isDerivedFingerprint } from '../../shared/domain/device.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
+import { CampaignSnapshot, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
 import { CampaignRestore } from '../../shared/redis/restore.js';
@@ -70,6 +71,7 @@ export async function restoreCampaign(
       const person = withTicket(people.get(ticket.user), ticket, closed);
       if (person) people.set(ticket.user, person);
     }
+    await restore.holders(tickets.flatMap(holderOf));
     await remember(tickets.map((ticket) => ({ ...ticket, madeMs: ticket.joinedMs })));
   }
   for await (const rows of snapshot.answers(BATCH_ROWS)) await remember(rows);
@@ -91,16 +93,27 @@ export async function restoreCampaign(
   }
 }
 
-type Answered = { key: string | null; answer: string | null; madeMs: number };
+/** The device that a new idempotency key of the same user may come from; lua/reserve.lua. */
+function holderOf({
+  status,
+  user,
+  lineNo,
+  device,
+}: SnapshotTicket): { user: string; lineNo: number; device: string }[] {
+  if (status !== 'waiting' || device === null || isDerivedFingerprint(device)) return [];
+  return [{ user, lineNo, device }];
+}
+
+type Answered = { user: string; key: string | null; answer: string | null; madeMs: number };
 
 function stillRemembered(
   rows: readonly Answered[],
   idempotencyTtlMs: number,
   nowMs: number,
-): { key: string; answer: string; ttlMs: number }[] {
-  return rows.flatMap(({ key, answer, madeMs }) => {
+): { user: string; key: string; answer: string; ttlMs: number }[] {
+  return rows.flatMap(({ user, key, answer, madeMs }) => {
     const ttlMs = Math.round(madeMs + idempotencyTtlMs - nowMs);
-    return key && answer && ttlMs > 0 ? [{ key, answer, ttlMs }] : [];
+    return key && answer && ttlMs > 0 ? [{ user, key, answer, ttlMs }] : [];
   });
 }
 

@@ -4,7 +4,7 @@ import { RECORD_KEYS } from './sale-keys.js';
 
 export const archiveScript = defineScript({
   name: 'archive',
-  keys: [...RECORD_KEYS, 'journal', 'epoch'],
+  keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch'],
   args: ['committed', 'limit', 'grace_ms', 'rest_ms', 'redeemed', 'burned', 'rows'],
   replies: {
     archived: (f) => ({ forgotten: text(f, 0) }),

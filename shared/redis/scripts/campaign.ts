@@ -82,7 +82,7 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 
 export const restockScript = defineScript({
   name: 'restock',
-  keys: [...SALE_KEYS, 'news', 'idempotency', 'epoch'],
+  keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
   args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),

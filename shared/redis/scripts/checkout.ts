@@ -4,7 +4,7 @@ import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'idempotency', 'device', 'once', 'epoch'],
+  keys: [...SALE_KEYS, 'idempotency', 'unscoped_idempotency', 'device', 'once', 'holders', 'epoch'],
   args: [
     'user',
     'qty',
@@ -25,6 +25,8 @@ export const reserveScript = defineScript({
     'terms',
     'once_expires_at',
     'replicas',
+    'proven',
+    'holder_device',
   ],
   replies: {
     reserved: (f) => ({
@@ -61,6 +63,7 @@ export const reserveScript = defineScript({
       durable: flag(f, 6),
       journalId: text(f, 7),
       atMs: count(f, 8),
+      reservationId: text(f, 9),
     }),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1), durable: flag(f, 2) }),
     archived,

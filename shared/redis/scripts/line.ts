@@ -37,7 +37,7 @@ export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
 export const leaveScript = defineScript({
   name: 'leave',
   keys: MOVING_KEYS,
-  args: ['user', 'trace'],
+  args: ['user', 'place', 'trace'],
   replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
 export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
@@ -73,7 +73,7 @@ export type AttendOutcome = OutcomeOf<typeof attendScript>;
 export const standingScript = defineScript({
   name: 'standing',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
-  args: ['user'],
+  args: ['user', 'place'],
   replies: {
     standing: (f) => ({
       status: oneOf(f, 0, STANDINGS),

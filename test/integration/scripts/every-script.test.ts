@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { ContractError } from '../../../shared/errors/faults.js';
-import { campaignKeys, keys } from '../../../shared/redis/keys.js';
+import { claimKeys, keys } from '../../../shared/redis/keys.js';
 import { SALE_SCRIPTS } from '../../../shared/redis/sale-store.js';
 import { MAX_FILLED_KEYS } from '../../../shared/redis/scripts/fill.js';
 import { startSale } from '../../harness/sale.js';
@@ -77,6 +77,6 @@ test('a reply that no contract names is a fault, never a default', async () => {
   const [script] = SALE_SCRIPTS.filter(({ name }) => name === 'promote');
   const contract = { ...script, replies: { not_found: () => ({}) } } as never;
   const product = campaign.product;
-  const keyNames = [...campaignKeys(product), keys.journal, keys.news(product), keys.epoch];
+  const keyNames = [...claimKeys(product), keys.journal, keys.news(product), keys.epoch];
   await expect(runner.run(contract, keyNames, [1])).rejects.toThrow('replied ["promoted","0"]');
 });

@@ -25,7 +25,7 @@ test('a worker that was overtaken writes nothing any more', async () => {
   const everything = async () => [
     await campaign.inRedis(),
     await sale.journal.lastId(),
-    await sale.redis.get(keys.idempotency(key as never)),
+    await sale.redis.get(keys.idempotency('ann' as never, key as never)),
     await sale.redis.get(keys.filler),
     await readEpoch(sale.redis),
   ];
@@ -38,7 +38,7 @@ test('a worker that was overtaken writes nothing any more', async () => {
     () => late.reservations(new Map([['r', { ...record, state: 'reserved' as const }]])),
     () => late.people([['eve', { ...person, state: 'queued' as const }]]),
     () => late.codes([1]),
-    () => late.answers([{ key, answer: 'another', ttlMs: 1_000 }]),
+    () => late.answers([{ user: 'ann', key, answer: 'another', ttlMs: 1_000 }]),
     () => fill.resetJournal('the first'),
     () => fill.end('the first', epochNow),
   ];
@@ -102,7 +102,9 @@ test('writes any number of records, in batches, as encoders and decoders agree',
       ]),
     );
     await restore.codes([1, 8, 9, 4_000]);
-    await restore.answers(ids.map((id) => ({ key: `key-of-${id}`, answer: `answer-${id}`, ttlMs: 90_000 })));
+    await restore.answers(
+      ids.map((id) => ({ user: 'ann', key: `key-of-${id}`, answer: `answer-${id}`, ttlMs: 90_000 })),
+    );
     await restore.reservations(new Map());
     await restore.people([]);
   });
@@ -112,8 +114,8 @@ test('writes any number of records, in batches, as encoders and decoders agree',
   expect([line.length, presence.size]).toEqual([Math.ceil(count / 3), Math.ceil(count / 3)]);
   expect(line.at(-1)).toEqual({ user: 'p-2343', lineNo: 2_344, away: false });
   expect(usedCodes).toEqual([1, 8, 9, 4_000]);
-  expect(await sale.redis.get(keys.idempotency('key-of-r-2344' as never))).toBe('answer-r-2344');
-  expect(await sale.redis.pttl(keys.idempotency('key-of-r-0' as never))).toBeGreaterThan(80_000);
+  expect(await sale.redis.get(keys.idempotency('ann' as never, 'key-of-r-2344' as never))).toBe('answer-r-2344');
+  expect(await sale.redis.pttl(keys.idempotency('ann' as never, 'key-of-r-0' as never))).toBeGreaterThan(80_000);
   await sale.redis.del(...campaignKeys(campaign.product));
   await sale.redis.hdel(keys.directory, String(campaign.terms.no));
   await campaign.store.load(campaign.terms);

@@ -69,6 +69,19 @@ test('is no way out for those who do not wait', async () => {
   expect(await campaign.leave('bob')).toEqual({ kind: 'not_waiting' });
 });
 
+test('gives up the place of the ticket and no later one', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 0 });
+  await campaign.join('ann');
+  const earlier = String((await campaign.person('ann'))?.reservation);
+  await campaign.leave('ann', '', earlier);
+  await campaign.join('ann');
+  const [place, before] = [String((await campaign.person('ann'))?.reservation), await campaign.inRedis()];
+  expect(await campaign.leave('ann', '', earlier)).toEqual({ kind: 'not_waiting' });
+  expect(await campaign.inRedis()).toEqual(before);
+  expect(await campaign.leave('ann', '', place)).toMatchObject({ kind: 'left' });
+  expect(await campaign.leave('ann', '', place)).toMatchObject({ kind: 'left' });
+});
+
 test('does not know a product without a campaign', async () => {
   expect(await sale.unknownCampaign().leave('ann')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().leave('ann')).rejects.toThrow(EngineUnavailable));

@@ -1,8 +1,8 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, it, test } from '@jest/globals';
 import type { CampaignNo } from '../../../shared/domain/ids.js';
 import { keys } from '../../../shared/redis/keys.js';
 import { decodeRememberedAnswer } from '../../../shared/redis/remembered-answer.js';
-import { newKey } from '../../harness/campaign.js';
+import { type CheckoutOptions, newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -145,7 +145,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
       lineNo: 2,
       code: null,
       key,
-      answer: `${no}|3|cid|Q|2|2|t9`,
+      answer: `${no}|3|cid|Q|2|2|t9||0|${person?.reservation}`,
       device: 'pad',
       trace: 'x',
     },
@@ -170,11 +170,87 @@ test('tells a waiting shopper with a new key the place he has, and remembers tha
     durable: false,
     journalId: await sale.journal.lastId(),
     atMs: expect.any(Number),
+    reservationId: '',
   });
   expect(await campaign.inRedis()).toEqual(before);
-  expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'answered', no, key, answer: `${no}|1|cid|Q|2|2|t1` }]);
+  expect(await campaign.lastEntries(1)).toMatchObject([
+    { kind: 'answered', no, key, answer: `${no}|1|cid|Q|2|2|||0|` },
+  ]);
   await campaign.leave('bob');
-  expect(await campaign.checkout('cid', { key })).toEqual({ kind: 'replayed', no, answer: 'Q|2|2|t1', durable: false });
+  expect(await campaign.checkout('cid', { key })).toEqual({
+    kind: 'replayed',
+    no,
+    answer: 'Q|2|2|||0|',
+    durable: false,
+  });
+});
+
+describe('the ticket of a place in line', () => {
+  /** A place that ann has taken on her phone, and what a call with another key gets of it. */
+  async function annWaits(options: CheckoutOptions = { device: 'phone', holderDevice: 'phone' }) {
+    const campaign = await sale.openCampaign({ totalLimit: 1 });
+    await campaign.take('bob');
+    await campaign.join('ann', options);
+    const place = String((await campaign.person('ann'))?.reservation);
+    const ask = async (asking: CheckoutOptions) => {
+      const outcome = await campaign.checkout('ann', asking);
+      if (outcome.kind !== 'waiting') throw new Error(`unexpected: ${outcome.kind}`);
+      return outcome.reservationId;
+    };
+    return { campaign, place, ask };
+  }
+
+  it('goes to the device that took it and to a caller who has proved to be the user', async () => {
+    const { place, ask } = await annWaits();
+    expect(await ask({ holderDevice: 'phone' })).toBe(place);
+    expect(await ask({ proven: true })).toBe(place);
+    expect(await ask({ proven: true, holderDevice: 'pad' })).toBe(place);
+  });
+
+  it('goes to nobody else', async () => {
+    const { ask } = await annWaits();
+    for (const options of [{}, { device: 'phone' }, { holderDevice: 'pad' }, { holderDevice: 'phon' }]) {
+      expect([options, await ask(options)]).toEqual([options, '']);
+    }
+  });
+
+  it('goes to no device when the place was taken by none', async () => {
+    const { ask } = await annWaits({ device: 'phone' });
+    expect(await ask({ holderDevice: 'phone' })).toBe('');
+  });
+
+  it('goes to the device of this place, not of an earlier one', async () => {
+    const { campaign, place, ask } = await annWaits();
+    await campaign.leave('ann');
+    await campaign.join('ann');
+    expect(await ask({ holderDevice: 'phone' })).toBe('');
+    await campaign.leave('ann');
+    await campaign.join('ann', { holderDevice: 'pad' });
+    expect(await ask({ holderDevice: 'phone' })).toBe('');
+    expect(await ask({ holderDevice: 'pad' })).not.toBe(place);
+    expect(await ask({ holderDevice: 'pad' })).toBe((await campaign.person('ann'))?.reservation);
+  });
+
+  it('is in the record as it was in the first answer', async () => {
+    const { campaign, place } = await annWaits();
+    const [strangers, anns] = [newKey(), newKey()];
+    await campaign.checkout('ann', { key: strangers });
+    await campaign.checkout('ann', { key: anns, holderDevice: 'phone' });
+    const replay = async (key: string) => {
+      const outcome = await campaign.checkout('ann', { key, proven: true, holderDevice: 'phone' });
+      if (outcome.kind !== 'replayed') throw new Error(`unexpected: ${outcome.kind}`);
+      return decodeRememberedAnswer(outcome.answer);
+    };
+    expect(await replay(strangers)).toMatchObject({ ticketKey: null, reservationId: null });
+    expect(await replay(anns)).toMatchObject({ ticketKey: 't1', reservationId: place });
+  });
+
+  it('is in a record of an earlier version without the place', () => {
+    const early = { kind: 'queued', position: 2, queueSize: 5, ticketKey: 't1', reservationId: null };
+    expect(decodeRememberedAnswer('Q|2|5|t1')).toEqual({ ...early, paceMs: null, presenceMs: 0 });
+    expect(decodeRememberedAnswer('Q|2|5|t1|800')).toEqual({ ...early, paceMs: 800, presenceMs: 0 });
+    expect(decodeRememberedAnswer('Q|2|5|t1||9000')).toEqual({ ...early, paceMs: null, presenceMs: 9_000 });
+  });
 });
 
 test('gives the first answer to a repeated key, whatever has changed since, and changes nothing', async () => {
@@ -208,20 +284,48 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
   expect(await campaign.checkout('bob', { key: bobsKey })).toEqual({
     kind: 'replayed',
     no,
-    answer: 'Q|1|1|t1',
+    answer: `Q|1|1|t1||0|${(await campaign.person('bob'))?.reservation}`,
     durable: false,
   });
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
+});
+
+describe('a record that an earlier version wrote under the key alone', () => {
+  /** As that version would have left it. */
+  async function withUnscopedRecord(user: string) {
+    const campaign = await sale.openCampaign({ totalLimit: 5 });
+    const key = newKey() as never;
+    const first = await campaign.checkout(user, { key });
+    await sale.redis.rename(keys.idempotency(user as never, key), keys.unscopedIdempotency(key));
+    if (first.kind !== 'reserved') throw new Error(`unexpected: ${first.kind}`);
+    return { campaign, key, answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0||1` };
+  }
+
+  it('is given to its user again', async () => {
+    const { campaign, key, answer } = await withUnscopedRecord('ann');
+    expect(await campaign.checkout('ann', { key })).toMatchObject({ kind: 'replayed', answer });
+    expect(await campaign.checkout('ann', { key, qty: 2 })).toEqual({ kind: 'key_reused' });
+    expect(await campaign.stock()).toMatchObject({ held: 1 });
+  });
+
+  it('is nothing to any other user', async () => {
+    const { campaign, key, answer } = await withUnscopedRecord('ann');
+    expect(await campaign.checkout('bob', { key })).toMatchObject({ kind: 'reserved' });
+    expect(await campaign.checkout('an', { key })).toMatchObject({ kind: 'reserved' });
+    expect(await campaign.checkout('bob', { key })).toMatchObject({ kind: 'replayed' });
+    expect(await campaign.checkout('ann', { key })).toMatchObject({ kind: 'replayed', answer });
+    expect(await campaign.stock()).toMatchObject({ held: 3 });
+  });
 });
 
 test('forgets a key when its time is over', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   const key = newKey();
   await campaign.take('ann', { key });
-  const ttl = await sale.redis.pttl(keys.idempotency(key as never));
+  const ttl = await sale.redis.pttl(keys.idempotency('ann' as never, key as never));
   expect(ttl).toBeGreaterThan(590_000);
   expect(ttl).toBeLessThanOrEqual(600_000);
-  await sale.redis.pexpire(keys.idempotency(key as never), 0);
+  await sale.redis.pexpire(keys.idempotency('ann' as never, key as never), 0);
   expect((await campaign.checkout('ann', { key })).kind).toBe('reserved');
 });
 

@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { MAX_UNITS } from '../../../shared/domain/campaign.js';
+import type { IdempotencyKey, UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys, OPERATORS } from '../../../shared/redis/keys.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -27,6 +29,19 @@ test('adds units and takes free ones away, and journals who did it', async () =>
   ]);
   expect(await campaign.restock(-5)).toMatchObject({ kind: 'restocked', total: 0 });
   expect(await campaign.stock()).toMatchObject({ total: 0, free: 0 });
+});
+
+test('knows the record of an earlier version, and no shopper’s record under the same key', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 2 });
+  const key = newKey() as IdempotencyKey;
+  const first = await campaign.restock(1, { key });
+  await sale.redis.rename(keys.idempotency(OPERATORS, key), keys.unscopedIdempotency(key));
+  expect(await campaign.restock(1, { key })).toEqual(first);
+  expect(await campaign.restock(2, { key })).toEqual({ kind: 'key_reused' });
+  const shoppers = newKey() as IdempotencyKey;
+  await campaign.take('ann', { key: shoppers });
+  await sale.redis.rename(keys.idempotency('ann' as UserId, shoppers), keys.unscopedIdempotency(shoppers));
+  expect(await campaign.restock(1, { key: shoppers })).toMatchObject({ kind: 'restocked', total: 7 });
 });
 
 test('takes away nothing that is promised', async () => {
@@ -78,7 +93,7 @@ test('adds once when the same key comes twenty times at once', async () => {
   expect(await campaign.stock()).toMatchObject({ total: 3, free: 3 });
 });
 
-test('refuses a key of another change, campaign or checkout', async () => {
+test('refuses a key of another change or campaign, and leaves shoppers theirs', async () => {
   const [campaign, other] = [await sale.openCampaign(), await sale.openCampaign()];
   const [key, shoppersKey] = [newKey(), newKey()];
   await campaign.restock(2, { key });
@@ -87,8 +102,8 @@ test('refuses a key of another change, campaign or checkout', async () => {
   expect(await campaign.restock(3, { key })).toEqual(reused);
   expect(await campaign.restock(-2, { key })).toEqual(reused);
   expect(await other.restock(2, { key })).toEqual(reused);
-  expect(await campaign.restock(2, { key: shoppersKey })).toEqual(reused);
-  expect(await campaign.stock()).toMatchObject({ total: 12 });
+  expect(await campaign.restock(2, { key: shoppersKey })).toMatchObject({ kind: 'restocked', total: 14 });
+  expect(await campaign.stock()).toMatchObject({ total: 14 });
 });
 
 test('does not remember a refusal', async () => {

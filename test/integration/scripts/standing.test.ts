@@ -99,6 +99,27 @@ test('says closed to those whose line is gone or whose sale is over', async () =
   expect(await statusOf(campaign, 'ann')).toBe('closed');
 });
 
+test('tells of the unit that is asked about, and of no other user’s', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 2 });
+  const [first, second, bobs] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
+  await campaign.confirm(first);
+  const idOf = async (place: string | null) => {
+    const standing = await campaign.standing('ann', place);
+    return standing.kind === 'standing' ? [standing.status, standing.reservationId] : standing.kind;
+  };
+  expect(await idOf(first)).toEqual(['redeemed', first]);
+  expect(await idOf(second)).toEqual(['completed', second]);
+  for (const place of [null, bobs, 'no-such-unit']) expect(await idOf(place)).toEqual(['completed', second]);
+  // A unit is told of also while its user waits for another one, or has left.
+  await campaign.release(second);
+  await campaign.take('cid');
+  await campaign.join('ann');
+  expect(await idOf(first)).toEqual(['redeemed', first]);
+  expect(await idOf(null)).toEqual(['queued', '']);
+  await campaign.leave('ann');
+  expect(await idOf(first)).toEqual(['redeemed', first]);
+});
+
 test('writes nothing', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.letDeadlinePass(await campaign.take('ann'));

@@ -281,7 +281,7 @@ test('tells how fast the line is served, once enough people were', async () => {
   const first = await late.standing('hal');
   expect(await late.checkout('hal', { key })).toMatchObject({
     kind: 'replayed',
-    answer: expect.stringMatching(/^Q\|4\|4\|t1\|\d+$/),
+    answer: expect.stringMatching(/^Q\|4\|4\|t1\|\d+\|0\|/),
   });
   expect(first).toMatchObject({ status: 'queued', paceMs: expect.any(Number) });
   // Nobody was served for so long that it says nothing any more.

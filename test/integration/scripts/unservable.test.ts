@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { DeviceId, IdempotencyKey } from '../../../shared/domain/ids.js';
-import { keys } from '../../../shared/redis/keys.js';
+import { keys, OPERATORS } from '../../../shared/redis/keys.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { connectToRedis, startSale } from '../../harness/sale.js';
 
@@ -149,7 +149,10 @@ describe('a script that fails', () => {
     const held = await campaign.take('ann');
     await campaign.join('bob');
     const epoch = String(await sale.redis.get(keys.epoch));
-    const [device, answer] = [keys.device('pad' as DeviceId), keys.idempotency('a-key-of-restock' as IdempotencyKey)];
+    const [device, answer] = [
+      keys.device('pad' as DeviceId),
+      keys.idempotency(OPERATORS, 'a-key-of-restock' as IdempotencyKey),
+    ];
     const snapshot = async () => [
       await campaign.inRedis(),
       await sale.journal.lastId(),
