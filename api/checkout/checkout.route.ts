@@ -13,7 +13,7 @@ import type { Entry } from '../guards/entry.js';
 import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
-import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Attributes, ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
@@ -62,13 +62,14 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const attested = attest(req, body, attestation);
         const request = requestOf(req, body, source.key, attested);
         if (body.device_fp === undefined) door.bans.admit({ device: request.device });
-        if (shopper.required) await shopper.require(req, body.user_id);
+        const identity = await shopper.identify(req, body.user_id);
+        const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
         velocity.count(policy.product);
         const entering =
           policy.risk === 'off' && !policy.limits.attestationLevel
             ? null
-            : entryOf(policy, request, attested, body, networkOf(req));
+            : entryOf(policy, request, attested, body, attributes, networkOf(req));
         admission.enter();
         let result: CheckoutResult;
         try {
@@ -143,6 +144,7 @@ function entryOf(
   { user, key }: ClaimRequest,
   { named, device, genuine }: Attested,
   body: CheckoutBody,
+  attributes: Attributes | undefined,
   network: string,
 ) {
   return {
@@ -151,7 +153,7 @@ function entryOf(
     device: named,
     boundTo: device,
     network,
-    accountCreatedAt: body.attributes?.account_created_at,
+    accountCreatedAt: attributes?.account_created_at,
     token: genuine,
     solution: body.challenge_solution ?? null,
     use: `${user}|${key}`,

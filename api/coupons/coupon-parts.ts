@@ -13,7 +13,7 @@ import type { Failures } from '../guards/failures.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import type { CampaignQuota, Quota } from '../guards/quotas.js';
-import type { ShopperIdentity } from '../guards/shopper-identity.js';
+import type { Attributes, Identity, ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
 import type { RouteContract } from '../http/route.js';
 import type { CodeFinder } from './code-finder.js';
@@ -82,11 +82,18 @@ export const couponContract = (
     ...rest,
   }) as const;
 
-/** The shopper that a body speaks of. */
-export function shopperOf(body: {
-  user_id: string;
-  attributes: Record<string, unknown>;
-  cart?: { subtotal: number; currency: string } | undefined;
-}): Shopper {
-  return { user: body.user_id as UserId, attributes: body.attributes, cart: (body.cart as Cart | undefined) ?? null };
+/** The shopper that a body names, with the attributes that are believed. */
+export function shopperOf(
+  body: {
+    user_id: string;
+    attributes: Attributes;
+    cart?: { subtotal: number; currency: string } | undefined;
+  },
+  identity: Identity,
+): Shopper {
+  return {
+    user: body.user_id as UserId,
+    attributes: identity.attributes ?? body.attributes,
+    cart: (body.cart as Cart | undefined) ?? null,
+  };
 }

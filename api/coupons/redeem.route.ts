@@ -52,13 +52,12 @@ export function redeemRoute(parts: CouponParts): Route {
       const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
       const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
       if (body.device_fp === undefined) door.bans.admit({ device });
-      if (shopper.required) await shopper.require(req, user);
-      const who = shopperOf(body);
+      const who = shopperOf(body, await shopper.identify(req, user));
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
       const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
         velocity.count(policy.product);
         const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(user);
-        const accountCreatedAt = body.attributes.account_created_at;
+        const accountCreatedAt = who.attributes.account_created_at;
         const solution = body.challenge_solution ?? null;
         const use = `${user}|${key}`;
         await entry.redeem({

@@ -26,8 +26,7 @@ export function validateRoute(parts: CouponParts): Route {
       const body = validate(validateBody, await readJson(req));
       if (door.refuses(req, res, { user: body.user_id as UserId })) return;
       door.bans.admitPaused(body.user_id as UserId);
-      if (shopper.required) await shopper.require(req, body.user_id);
-      const who = shopperOf(body);
+      const who = shopperOf(body, await shopper.identify(req, body.user_id));
       // One call is counted once, by the limit of the campaign whose code is found first.
       let counted: Promise<string[]> | null = null;
       const count = (product: string) => {

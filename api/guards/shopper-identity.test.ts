@@ -18,7 +18,7 @@ const clock = { nowMs: () => Date.now() };
 
 async function outcome(identity: ShopperIdentity, jwt: string | undefined, user = 'ann'): Promise<string> {
   try {
-    await identity.require(asking(jwt), user);
+    await identity.identify(asking(jwt), user);
     return 'served';
   } catch (error) {
     if (error instanceof Problem) return error.code;

@@ -5,6 +5,19 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { bearerOf } from './api-keys.js';
 
+/** What a caller states about a user, by name, for audiences and the risk rules. */
+export type Attributes = Record<string, unknown>;
+
+/** Who a request comes from. */
+export type Identity = {
+  /** Whether the request proves that it comes from this user. */
+  proven: boolean;
+  /** The user's attributes from a signed source; null = none is configured, and those of the body apply. */
+  attributes: Attributes | null;
+};
+
+const UNPROVEN: Identity = { proven: false, attributes: null };
+
 /** Without a login the gateway in front vouches for `user_id`; with one configured, the JWT's `sub` must be it. */
 export class ShopperIdentity {
   readonly #verify: ((jwt: string) => Promise<string | undefined>) | null;
@@ -30,9 +43,9 @@ export class ShopperIdentity {
     }
   }
 
-  /** @throws Problem 401 when a JWT is required and missing or not valid, 403 when it is somebody else's */
-  async require(req: Request, user: string): Promise<void> {
-    if (this.#verify === null) return;
+  /** @throws Problem 401 when a JWT is required and missing or not valid, 403 when it belongs to another user */
+  async identify(req: Request, user: string): Promise<Identity> {
+    if (this.#verify === null) return UNPROVEN;
     const jwt = bearerOf(req);
     let subject: string | undefined;
     try {
@@ -48,6 +61,7 @@ export class ShopperIdentity {
       });
     }
     if (subject !== user) throw new Problem('forbidden', 'The JWT belongs to another user.');
+    return { proven: true, attributes: null };
   }
 
   get required(): boolean {

@@ -66,7 +66,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const product = product_id as ProductId;
       const user = user_id as UserId;
       const ticket = parts.tickets.of(req);
-      if (!ticket && parts.shopper.required) await parts.shopper.require(req, user);
+      if (!ticket) await parts.shopper.identify(req, user);
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
         standingOfPresent(parts.sale, product, user),
