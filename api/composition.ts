@@ -468,7 +468,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   );
   observeJournal(metrics, parts);
   const claim = new Claim(parts.sale, parts.tickets, parts.acknowledgement, LIMITS);
-  const checkout = new Checkout(claim, parts.codeTexts);
+  const checkout = new Checkout(claim, parts.codeTexts, parts.terms);
   const finder = new CodeFinder(
     parts.codeFilter,
     new CodeLookup(parts.codes),
@@ -523,7 +523,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
       redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
-      redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),
+      redemption: new Redemption(claim, parts.terms, oneTimeTokens),
       validation: new Validation(parts.sale),
       oneTimeTokens,
       attestation,

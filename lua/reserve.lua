@@ -18,7 +18,7 @@
 --   trace                traceparent of the request, "" = none
 --   request              what else makes the request what it is; "" = a checkout
 --   code                 number of the code it is redeemed by; 0 = the campaign's one code, "" = by none
---   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they exclude the user
+--   terms                version of the terms that the caller judged the user by, negative = they exclude the user; 0 = not judged
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
 --   replicas             replicas that the caller waits for before it answers; 0 = none
 -- REPLY
@@ -43,7 +43,7 @@
 --   limit_reached                     the user has reached the limit for this campaign
 --   sold_out | line_full
 --   audience_mismatch
---   terms_changed version             the caller judged by others
+--   terms_changed version             the caller judged by others, or not at all although the campaign has an audience
 --   code_needed                       each code of this campaign is for one user
 --   code_used
 --   token_missing | token_expired | token_used    the one-time token
@@ -149,8 +149,6 @@ if phase == 'draft' then return refuse('not_found') end
 if phase == 'not_started' then return refuse('not_started', tostring(c.starts_at), tostring(now)) end
 if phase ~= 'open' then return refuse(phase) end
 if qty > c.max_qty then return refuse('qty_above_max', tostring(c.max_qty)) end
-if terms < 0 then return refuse('audience_mismatch') end
-if terms > 0 and terms ~= c.version then return refuse('terms_changed', tostring(c.version)) end
 if c.type == 'unique' and code == '' then return refuse('code_needed') end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
@@ -168,6 +166,12 @@ if score then
     tostring(c.presence_ms), durable, '', tostring(now) }
   return keep_place(reply, must_be_seen, was_away and person.line_no, journaled, answer)
 end
+-- Whoever waits was judged when they joined.
+local judged_version = math.abs(terms)
+if judged_version ~= c.version and (terms ~= 0 or not c.open_to_all) then
+  return refuse('terms_changed', tostring(c.version))
+end
+if terms < 0 then return refuse('audience_mismatch') end
 local slot = free_slot(person.slots, c.per_user_limit)
 if not slot then return refuse('limit_reached') end
 if code == '0' then code = '' end

@@ -4,7 +4,6 @@ import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/d
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { ClaimRequest } from '../claim/claim.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
@@ -21,7 +20,7 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type CheckoutBody, checkoutBody, checkoutContract, isPlainCheckout } from './checkout.contract.js';
-import type { Checkout, CheckoutResult } from './checkout.js';
+import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
   admission: Admission;
@@ -75,7 +74,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         try {
           const waiting = entering && entry.checkout(entering);
           if (waiting) await waiting;
-          result = await checkout.run(request);
+          result = await checkout.run(request, policy, attributes ?? {});
         } finally {
           admission.leave();
         }
@@ -124,7 +123,7 @@ function attest(req: Request, body: CheckoutBody, attestation: Attestation): Att
   return { named, device, genuine };
 }
 
-function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attested: Attested): ClaimRequest {
+function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attested: Attested): CheckoutRequest {
   return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
@@ -141,7 +140,7 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
 /** What the risk rules and the levels of tokens judge. */
 function entryOf(
   policy: CampaignPolicy,
-  { user, key }: ClaimRequest,
+  { user, key }: CheckoutRequest,
   { named, device, genuine }: Attested,
   body: CheckoutBody,
   attributes: Attributes | undefined,

@@ -35,6 +35,8 @@ export type ClaimRequest = {
   token: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
   trace: string;
+  /** As the script takes it (ReserveInput). */
+  terms: number;
   /** null = by no code */
   coupon: CouponClaim | null;
 };
@@ -66,9 +68,15 @@ export type ClaimResult = {
 
 export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number };
 
-/** The caller judged a redemption by terms that are not in force any more: judge again. */
+/** The user was judged by terms that are not in force any more, or not at all: judge again. */
 export class TermsChanged extends Error {
   override readonly name = 'TermsChanged';
+  constructor(
+    /** In force when the script decided. */
+    readonly version: number,
+  ) {
+    super(`the terms in force have version ${version}`);
+  }
 }
 
 /** A pause has no known end; shoppers come back at this pace. */
@@ -89,15 +97,15 @@ export class Claim {
 
   /**
    * @throws Problem for every refusal
-   * @throws TermsChanged for a redemption that was judged by other terms
+   * @throws TermsChanged for a claim that was judged by other terms, see judgedClaim
    * @throws EngineUnavailable when Redis did not answer; a repetition with the same key tells what became of it
    */
   async run(request: ClaimRequest): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
-    const { product, user, qty, order, token, key, device, trace, coupon } = request;
+    const { product, user, qty, order, token, key, device, trace, terms, coupon } = request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
-    const input = { product, user, qty, reservationPrefix, order, token, key, ticketKey, device, trace, coupon };
+    const input = { product, user, qty, reservationPrefix, order, token, key, ticketKey, device, trace, terms, coupon };
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
       case 'reserved':
@@ -121,7 +129,7 @@ export class Claim {
         return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));
       }
       case 'terms_changed':
-        throw new TermsChanged();
+        throw new TermsChanged(outcome.version);
       default:
         throw this.#refusal(outcome);
     }

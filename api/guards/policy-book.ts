@@ -15,6 +15,7 @@ const UNKNOWN: CampaignPolicy = {
   timeZone: 'UTC',
   uniformRefusals: false,
   limits: {},
+  audience: null,
 };
 
 /**

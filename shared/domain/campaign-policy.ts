@@ -1,3 +1,5 @@
+import type { AudienceRule } from './audience.js';
+
 export const RISK_MODES = ['off', 'observe', 'enforce'] as const;
 /** off: not looked at · observe: looked at behind the answer's back, counted and logged · enforce: decides */
 export type RiskMode = (typeof RISK_MODES)[number];
@@ -33,6 +35,8 @@ export type CampaignPolicy = {
   /** Nothing is told of its codes but that they cannot be used. */
   uniformRefusals: boolean;
   limits: CampaignLimits;
+  /** Who may take a unit; null = everybody. */
+  audience: AudienceRule | null;
 };
 
 type Reader<Value> = (value: unknown) => Value | undefined;

@@ -48,6 +48,8 @@ export type Campaign = CampaignTerms & {
   termsVersion: number;
   /** Redeeming needs a one-time token. */
   requireToken: boolean;
+  /** Not everybody may take a unit; the rule itself is in the terms. */
+  hasAudience: boolean;
   /** Codes issued so far, beside the one of a shared campaign. */
   codes: number;
   createdAt: Date;

@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import type { JournalEntry } from '../contracts/journal.js';
+import { NOBODY } from '../domain/audience.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import type { Queryable } from './pool.js';
 import { RESERVATION_COLUMNS, type SnapshotReservation, type SnapshotTicket, TICKET_COLUMNS } from './snapshot.js';
@@ -40,6 +41,7 @@ export type KnownTerms = {
   refundPolicy: string;
   requireAttestation: boolean;
   requireToken: boolean;
+  hasAudience: boolean;
   codes: number;
   total: number | null;
 };
@@ -117,8 +119,8 @@ export class RestoredRows {
   }
 
   /**
-   * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; the trigger on
-   * campaigns writes its terms.
+   * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; one that had an
+   * audience admits nobody until an operator sets it again. The trigger on campaigns writes its terms.
    */
   async createCampaign(terms: KnownTerms): Promise<void> {
     await this.client.query(
@@ -134,7 +136,10 @@ export class RestoredRows {
         terms.type,
         terms.total,
         terms.status,
-        JSON.stringify(terms.requireToken ? { require_token: true } : {}),
+        JSON.stringify({
+          ...(terms.requireToken ? { require_token: true } : {}),
+          ...(terms.hasAudience ? { audience: NOBODY } : {}),
+        }),
         terms.startsAtMs,
         terms.endsAtMs,
         terms.holdMs / 1000,

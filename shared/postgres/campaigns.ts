@@ -198,6 +198,7 @@ function fromRow(row: Row): StoredCampaign {
     status: row.status,
     termsVersion: row.terms_version,
     requireToken: row.rules.require_token === true,
+    hasAudience: (row.rules.audience ?? null) !== null,
     codes: row.codes,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -111,6 +111,11 @@ export type ReserveInput = {
   /** null = unknown; no quota applies */
   device: DeviceId | null;
   trace: string;
+  /**
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
+   * is enough for a campaign without an audience.
+   */
+  terms: number;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
 };
@@ -119,8 +124,6 @@ export type ReserveInput = {
 export type CouponClaim = {
   /** Number of the code; 0 = the campaign's one code. */
   code: number;
-  /** Version of the terms that the audience was judged by; -1 = the campaign is not for this user. */
-  terms: number;
   /** null = no one-time token; its signature is checked before, its age and use by the script */
   once: { nonce: string; expiresAtMs: number } | null;
 };
@@ -195,7 +198,7 @@ export class SaleStore {
         input.trace,
         requestOf(input),
         coupon?.code ?? '',
-        coupon?.terms ?? 0,
+        input.terms,
         coupon?.once?.expiresAtMs ?? 0,
         limits.waitReplicas,
       ],
@@ -601,5 +604,6 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.requireAttestation ? 1 : 0,
     campaign.requireToken ? 1 : 0,
     (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
+    campaign.hasAudience ? 0 : 1,
   ];
 }

@@ -183,6 +183,7 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     refundPolicy: 'return',
     requireAttestation: false,
     requireToken: false,
+    hasAudience: false,
     codes: 0,
     createdAt: now,
     updatedAt: now,

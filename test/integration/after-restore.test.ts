@@ -283,10 +283,10 @@ test('creates a campaign again that Postgres does not know, under its number', a
     totalLimit: 4,
     waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
   });
-  await campaign.amend({ maxQty: 2 });
-  const id = await campaign.take('ann', { qty: 2 });
+  await campaign.amend({ maxQty: 2, hasAudience: true });
+  const id = await campaign.take('ann', { qty: 2, terms: 2 });
   await campaign.confirm(id);
-  await campaign.take('bob');
+  await campaign.take('bob', { terms: 2 });
   await store.persist();
   await goBack(store.sql, backup);
   const next = await store.storeCampaign();
@@ -310,6 +310,8 @@ test('creates a campaign again that Postgres does not know, under its number', a
     waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
     redeemed: 2,
     held: 1,
+    // The rule is lost, and must not let everybody in.
+    rules: { audience: { or: [] } },
   });
   await expectWhole(campaign);
   const later = await store.openCampaign();

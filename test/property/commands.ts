@@ -95,7 +95,8 @@ const checkout = fc
             ticketKey: 't1',
             device: given.device === null ? null : real.device(given.device),
             trace: '',
-            coupon: claim && { ...claim, once: null },
+            terms: claim?.terms ?? 0,
+            coupon: claim && { code: claim.code, once: null },
           }),
         ),
       );
@@ -118,7 +119,7 @@ const checkout = fc
 
 function claimOf({ nth, judged }: RedeemStep, model: SaleModel): Claim {
   const code = model.type === 'shared' ? 0 : 1 + (nth % model.codes);
-  return { code, terms: judged === 'not for him' ? -1 : model.version + (judged === 'others' ? 1 : 0) };
+  return { code, terms: judged === 'not for him' ? -model.version : model.version + (judged === 'others' ? 1 : 0) };
 }
 
 function expectAnswer(

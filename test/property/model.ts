@@ -128,14 +128,14 @@ export class SaleModel {
     if (this.phase === 'draft') return { kind: 'not_found' };
     if (this.phase !== 'open') return { kind: this.phase };
     if (qty > this.terms.maxQty) return { kind: 'qty_above_max', maxQty: this.terms.maxQty };
-    if (claim?.terms === -1) return { kind: 'audience_mismatch' };
-    if (claim && claim.terms !== this.version) return { kind: 'terms_changed', version: this.version };
     if (this.type === 'unique' && !claim) return { kind: 'code_needed' };
     const waits = this.line.find((ticket) => ticket.user === user);
     if (waits) {
       if (this.terms.presence) Object.assign(waits, { presence: 'seen', away: false });
       return this.#remember(key, request, 'waiting', { position: this.told(user), queueSize: this.line.length });
     }
+    if (claim && Math.abs(claim.terms) !== this.version) return { kind: 'terms_changed', version: this.version };
+    if (claim && claim.terms < 0) return { kind: 'audience_mismatch' };
     if (this.freeSlot(user) === null) return { kind: 'limit_reached' };
     const brought = claim?.code || null;
     if (brought !== null && this.usedCodes.includes(brought)) return { kind: 'code_used' };

@@ -17,6 +17,7 @@ const TERMS = [
   'attest',
   'once',
   'presence_ms',
+  'open_to_all',
 ] as const;
 
 export const loadCampaignScript = defineScript({
