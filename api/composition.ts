@@ -86,7 +86,7 @@ import { Attestation } from './guards/attestation.js';
 import { Bans } from './guards/bans.js';
 import { Challenges } from './guards/challenges.js';
 import { Door } from './guards/door.js';
-import { Entry } from './guards/entry.js';
+import { Entry, type EntryParts } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
 import { OperatorSessions } from './guards/operator-sessions.js';
@@ -606,15 +606,28 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     onVerdict: (rule, verdict, mode) => metrics.riskVerdicts.inc({ rule, verdict, mode }),
     limits: LIMITS,
   });
-  const redeemsPerAddress = new CampaignQuota(
-    (limit, counter) => quota('redeem-address', limit * LIMITS.addressPatience, 60, counter),
-    'redeem-address',
-    config.redeemPerMinutePerAddress,
-  );
+  const perAddress = (name: string, perMinute: number) =>
+    new CampaignQuota((limit, counter) => quota(name, limit * LIMITS.addressPatience, 60, counter), name, perMinute);
+  const addressLimits: EntryParts['addressLimits'] = {
+    checkout: {
+      rule: 'checkout_per_address',
+      quota: perAddress('checkout-address', config.checkoutPerMinutePerAddress),
+      limitOf: ({ checkoutPerMinutePerAddress }) => checkoutPerMinutePerAddress,
+      why: 'Many checkouts have come from this address.',
+      banMs: LIMITS.checkoutAddressBanMs,
+    },
+    redeem: {
+      rule: 'redeem_per_address',
+      quota: perAddress('redeem-address', config.redeemPerMinutePerAddress),
+      limitOf: ({ redeemPerMinutePerAddress }) => redeemPerMinutePerAddress,
+      why: 'Many codes have been tried from this address.',
+      banMs: LIMITS.addressBanMs,
+    },
+  };
   return {
     challenges,
     platform,
-    entry: new Entry({ risk, bans, challenges, platform, redeemsPerAddress, nowMs, limits: LIMITS }),
+    entry: new Entry({ risk, bans, challenges, platform, addressLimits, nowMs, limits: LIMITS }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
 }

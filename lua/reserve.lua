@@ -12,8 +12,8 @@
 --   key_ttl_ms           how long the answer is remembered
 --   ticket_key           id of the key that signs the ticket, so that a replay can sign the same one
 --   journal_limit        entries the journal may hold
---   device               device fingerprint; "" = unknown, no quota
---   device_quota         checkouts a device may make in any window
+--   device               device fingerprint, for the record; "" = unknown
+--   device_quota         checkouts that may be counted under the key `device` in any window; 0 = no quota
 --   device_window_ms     length of that window
 --   trace                traceparent of the request, "" = none
 --   request              what else makes the request what it is; "" = a checkout
@@ -105,7 +105,7 @@ if token == 'genuine' then
   if age_ms < -(token_life_ms + token_skew_ms) then return { 'attestation_future' } end
 end
 local quota_left, device_times = device_quota, nil
-if device ~= '' then
+if device_quota > 0 then
   -- The times of the admitted calls that lie in the window, newest first. One text with an expiry is two commands; a list is three.
   local times, used, frees_at = now, 0, nil
   for time in string.gmatch(redis.call('GET', device_key) or '', '%d+') do

@@ -9,7 +9,7 @@ import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { deviceOf, type RequestDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
 import type { Attributes, ShopperIdentity } from '../guards/shopper-identity.js';
@@ -106,21 +106,22 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
 }
 
 type Attested = {
-  /** As the shopper named it; null = it was derived, or there is none. */
-  named: DeviceId | null;
-  device: DeviceId | null;
+  device: RequestDevice;
+  /** For the record and for challenges: null = neither named nor bound to a token. */
+  known: DeviceId | null;
   genuine: GenuineToken | null;
 };
 
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
 function attest(req: Request, body: CheckoutBody, attestation: Attestation): Attested {
-  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-  if (body.attestation === undefined) return { named, device: named, genuine: null };
-  const device = named ?? derivedDevice(req);
+  const device = deviceOf(req, body.device_fp, body.user_id);
+  if (body.attestation === undefined) return { device, known: device.named, genuine: null };
   const genuine =
-    body.expires_at === undefined ? null : attestation.read(body.attestation, device, body.expires_at, body.product_id);
+    body.expires_at === undefined
+      ? null
+      : attestation.read(body.attestation, device.bound, body.expires_at, body.product_id);
   if (!genuine) throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  return { named, device, genuine };
+  return { device, known: device.bound, genuine };
 }
 
 function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attested: Attested): CheckoutRequest {
@@ -131,7 +132,8 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
     key,
     order: null,
     token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
-    device: attested.device,
+    device: attested.known,
+    counted: attested.device.counted,
     trace: req.trace,
     coupon: null,
   };
@@ -141,7 +143,7 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
 function entryOf(
   policy: CampaignPolicy,
   { user, key }: CheckoutRequest,
-  { named, device, genuine }: Attested,
+  { device, known, genuine }: Attested,
   body: CheckoutBody,
   attributes: Attributes | undefined,
   network: string,
@@ -149,8 +151,8 @@ function entryOf(
   return {
     policy,
     user,
-    device: named,
-    boundTo: device,
+    device: device.named,
+    boundTo: known,
     network,
     accountCreatedAt: attributes?.account_created_at,
     token: genuine,

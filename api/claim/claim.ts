@@ -34,6 +34,8 @@ export type ClaimRequest = {
   /** null = no token; its signature was checked before */
   token: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
+  /** What the device's quota counts (RequestDevice). */
+  counted: string;
   trace: string;
   /** As the script takes it (ReserveInput). */
   terms: number;
@@ -62,7 +64,7 @@ export type ClaimResult = {
   /** Whether this is the first answer to the key, told again. */
   replayed: boolean;
   promise: HeldUnit | Place;
-  /** Calls that the device has left in its window; null when no quota was taken. */
+  /** Calls that the device has left in its window; null for a replay, which costs none. */
   quotaLeft: number | null;
 };
 
@@ -102,23 +104,36 @@ export class Claim {
    */
   async run(request: ClaimRequest): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
-    const { product, user, qty, order, token, key, device, trace, terms, coupon } = request;
+    const { product, user, qty, order, token, key, device, counted, trace, terms, coupon } = request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
-    const input = { product, user, qty, reservationPrefix, order, token, key, ticketKey, device, trace, terms, coupon };
+    const input = {
+      product,
+      user,
+      qty,
+      reservationPrefix,
+      order,
+      token,
+      key,
+      ticketKey,
+      device,
+      counted,
+      trace,
+      terms,
+      coupon,
+    };
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
       case 'reserved':
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         return first(
           this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
-          device,
           outcome.quotaLeft,
         );
       case 'queued':
       case 'waiting':
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
-        return first(this.#place(outcome, ticketKey, outcome.no, user), device, outcome.quotaLeft);
+        return first(this.#place(outcome, ticketKey, outcome.no, user), outcome.quotaLeft);
       case 'replayed': {
         // The first response may never have arrived, so a repetition waits for the same.
         const remembered = decodeRememberedAnswer(outcome.answer);
@@ -239,8 +254,8 @@ export class Claim {
   }
 }
 
-function first(promise: HeldUnit | Place, device: DeviceId | null, left: number): ClaimResult {
-  return { replayed: false, promise, quotaLeft: device === null ? null : left };
+function first(promise: HeldUnit | Place, quotaLeft: number): ClaimResult {
+  return { replayed: false, promise, quotaLeft };
 }
 
 function replay(promise: HeldUnit | Place): ClaimResult {

@@ -4,7 +4,7 @@ import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
+import { deviceOf } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
 import { retryAfter, sendData } from '../http/exchange.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
@@ -49,8 +49,8 @@ export function redeemRoute(parts: CouponParts): Route {
       if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
       door.bans.admitPaused(user);
       const { key, from } = idempotencyKey(req, body.idempotency_key);
-      const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-      const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
+      const { named, bound, counted } = deviceOf(req, body.device_fp, user);
+      const device = body.attestation === undefined ? named : bound;
       if (body.device_fp === undefined) door.bans.admit({ device });
       const who = shopperOf(body, await shopper.identify(req, user));
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
@@ -85,6 +85,7 @@ export function redeemRoute(parts: CouponParts): Route {
           const result = await redemption.run(found, {
             ...who,
             device,
+            counted,
             attestation: token,
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,

@@ -20,6 +20,8 @@ export type RedemptionRequest = {
   key: IdempotencyKey;
   attestation: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
+  /** What the device's quota counts (RequestDevice). */
+  counted: string;
   trace: string;
 };
 
@@ -59,12 +61,12 @@ export class Redemption {
 
   #claim(
     { codeNo, product }: IssuedCode,
-    { user, order, key, attestation: token, device, trace }: RedemptionRequest,
+    { user, order, key, attestation: token, device, counted, trace }: RedemptionRequest,
     once: Verified,
     terms: number,
   ): Promise<ClaimResult> {
     const coupon = { code: codeNo, once };
-    return this.claim.run({ product, user, qty: 1, key, order, token, device, trace, terms, coupon });
+    return this.claim.run({ product, user, qty: 1, key, order, token, device, counted, trace, terms, coupon });
   }
 
   async #told(

@@ -32,6 +32,7 @@ export type Config = {
   validatePerMinutePerUser: number;
   redeemPerMinutePerUser: number;
   redeemPerMinutePerAddress: number;
+  checkoutPerMinutePerAddress: number;
   wrongKeysPerMinute: number;
   wrongLoginsPerMinute: number;
   socketsPerMinute: number;
@@ -162,6 +163,11 @@ export const ENVIRONMENT = {
     .default(20)
     .describe(
       'redemptions tried from one network in a minute before each needs a solved challenge, in campaigns with `risk: enforce`; elsewhere only counted',
+    ),
+  CHECKOUTS_PER_MINUTE_PER_ADDRESS: integer(1, 100_000_000)
+    .default(1_200)
+    .describe(
+      'checkouts tried from one network in a minute before each needs a solved challenge, in campaigns with `risk: enforce`; elsewhere only counted',
     ),
   WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
     .default(1_000)
@@ -295,6 +301,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     validatePerMinutePerUser: e.VALIDATE_PER_MINUTE_PER_USER,
     redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
     redeemPerMinutePerAddress: e.REDEEM_PER_MINUTE_PER_ADDRESS,
+    checkoutPerMinutePerAddress: e.CHECKOUTS_PER_MINUTE_PER_ADDRESS,
     wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
     wrongLoginsPerMinute: e.WRONG_LOGINS_PER_MINUTE,
     socketsPerMinute: e.SOCKETS_PER_MINUTE,

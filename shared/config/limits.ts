@@ -197,6 +197,8 @@ export const LIMITS = {
   /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
   addressPatience: 5,
   addressBanMs: 3_600_000,
+  /** Behind it others check out who did nothing: the ban is made again for as long as the flood goes on. */
+  checkoutAddressBanMs: 60_000,
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,

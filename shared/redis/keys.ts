@@ -1,4 +1,4 @@
-import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
@@ -71,7 +71,7 @@ export const keys = {
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
-  device: (device: DeviceId) => `${PREFIX}:t:${device}`,
+  device: (counted: string) => `${PREFIX}:t:${counted}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
   failures: (user: UserId) => `${PREFIX}:f:${user}`,
   used: (id: string) => `${PREFIX}:u:${id}`,

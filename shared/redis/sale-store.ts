@@ -108,8 +108,10 @@ export type ReserveInput = {
   token: { expiresAtSeconds: number } | null;
   key: IdempotencyKey;
   ticketKey: string;
-  /** null = unknown; no quota applies */
+  /** For the record; null = unknown */
   device: DeviceId | null;
+  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
+  counted: string | null;
   trace: string;
   /**
    * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
@@ -177,7 +179,7 @@ export class SaleStore {
         ...saleKeys(product),
         keys.journal,
         keys.idempotency(input.key),
-        keys.device(input.device ?? ('' as DeviceId)),
+        keys.device(input.counted ?? ''),
         keys.once(product, coupon?.once?.nonce ?? ''),
         keys.epoch,
       ],
@@ -193,7 +195,7 @@ export class SaleStore {
         input.ticketKey,
         limits.journalLimitEntries,
         input.device ?? '',
-        limits.deviceQuota,
+        input.counted === null ? 0 : limits.deviceQuota,
         limits.deviceWindowMs,
         input.trace,
         requestOf(input),

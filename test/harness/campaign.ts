@@ -65,6 +65,7 @@ export class TestCampaign {
       key: (options.key ?? newKey()) as IdempotencyKey,
       ticketKey: options.ticketKey ?? 't1',
       device: (options.device ?? null) as DeviceId | null,
+      counted: options.device ?? null,
       trace: options.trace ?? '',
       terms: options.terms ?? 0,
       coupon: options.coupon ?? null,

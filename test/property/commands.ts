@@ -94,6 +94,7 @@ const checkout = fc
             key: uniqueKey as IdempotencyKey,
             ticketKey: 't1',
             device: given.device === null ? null : real.device(given.device),
+            counted: given.device === null ? null : real.device(given.device),
             trace: '',
             terms: claim?.terms ?? 0,
             coupon: claim && { code: claim.code, once: null },

@@ -164,7 +164,7 @@ test('tells a waiting shopper with a new key the place he has, and remembers tha
     no,
     position: 2,
     queueSize: 2,
-    quotaLeft: 20,
+    quotaLeft: 0,
     paceMs: null,
     presenceMs: 0,
     durable: false,
