@@ -319,6 +319,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       },
       deviceQuota: LIMITS.deviceQuota,
       deviceWindowMs: LIMITS.deviceWindowMs,
+      orderMemoryMs: LIMITS.orderMemoryMs,
       waitReplicas: config.waitReplicas,
     },
     promises,

@@ -1,15 +1,19 @@
 -- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
 -- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, order
 -- ARGV
 --   reservation_id
 --   payment_ref   "" = none
 --   trace         traceparent, "" = none
+--   order_state   unknown | known (the key `order` is that of the reservation) | taken (others exclude it)
+--   order_ttl_ms  how long claims on the order are kept
 -- REPLY
 --   redeemed order_id reacquired durable entry...   reacquired 0|1; the same for each repetition, which appends no entry
 --   ended state durable entry...     released, expired, refunded, burned or voided: the unit is not the user's any more
 --       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--   order_needed user order_id         a unit would be taken again: the caller has to name the key of its order
+--   not_combinable reservation_id...   it would be, if these were not on the same order; nothing is changed
 --   archived pass     not here, and the campaign is archived: Postgres may have it
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
@@ -26,13 +30,14 @@
 --#include plan
 --#include places
 --#include hand_over
+--#include orders
 
-assert(#KEYS == 10 and #ARGV == 3, 'confirm takes 10 keys and 3 arguments')
-local epoch_key = KEYS[10]
+assert(#KEYS == 11 and #ARGV == 5, 'confirm takes 11 keys and 5 arguments')
+local epoch_key, order_key = KEYS[10], KEYS[11]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
   presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local reservation_id, payment_ref, trace = ARGV[1], ARGV[2], ARGV[3]
+local reservation_id, payment_ref, trace, order_state, order_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -73,7 +78,15 @@ if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting =
   local person = person_of(plan, reservation.user)
   local slot = free_slot(person.slots, c.per_user_limit)
   local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code, plan.codes)
-  if slot and code_free and not in_line(plan, reservation.user) then
+  if slot and code_free and order_state ~= 'taken' and not in_line(plan, reservation.user) then
+    if takes_part(c, reservation.order_id == order_id_of(reservation_id)) then
+      if order_state == 'unknown' then return { 'order_needed', reservation.user, reservation.order_id } end
+      local claims = claims_on(order_key)
+      local stacking = claimed_stacking(claims, reservation_id) or c.stacking
+      local against = claims_against(claims, reservation_id, stacking)
+      if against[1] then return { 'not_combinable', unpack(against) } end
+      plan.order = { key = order_key, text = with_claim(claims, reservation_id, stacking), ttl_ms = order_ttl_ms }
+    end
     reservation.slot = slot
     use_code(plan, reservation.code)
     person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no

@@ -244,6 +244,8 @@ export class Claim {
         return new Problem('token_invalid', 'The one-time token is too old.');
       case 'token_used':
         return new Problem('token_invalid', 'The one-time token was used.');
+      case 'not_combinable':
+        return new Problem('not_combinable', 'The order has a code that this one does not combine with.');
       case 'sold_out':
         return new Problem('sold_out', 'Not enough units are free, and this campaign has no line.');
       case 'line_full':

@@ -26,7 +26,8 @@ export function redeemRoute(parts: CouponParts): Route {
       summary: 'Use a code',
       description:
         'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
-        'user_id and order_id. Device fields are optional; given, they are checked as in checkout.',
+        'user_id and order_id. An order of a user takes a code only if the campaigns of all codes on it allow that (`stacking`); it is ' +
+        'free again when the other code is released, expired, refunded or voided. Device fields are optional; given, they are checked as in checkout.',
       body: redeemBody,
       answers: {
         201: { description: 'It is used; pay before `pay_before` where that is given.', data: redeemedData },
@@ -34,6 +35,7 @@ export function redeemRoute(parts: CouponParts): Route {
       },
       errors: [
         ...COUPON_REFUSALS,
+        'not_combinable',
         'token_invalid',
         'attestation_invalid',
         'attestation_expired',

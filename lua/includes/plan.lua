@@ -13,7 +13,8 @@ local function new_plan(c, keys, generation, now)
     people = {}, changed = {}, codes = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
     fields = {}, unlinked = {},
-    promoted = 0, answer = nil,
+    -- The claims on an order: {key, text, ttl_ms}.
+    promoted = 0, answer = nil, order = nil,
   }
 end
 
@@ -81,7 +82,7 @@ end
 -- one), and the id of the first entry.
 local function apply(plan, reply)
   assert_counters(plan.c)
-  local keys, answer, first_id = plan.keys, plan.answer, nil
+  local keys, answer, order, first_id = plan.keys, plan.answer, plan.order, nil
   local written, removed = planned_fields(plan)
   local people, bits = {}, {}
   for user in pairs(plan.changed) do people[user] = pack_person(plan.people[user]) end
@@ -114,6 +115,7 @@ local function apply(plan, reply)
   if written[1] then redis.call('HSET', keys.campaign, unpack(written)) end
   if removed[1] then redis.call('HDEL', keys.campaign, unpack(removed)) end
   for _, key in ipairs(plan.unlinked) do redis.call('UNLINK', key) end
+  if order then redis.call('SET', order.key, order.text, 'PX', order.ttl_ms) end
   if answer then redis.call('SET', answer.key, answer.text(first_id), 'PX', answer.ttl_ms) end
   for _, message in ipairs(plan.news) do redis.call('PUBLISH', keys.news, message) end
   return reply, first_id

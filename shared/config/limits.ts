@@ -213,6 +213,8 @@ export const LIMITS = {
   velocityEveryMs: 2_000,
   /** Networks whose calls a process counts by itself. */
   callersKept: 100_000,
+  /** Redis knows what is on an order for so long after the last code, about 200 bytes each; then Postgres decides alone. */
+  orderMemoryMs: 7 * 86_400_000,
   /** Bans and allowances that each API process holds, about 300 bytes each; the oldest go first. */
   bansKept: 100_000,
   /** Users whose wait after failures is known to a process. */

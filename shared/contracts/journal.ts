@@ -25,6 +25,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       answer: string;
       device: string;
       trace: string;
+      /** How it takes part in its order (packStacking); null = not, or as its place did, or an older version wrote it. */
+      stacking: string | null;
     }
   | {
       kind: 'queued';
@@ -39,6 +41,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       answer: string;
       device: string;
       trace: string;
+      stacking: string | null;
     }
   | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
   | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }

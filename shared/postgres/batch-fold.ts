@@ -102,7 +102,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   for (const entry of entries) {
     switch (entry.kind) {
       case 'reserved':
-        newRedemptions.set(entry.reservation, rowOf(entry));
+        newRedemptions.set(entry.reservation, rowOf(entry, newTickets.get(`${entry.no}/${entry.lineNo}`)));
         if (entry.lineNo > 0) {
           Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'promoted', endedMs: entry.atMs });
         }
@@ -188,7 +188,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
 }
 
 /** Written out, since there is one for every checkout: an object copied by `...` costs a tenth of all that is done for it here. */
-function rowOf(entry: EntryOf<'reserved'>): NewRedemption {
+function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRedemption {
   return {
     reservation: entry.reservation,
     no: entry.no,
@@ -205,6 +205,7 @@ function rowOf(entry: EntryOf<'reserved'>): NewRedemption {
     answer: entry.answer,
     device: entry.device,
     trace: entry.trace,
+    stacking: entry.stacking ?? place?.stacking ?? null,
     status: entry.state,
     burned: null,
     reacquired: null,

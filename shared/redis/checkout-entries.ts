@@ -39,6 +39,7 @@ export function reservedEntry(
       answer: answerText(input, no, completed),
       device: input.device ?? '',
       trace: input.trace,
+      stacking: outcome.stacking,
     },
   };
 }
@@ -61,6 +62,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
       answer: placeText(input, outcome),
       device: input.device ?? '',
       trace: input.trace,
+      stacking: outcome.stacking,
     },
   };
 }

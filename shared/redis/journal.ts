@@ -32,6 +32,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     answer: word(f, 'answer'),
     device: word(f, 'device'),
     trace: word(f, 'trace'),
+    stacking: f.stacking || null,
   }),
   queued: (f) => ({
     kind: 'queued',
@@ -45,6 +46,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     answer: word(f, 'answer'),
     device: word(f, 'device'),
     trace: word(f, 'trace'),
+    stacking: f.stacking || null,
   }),
   redeemed: (f) => ({
     kind: 'redeemed',

@@ -1,4 +1,4 @@
-import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
 
 /** Layout version of everything below; a change of any record's form takes the next one. */
 const PREFIX = 'db1';
@@ -31,6 +31,8 @@ export const KEY_DOCS = {
   news: 'channel · what happened to whom, for the processes that hold sockets.',
   idempotency:
     'string · the remembered answer to an idempotency key, IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
+  order:
+    'string · the reservations and places that take part in one order of a user, each with what it says of others; seven days after the last.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
@@ -70,6 +72,7 @@ export const keys = {
   once: (product: ProductId, nonce: string) => `${PREFIX}:{${product}}:o:${nonce}`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
+  order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
   device: (counted: string) => `${PREFIX}:t:${counted}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,

@@ -1,8 +1,11 @@
-import type { IdempotencyKey, ProductId } from '../domain/ids.js';
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
 import { campaignKeys, keys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import type { FillAction, RedisFill } from './redis-fill.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
+
+/** @see lua/includes/orders.lua */
+export type OrderClaim = { reservation: string; user: UserId; order: OrderId; stacking: string; ttlMs: number };
 
 /** Records in one call: about a millisecond of Redis. */
 const BATCH = 1_000;
@@ -58,6 +61,15 @@ export class CampaignRestore {
       const some = answers.slice(start, start + BATCH);
       const keyNames = some.map(({ key }) => keys.idempotency(key as IdempotencyKey));
       await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
+    }
+  }
+
+  /** What takes part in orders; added to what is there, since codes of several campaigns may be on one. */
+  async orders(claims: readonly OrderClaim[]): Promise<void> {
+    for (let start = 0; start < claims.length; start += BATCH) {
+      const some = claims.slice(start, start + BATCH);
+      const keyNames = some.map(({ user, order }) => keys.order(user, order));
+      await this.#write('orders', keyNames, some, ({ reservation, stacking, ttlMs }) => [reservation, stacking, ttlMs]);
     }
   }
 

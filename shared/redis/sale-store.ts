@@ -8,6 +8,7 @@ import {
   type DeviceId,
   type IdempotencyKey,
   type OrderId,
+  orderIdOf,
   type ProductId,
   type ReservationId,
   type UserId,
@@ -16,6 +17,7 @@ import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
 import { campaignKeys, keys } from './keys.js';
+import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
@@ -35,7 +37,13 @@ import {
   type StatusAction,
   setStatusScript,
 } from './scripts/campaign.js';
-import { type AppraiseOutcome, appraiseScript, type ReserveOutcome, reserveScript } from './scripts/checkout.js';
+import {
+  type AppraiseOutcome,
+  appraiseScript,
+  checkOrderClaimScript,
+  type ReserveOutcome,
+  reserveScript,
+} from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
@@ -87,6 +95,7 @@ export const SALE_SCRIPTS = [
   rejournalScript,
   addCodesScript,
   appraiseScript,
+  checkOrderClaimScript,
   lineScript,
   archiveScript,
   recallScript,
@@ -135,6 +144,8 @@ export type SaleLimits = {
   journalLimitEntries: number;
   deviceQuota: number;
   deviceWindowMs: number;
+  /** How long claims on an order are kept; afterwards Postgres alone decides what combines. */
+  orderMemoryMs: number;
   /** Replicas that callers wait for before they answer; 0 = none. */
   waitReplicas: number;
 };
@@ -164,7 +175,10 @@ export class SaleStore {
   ) {}
 
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
-    const outcome = await this.#reserve(input);
+    let outcome = await this.#reserve(input);
+    if (outcome.kind === 'not_combinable') {
+      outcome = await withLiveClaims(this, input.user, orderOf(input), outcome, () => this.#reserve(input));
+    }
     if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
     this.#rememberCheckout(input, outcome);
     return outcome;
@@ -182,6 +196,7 @@ export class SaleStore {
         keys.device(input.counted ?? ''),
         keys.once(product, coupon?.once?.nonce ?? ''),
         keys.epoch,
+        keys.order(input.user, orderOf(input)),
       ],
       [
         input.user,
@@ -203,6 +218,7 @@ export class SaleStore {
         input.terms,
         coupon?.once?.expiresAtMs ?? 0,
         limits.waitReplicas,
+        limits.orderMemoryMs,
       ],
     );
   }
@@ -219,9 +235,47 @@ export class SaleStore {
   }
 
   confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
-    return this.#of(product, reservation, () =>
-      this.#keep(this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace])),
-    );
+    return this.#of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
+  }
+
+  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
+  async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
+    const ask = (orderState: 'unknown' | 'known' | 'taken', user = '' as UserId, order = '' as OrderId) =>
+      this.#keep(
+        this.scripts.run(
+          confirmScript,
+          [...movingKeys(product), keys.order(user, order)],
+          [reservation, paymentRef, trace, orderState, this.limits.orderMemoryMs],
+        ),
+      );
+    const first = await ask('unknown');
+    if (first.kind !== 'order_needed') return first as Confirmed;
+    const { user, order } = first;
+    const again = () => ask('known', user, order);
+    const reply = await withLiveClaims(this, user, order, await again(), again);
+    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
+  }
+
+  /** Whether a reservation or a place still takes part in its order; one that has ended is removed from it. */
+  async checkOrderClaim(product: ProductId, reservation: ReservationId, user: UserId, order: OrderId) {
+    const ask = (unknown: 0 | 1) =>
+      this.scripts.run(
+        checkOrderClaimScript,
+        [
+          keys.campaign(product),
+          keys.people(product),
+          keys.reservations(product),
+          keys.line(product),
+          keys.order(user, order),
+          keys.epoch,
+        ],
+        [reservation, user, unknown],
+      );
+    const outcome = await this.#of(product, reservation, async () => {
+      const reply = await ask(0);
+      return reply.kind === 'archived' && !this.recall ? { kind: 'not_found' as const } : reply;
+    });
+    return outcome.kind === 'not_found' ? ask(1) : outcome;
   }
 
   /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
@@ -572,6 +626,12 @@ export class SaleStore {
   }
 }
 
+/** The order that a claim is for: the caller's, else the one that the script will make. */
+const orderOf = ({ order, reservationPrefix }: ReserveInput): OrderId => order ?? orderIdOf(reservationPrefix);
+
+/** Everything that `confirm` may reply but what it wants to know of the order. */
+type Confirmed = ConfirmOutcome | Missed;
+
 /** Products whose keys are kept ready; making them anew for every call would be a tenth of it. */
 const READY_PRODUCTS = 1_000;
 const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
@@ -607,5 +667,6 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.requireToken ? 1 : 0,
     (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
     campaign.hasAudience ? 0 : 1,
+    campaign.stacking,
   ];
 }

@@ -24,6 +24,7 @@ export const TEST_LIMITS: SaleLimits = {
   journalLimitEntries: 1_000_000,
   deviceQuota: 20,
   deviceWindowMs: 1_000,
+  orderMemoryMs: 600_000,
   waitReplicas: 0,
 };
 
@@ -184,6 +185,7 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     requireAttestation: false,
     requireToken: false,
     hasAudience: false,
+    stacking: 'combines',
     codes: 0,
     createdAt: now,
     updatedAt: now,

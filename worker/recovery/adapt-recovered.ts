@@ -160,6 +160,7 @@ function reservationBehind(entry: Change, { fields }: RawEntry): EntryOf<'reserv
     answer: '',
     device: '',
     trace: entry.trace,
+    stacking: null,
   };
 }
 

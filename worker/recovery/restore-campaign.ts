@@ -1,11 +1,12 @@
 import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
+import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot } from '../../shared/postgres/snapshot.js';
+import { CampaignSnapshot, type SnapshotOrder } from '../../shared/postgres/snapshot.js';
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
-import { CampaignRestore } from '../../shared/redis/restore.js';
+import { CampaignRestore, type OrderClaim } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
 
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
@@ -15,7 +16,7 @@ export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idem
 
 /**
  * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
- * order, the remembered answers, and last the counters, with which the campaign is in service again.
+ * order, the orders that codes are on, the remembered answers, and last the counters, with which the campaign is in service again.
  * @param nowMs by Redis
  * @param token with which this worker has begun to fill Redis
  * @throws FencedOut when another worker has begun since
@@ -41,6 +42,10 @@ export async function restoreCampaign(
   const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
 
   await restore.clear();
+  const { orderMemoryMs } = parts.sale.limits;
+  for await (const rows of snapshot.orders(BATCH_ROWS, nowMs - orderMemoryMs)) {
+    await restore.orders(rows.flatMap((row) => claimOf(row, nowMs - orderMemoryMs)));
+  }
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
     // A closed campaign is not restocked, so all of its restocks are older than its last change.
@@ -92,6 +97,13 @@ export async function restoreCampaign(
 }
 
 type Answered = { key: string | null; answer: string | null; madeMs: number };
+
+/** Empty when Redis would have forgotten it. */
+function claimOf({ reservation, user, order, stacking, claimedMs }: SnapshotOrder, sinceMs: number): OrderClaim[] {
+  const ttlMs = Math.round(claimedMs - sinceMs);
+  if (ttlMs <= 0) return [];
+  return [{ reservation, user: user as UserId, order: (order ?? orderIdOf(reservation)) as OrderId, stacking, ttlMs }];
+}
 
 function stillRemembered(
   rows: readonly Answered[],

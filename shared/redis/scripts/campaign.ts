@@ -18,6 +18,7 @@ const TERMS = [
   'once',
   'presence_ms',
   'open_to_all',
+  'stacking',
 ] as const;
 
 export const loadCampaignScript = defineScript({

@@ -158,6 +158,14 @@ test('of an archived campaign, a caller who recalls nobody does not know it eith
   expect(await campaign.confirm('01890a5d-ac96-774b-bcce-b302099a8057')).toEqual({ kind: 'not_found' });
 });
 
+test('a payment that is too late takes no unit again when another code is on the order', async () => {
+  const campaign = await sale.openCampaign({ latePayment: 'reacquire', stacking: 'exclusive', perUserLimit: 2 });
+  const late = await campaign.take('ann', { order: 'cart-late' });
+  await campaign.release(late);
+  await campaign.take('ann', { order: 'cart-late' });
+  expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'released' });
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('confirm')).toEqual([]);
 });

@@ -275,6 +275,14 @@ test('of an archived campaign, a key that nobody recalls reads that it is over, 
   await expectRefusal(campaign, 'ann', { tokenExpiresAt: 1 }, { kind: 'ended' });
 });
 
+test('refuses a code that another one on the order excludes', async () => {
+  const campaign = await sale.openCampaign({ stacking: 'exclusive', perUserLimit: 9 });
+  const taken = await campaign.use('ann', 0, { order: 'cart-1' });
+  const refused = { kind: 'not_combinable', reservations: [taken] };
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: 1, order: 'cart-1' }, refused);
+  await expectRefusal(campaign, 'ann', { order: 'cart-1' }, refused);
+});
+
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('reserve')).toEqual([]);
 });
