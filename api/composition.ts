@@ -23,6 +23,7 @@ import { CodeJobs } from '../shared/postgres/code-jobs.js';
 import { CodeLookup } from '../shared/postgres/code-lookup.js';
 import { CodeTexts } from '../shared/postgres/code-texts.js';
 import { CodesTable } from '../shared/postgres/codes.js';
+import { DuplicatePayments } from '../shared/postgres/duplicate-payments.js';
 import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
@@ -56,6 +57,7 @@ import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
 import { codeRoutes } from './admin/codes.route.js';
+import { duplicatePaymentsRoute } from './admin/duplicate-payments.route.js';
 import { jobBoardRoutes } from './admin/job-board.route.js';
 import { lineRoute } from './admin/line.route.js';
 import { OverviewReader } from './admin/overview.js';
@@ -540,6 +542,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+    duplicatePaymentsRoute({ ...parts, campaigns, duplicatePayments: new DuplicatePayments(parts.database) }),
     ...codeRoutes({
       campaigns,
       codes,

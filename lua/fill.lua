@@ -9,6 +9,7 @@
 --                 people (keys: people, line, presence): user record line_no seen_ms, "" = not in line, "" = presence does not matter
 --                 codes (keys: codes): number of a used code
 --                 answers (keys: idempotency of each): answer ttl_ms
+--                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
 --   data...       of the action
 -- REPLY
@@ -28,7 +29,7 @@ local bits = {}
 if action == 'codes' then
   for i = first_data, #ARGV do table.insert(bits, tonumber(ARGV[i]) - 1) end
 end
-local rows, width = {}, ({ reservations = 3, people = 4, answers = 2, orders = 3 })[action] or #ARGV
+local rows, width = {}, ({ reservations = 3, people = 4, answers = 2, orders = 3, payments = 2 })[action] or #ARGV
 for i = first_data, #ARGV, width do
   local row = {}
   for at = i, i + width - 1 do table.insert(row, ARGV[at]) end
@@ -65,6 +66,9 @@ end
 for _, bit in ipairs(bits) do redis.call('SETBIT', some[1], bit, 1) end
 if action == 'answers' then
   for i, row in ipairs(rows) do redis.call('SET', some[i], row[1], 'PX', row[2]) end
+end
+if action == 'payments' then
+  for _, row in ipairs(rows) do redis.call('HSET', some[1], row[1], row[2]) end
 end
 for key, order in pairs(orders) do redis.call('SET', key, order.text, 'PX', order.ttl_ms) end
 return { 'filled' }

@@ -1,14 +1,14 @@
 -- What a script has decided and not written yet. Redis does not roll back, so a script decides on a plan, and `apply` writes
 -- it at the end: nothing can fail after the first write. What the plan may have changed is read through the plan.
 -- Needs records, campaign, codes, pace.
---   keys: those of {campaign, people, reservations, deadlines, line, presence, codes, journal, news} that the script has
+--   keys: those of {campaign, people, reservations, deadlines, line, presence, codes, journal, news, payments} that the script has
 local function new_plan(c, keys, generation, now)
   return {
     c = c, keys = keys, id = generation .. '-*', now = now, before = table.concat(counters_of(c), '|'),
     -- In their order: {fields, record, complete}, and messages for the news channel.
     entries = {}, news = {},
-    -- What is written as it is: id → packed record; id → deadline, user → score: false = removed.
-    reservations = {}, deadlines = {}, line = {}, presence = {},
+    -- What is written as it is: id → packed record, its payments; id → deadline, user → score: false = removed.
+    reservations = {}, payments = {}, deadlines = {}, line = {}, presence = {},
     -- user → record, and which of them have changed; code number → whether it is used.
     people = {}, changed = {}, codes = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
@@ -101,6 +101,7 @@ local function apply(plan, reply)
     table.insert(reply, cjson.encode(fields))
   end
   for id, packed in pairs(plan.reservations) do redis.call('HSET', keys.reservations, id, packed) end
+  for id, references in pairs(plan.payments) do redis.call('HSET', keys.payments, id, references) end
   for id, due in pairs(plan.deadlines) do
     if due then redis.call('ZADD', keys.deadlines, due, id) else redis.call('ZREM', keys.deadlines, id) end
   end

@@ -13,6 +13,10 @@ export class Metrics {
     'call',
     'outcome',
   ]);
+  readonly duplicatePayments = this.#counter(
+    'duplicate_payments_total',
+    'Payments of reservations that another payment had paid before',
+  );
   readonly httpSeconds = new Histogram({
     name: `${PREFIX}http_request_seconds`,
     help: 'Time from the request to the end of its answer',

@@ -46,6 +46,9 @@ export type KnownTerms = {
   total: number | null;
 };
 
+/** A payment of a reservation that was paid already; `at` RFC 3339. */
+export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
+
 /** Reads and writes what only a repair after a restore needs, in its transaction (shared/restore-postgres). */
 export class RestoredRows {
   constructor(readonly client: Queryable) {}
@@ -335,6 +338,24 @@ export class RestoredRows {
       `update redemptions r set payment_ref = n.payment from unnest($1::uuid[], $2::text[]) as n(id, payment)
        where r.redemption_id = n.id and r.payment_ref is null and r.status in ('redeemed', 'refunded')`,
       [payments.map(({ reservation }) => reservation), payments.map(({ payment }) => payment)],
+    );
+  }
+
+  /** Keeps payments beside the first one whose entries are gone. */
+  async fillDuplicatePayments(payments: readonly DuplicatePayment[]): Promise<void> {
+    if (payments.length === 0) return;
+    await this.client.query(
+      `insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, n.campaign, n.at
+       from unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[]) as n(id, payment, campaign, at)
+       join campaigns c on c.campaign_id = n.campaign
+       on conflict (reservation_id, payment_ref) do nothing`,
+      [
+        payments.map(({ reservation }) => reservation),
+        payments.map(({ payment }) => payment),
+        payments.map(({ campaign }) => campaign),
+        payments.map(({ at }) => at),
+      ],
     );
   }
 }

@@ -109,6 +109,7 @@ test('nothing leaves nothing', () => {
     closedLines: new Map(),
     added: new Map(),
     answers: [],
+    furtherPayments: [],
     audit: [],
   });
 });

@@ -30,6 +30,7 @@ export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise
   await addUnits(client, raised);
   await changeRedemptions(client, batch.redemptionChanges);
   await insertRedemptions(client, batch.newRedemptions);
+  await keepFurtherPayments(client, batch.furtherPayments);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
   await closeLines(client, [...batch.closedLines]);
@@ -120,6 +121,34 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
       column('reason'),
       column('payment'),
     ],
+  );
+  if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+}
+
+/** The first reference that arrives is the payment's; each other one is kept beside it, whatever became of the reservation. */
+async function keepFurtherPayments(client: Queryable, payments: FoldedBatch['furtherPayments']): Promise<void> {
+  if (payments.length === 0) return;
+  const values = [
+    payments.map(({ reservation }) => reservation),
+    payments.map(({ payment }) => payment),
+    payments.map(({ atMs }) => atMs),
+  ];
+  const given = 'unnest($1::uuid[], $2::text[], $3::bigint[]) with ordinality as n(id, payment, at, position)';
+  await client.query(
+    `update redemptions r set payment_ref = n.payment
+     from (select distinct on (id) id, payment, at from ${given} order by id, position) n
+     where r.redemption_id = n.id and r.payment_ref is null`,
+    values,
+  );
+  const { rows } = await client.query<{ id: string }>(
+    `with kept as (
+       insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on r.redemption_id = n.id
+       where r.payment_ref is distinct from n.payment order by n.position
+       on conflict (reservation_id, payment_ref) do nothing
+     )
+     select n.id from ${given} where not exists (select 1 from redemptions r where r.redemption_id = n.id)`,
+    values,
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
 }

@@ -16,6 +16,8 @@ export type SnapshotReservation = {
   reservedMs: number;
   /** When it was paid, the last time; 0 = never. */
   redeemedMs: number;
+  /** References of its payments, the first one first. */
+  payments: string[];
   code: number | null;
   key: string | null;
   answer: string | null;
@@ -51,6 +53,8 @@ const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 
 export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned,
   reacquired, coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs",
   ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
+  array_remove(payment_ref || array(select d.payment_ref from duplicate_payments d where d.reservation_id = redemption_id
+    order by d.paid_at, d.payment_ref), null) as payments,
   idempotency_key as key, idempotency_answer as answer`;
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
   order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", code_no as code, idempotency_key as key,

@@ -65,6 +65,13 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     burned: word(f, 'burned') === '1',
     trace: word(f, 'trace'),
   }),
+  paid_again: (f) => ({
+    kind: 'paid_again',
+    reservation: word(f, 'reservation'),
+    payment: word(f, 'payment'),
+    first: word(f, 'first'),
+    trace: word(f, 'trace'),
+  }),
   answered: (f) => ({ kind: 'answered', key: word(f, 'key'), answer: word(f, 'answer') }),
   left: (f) => ({
     kind: 'left',

@@ -24,6 +24,8 @@ export const KEY_DOCS = {
   once: 'string · a one-time token that was used, until it expires.',
   people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation, code.',
   reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code.',
+  payments:
+    'hash · reservation id → references of its payments, the first one first, as JSON; only of those that named one.',
   deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
   line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
   presence:
@@ -65,6 +67,7 @@ export const keys = {
   campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
   people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,
+  payments: (product: ProductId) => `${PREFIX}:{${product}}:payments`,
   deadlines: (product: ProductId) => `${PREFIX}:{${product}}:deadlines`,
   line: (product: ProductId) => `${PREFIX}:{${product}}:line`,
   presence: (product: ProductId) => `${PREFIX}:{${product}}:presence`,

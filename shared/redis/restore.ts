@@ -28,7 +28,7 @@ export class CampaignRestore {
 
   /** Removes the campaign and what an older Redis may still hold of it. */
   clear(): Promise<void> {
-    return this.fill.write(this.token, 'remove', campaignKeys(this.product));
+    return this.fill.write(this.token, 'remove', [...campaignKeys(this.product), keys.payments(this.product)]);
   }
 
   async reservations(records: ReadonlyMap<string, ReservationRecord>): Promise<void> {
@@ -37,6 +37,14 @@ export class CampaignRestore {
       id,
       encodeReservation(record),
       record.state === 'reserved' ? record.dueMs : '',
+    ]);
+  }
+
+  /** @param references of each reservation's payments, the first one first */
+  async payments(references: readonly (readonly [string, readonly string[]])[]): Promise<void> {
+    await this.#write('payments', [keys.payments(this.product)], references, ([id, some]) => [
+      id,
+      JSON.stringify(some),
     ]);
   }
 

@@ -244,7 +244,7 @@ export class SaleStore {
       this.#keep(
         this.scripts.run(
           confirmScript,
-          [...movingKeys(product), keys.order(user, order)],
+          [...movingKeys(product), keys.order(user, order), keys.payments(product)],
           [reservation, paymentRef, trace, orderState, this.limits.orderMemoryMs],
         ),
       );

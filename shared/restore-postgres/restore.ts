@@ -3,7 +3,7 @@ import type { JournalEntry } from '../contracts/journal.js';
 import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { settle } from '../ledger/compare.js';
-import { type CampaignRow, RestoredRows } from '../postgres/after-restore.js';
+import { type CampaignRow, type DuplicatePayment, RestoredRows } from '../postgres/after-restore.js';
 import { emptyBatch, foldBatch, type NewTicket, type TicketChange } from '../postgres/batch-fold.js';
 import { eventsOf } from '../postgres/events-of-entries.js';
 import { writeBatch } from '../postgres/journal-batch.js';
@@ -324,8 +324,8 @@ class Repair {
   async #fillIn(): Promise<void> {
     for await (const entries of this.#entries()) {
       await this.#rows.fillIn(entries);
-      const { answers, audit, begun, closedLines } = foldBatch(entries);
-      await this.#writeSome({ answers, audit, begun, closedLines });
+      const { answers, audit, begun, closedLines, furtherPayments } = foldBatch(entries);
+      await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
       await insertEvents(this.client, eventsOf(entries));
     }
   }
@@ -361,6 +361,7 @@ class Repair {
     for await (const events of this.parts.stream.entries(BATCH)) {
       for (const { seq, id } of events) published.set(seq, id);
       await this.#rows.fillPayments(paymentsIn(events));
+      await this.#rows.fillDuplicatePayments(duplicatePaymentsIn(events));
     }
     return this.#rows.continueOutbox(await this.parts.stream.lastSeq(), published);
   }
@@ -490,5 +491,14 @@ function paymentsIn(events: readonly StreamEvent[]): { reservation: string; paym
     if (type !== 'dev.doorbuster.redemption.redeemed.v1') return [];
     const { data } = JSON.parse(json) as { data?: { payment_ref?: string | null } };
     return data?.payment_ref ? [{ reservation: subject, payment: data.payment_ref }] : [];
+  });
+}
+
+/** Payments beside the first one, in the same way. */
+function duplicatePaymentsIn(events: readonly StreamEvent[]): DuplicatePayment[] {
+  return events.flatMap(({ type, subject, json }) => {
+    if (type !== 'dev.doorbuster.payment.duplicated.v1') return [];
+    const { time, data } = JSON.parse(json) as { time: string; data: { payment_ref: string; campaign_id: string } };
+    return [{ reservation: subject, payment: data.payment_ref, campaign: data.campaign_id, at: time }];
   });
 }

@@ -178,8 +178,12 @@ export class SaleModel {
   confirm(id: string, payment: string): object {
     const one = this.#find(id);
     if (!one) return { kind: 'not_found' };
-    const redeemed = () => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired });
-    if (one.state === 'redeemed') return redeemed();
+    const redeemed = (paidBy = '') => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired, paidBy });
+    if (one.state === 'redeemed') {
+      const first = one.payment || payment;
+      if (payment) one.payment = first;
+      return redeemed(payment && payment !== first ? first : '');
+    }
     if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
     const free = this.total === null || (this.line.length === 0 && this.free >= one.qty);
     const slot = this.freeSlot(one.user);

@@ -64,6 +64,7 @@ export async function restoreCampaign(
       people.set(row.user, withReservation(people.get(row.user), row));
     }
     await restore.reservations(records);
+    await restore.payments(rows.flatMap(({ id, payments }) => (payments.length > 0 ? [[id, payments] as const] : [])));
     await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }

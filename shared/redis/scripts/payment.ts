@@ -5,10 +5,10 @@ import { MOVING_KEYS } from './sale-keys.js';
 
 export const confirmScript = defineScript({
   name: 'confirm',
-  keys: [...MOVING_KEYS, 'order'],
+  keys: [...MOVING_KEYS, 'order', 'payments'],
   args: ['reservation_id', 'payment_ref', 'trace', 'order_state', 'order_ttl_ms'],
   replies: {
-    redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1), ...acknowledged(f, 2) }),
+    redeemed: (f) => ({ orderId: text(f, 0), reacquired: flag(f, 1), paidBy: text(f, 2), ...acknowledged(f, 3) }),
     ended: (f) => ({
       state: oneOf(f, 0, ['released', 'expired', 'refunded', 'burned', 'voided']),
       ...acknowledged(f, 1),
