@@ -60,7 +60,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const source = idempotencyKey(req, body.idempotency_key);
         const attested = attest(req, body, attestation);
         const request = requestOf(req, body, source.key, attested);
-        if (body.device_fp === undefined) door.bans.admit({ device: request.device });
+        if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
         const identity = await shopper.identify(req, body.user_id);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);

@@ -53,7 +53,7 @@ export function redeemRoute(parts: CouponParts): Route {
       const { key, from } = idempotencyKey(req, body.idempotency_key);
       const { named, bound, counted } = deviceOf(req, body.device_fp, user);
       const device = body.attestation === undefined ? named : bound;
-      if (body.device_fp === undefined) door.bans.admit({ device });
+      if (body.device_fp === undefined) door.bans.admit({ device: bound });
       const who = shopperOf(body, await shopper.identify(req, user));
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
       const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {

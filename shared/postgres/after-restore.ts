@@ -341,6 +341,22 @@ export class RestoredRows {
     );
   }
 
+  /** How reservations and places take part in their orders, of those of which it is not known. */
+  async fillStacking(claims: readonly { reservation: string; stacking: string }[]): Promise<void> {
+    if (claims.length === 0) return;
+    const values = [claims.map(({ reservation }) => reservation), claims.map(({ stacking }) => stacking)];
+    await this.client.query(
+      `update redemptions r set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where r.redemption_id = n.id and r.stacking is null`,
+      values,
+    );
+    await this.client.query(
+      `update waiting_tickets t set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where t.reservation_id = n.id and t.status = 'waiting' and t.stacking is null`,
+      values,
+    );
+  }
+
   /** Keeps payments beside the first one whose entries are gone. */
   async fillDuplicatePayments(payments: readonly DuplicatePayment[]): Promise<void> {
     if (payments.length === 0) return;
