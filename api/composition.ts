@@ -23,6 +23,7 @@ import { CodeJobs } from '../shared/postgres/code-jobs.js';
 import { CodeLookup } from '../shared/postgres/code-lookup.js';
 import { CodeTexts } from '../shared/postgres/code-texts.js';
 import { CodesTable } from '../shared/postgres/codes.js';
+import { DuplicatePayments } from '../shared/postgres/duplicate-payments.js';
 import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
@@ -56,6 +57,7 @@ import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
 import { codeRoutes } from './admin/codes.route.js';
+import { duplicatePaymentsRoute } from './admin/duplicate-payments.route.js';
 import { jobBoardRoutes } from './admin/job-board.route.js';
 import { lineRoute } from './admin/line.route.js';
 import { OverviewReader } from './admin/overview.js';
@@ -86,7 +88,7 @@ import { Attestation } from './guards/attestation.js';
 import { Bans } from './guards/bans.js';
 import { Challenges } from './guards/challenges.js';
 import { Door } from './guards/door.js';
-import { Entry } from './guards/entry.js';
+import { Entry, type EntryParts } from './guards/entry.js';
 import { Failures } from './guards/failures.js';
 import { LocalQuota } from './guards/local-quota.js';
 import { OpenCounts, shareConnections } from './guards/open-counts.js';
@@ -327,6 +329,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       },
       deviceQuota: LIMITS.deviceQuota,
       deviceWindowMs: LIMITS.deviceWindowMs,
+      orderMemoryMs: LIMITS.orderMemoryMs,
       waitReplicas: config.waitReplicas,
     },
     promises,
@@ -481,7 +484,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   );
   observeJournal(metrics, parts);
   const claim = new Claim(parts.sale, parts.tickets, parts.acknowledgement, LIMITS);
-  const checkout = new Checkout(claim, parts.codeTexts);
+  const checkout = new Checkout(claim, parts.codeTexts, parts.terms);
   const finder = new CodeFinder(
     parts.codeFilter,
     new CodeLookup(parts.codes),
@@ -537,7 +540,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
       redeemQuota: perUser('redeem', config.redeemPerMinutePerUser),
       finder,
-      redemption: new Redemption(claim, finder, parts.terms, oneTimeTokens),
+      redemption: new Redemption(claim, parts.terms, oneTimeTokens),
       validation: new Validation(parts.sale),
       oneTimeTokens,
       attestation,
@@ -553,6 +556,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     ...campaignRoutes({ ...parts, campaigns, table: parts.campaigns, log }),
     statsRoute({ ...parts, campaigns }),
     redemptionsRoute(campaigns, parts.redemptions, parts.apiKeys),
+    duplicatePaymentsRoute({ ...parts, campaigns, duplicatePayments: new DuplicatePayments(parts.database) }),
     ...codeRoutes({
       campaigns,
       codes,
@@ -622,15 +626,28 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     onVerdict: (rule, verdict, mode) => metrics.riskVerdicts.inc({ rule, verdict, mode }),
     limits: LIMITS,
   });
-  const redeemsPerAddress = new CampaignQuota(
-    (limit, counter) => quota('redeem-address', limit * LIMITS.addressPatience, 60, counter),
-    'redeem-address',
-    config.redeemPerMinutePerAddress,
-  );
+  const perAddress = (name: string, perMinute: number) =>
+    new CampaignQuota((limit, counter) => quota(name, limit * LIMITS.addressPatience, 60, counter), name, perMinute);
+  const addressLimits: EntryParts['addressLimits'] = {
+    checkout: {
+      rule: 'checkout_per_address',
+      quota: perAddress('checkout-address', config.checkoutPerMinutePerAddress),
+      limitOf: ({ checkoutPerMinutePerAddress }) => checkoutPerMinutePerAddress,
+      why: 'Many checkouts have come from this address.',
+      banMs: LIMITS.checkoutAddressBanMs,
+    },
+    redeem: {
+      rule: 'redeem_per_address',
+      quota: perAddress('redeem-address', config.redeemPerMinutePerAddress),
+      limitOf: ({ redeemPerMinutePerAddress }) => redeemPerMinutePerAddress,
+      why: 'Many codes have been tried from this address.',
+      banMs: LIMITS.addressBanMs,
+    },
+  };
   return {
     challenges,
     platform,
-    entry: new Entry({ risk, bans, challenges, platform, redeemsPerAddress, nowMs, limits: LIMITS }),
+    entry: new Entry({ risk, bans, challenges, platform, addressLimits, nowMs, limits: LIMITS }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
 }

@@ -1,7 +1,7 @@
 -- What is over leaves Redis: a closed campaign whose promises have all ended, and stand in Postgres, keeps its hash (terms and
 -- counters) and the bitmap of its used codes. Whoever comes back later is recalled (`recall`).
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV
 --   committed     id of the last journal entry that Postgres has
 --   limit         later entries that may be looked at; bounds how long Redis serves nobody else
@@ -26,6 +26,7 @@
 assert(#KEYS == 9 and #ARGV == 7, 'archive takes 9 keys and 7 arguments')
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, holders_key, journal_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local payments_key = KEYS[10]
 local committed, limit, grace_ms, rest_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local redeemed, burned, rows = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
@@ -63,5 +64,5 @@ local pass = last .. '@' .. now
 if promised then redis.call('HSET', campaign_key, 'promised', promised) end
 redis.call('HSET', campaign_key, 'archived', pass)
 redis.call('HDEL', campaign_key, 'recalled_at')
-redis.call('UNLINK', people_key, reservations_key, deadlines_key, line_key, presence_key, holders_key)
+redis.call('UNLINK', people_key, reservations_key, deadlines_key, line_key, presence_key, holders_key, payments_key)
 return { 'archived', forgotten }

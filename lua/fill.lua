@@ -10,6 +10,8 @@
 --                 holders (keys: holders): user, place and device
 --                 codes (keys: codes): number of a used code
 --                 answers (keys: idempotency of each): answer ttl_ms
+--                 payments (keys: payments): reservation_id references
+--                 orders (keys: order of each): reservation_id stacking ttl_ms
 --   data...       of the action
 -- REPLY
 --   filled
@@ -17,6 +19,7 @@
 -- JOURNALS nothing: Postgres has all of it
 
 --#include fence
+--#include orders
 
 assert(#KEYS <= 1002 and #ARGV <= 10002, 'fill takes at most 1002 keys and at most 10002 arguments')
 local filler_key, epoch_key, token, action = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -27,11 +30,23 @@ local bits = {}
 if action == 'codes' then
   for i = first_data, #ARGV do table.insert(bits, tonumber(ARGV[i]) - 1) end
 end
-local rows, width = {}, ({ reservations = 3, people = 4, holders = 2, answers = 2 })[action] or #ARGV
+local rows, width = {}, ({ reservations = 3, people = 4, holders = 2, answers = 2, orders = 3, payments = 2 })[action] or #ARGV
 for i = first_data, #ARGV, width do
   local row = {}
   for at = i, i + width - 1 do table.insert(row, ARGV[at]) end
   table.insert(rows, row)
+end
+
+-- Several reservations may be on one order.
+local orders = {}
+if action == 'orders' then
+  for i, row in ipairs(rows) do
+    local claims = orders[some[i]] or claims_on(some[i])
+    if not claimed_stacking(claims, row[1]) then table.insert(claims, { reservation_id = row[1], stacking = row[2] }) end
+    claims.ttl_ms = math.max(claims.ttl_ms or 0, tonumber(row[3]))
+    orders[some[i]] = claims
+  end
+  for key, claims in pairs(orders) do orders[key] = { text = packed_claims(claims), ttl_ms = claims.ttl_ms } end
 end
 
 redis.call('PEXPIRE', filler_key, 60000)
@@ -56,4 +71,8 @@ for _, bit in ipairs(bits) do redis.call('SETBIT', some[1], bit, 1) end
 if action == 'answers' then
   for i, row in ipairs(rows) do redis.call('SET', some[i], row[1], 'PX', row[2]) end
 end
+if action == 'payments' then
+  for _, row in ipairs(rows) do redis.call('HSET', some[1], row[1], row[2]) end
+end
+for key, order in pairs(orders) do redis.call('SET', key, order.text, 'PX', order.ttl_ms) end
 return { 'filled' }

@@ -19,6 +19,8 @@
 --   attest               0|1, checkout needs a token
 --   once                 0|1, redeeming needs a one-time token
 --   presence_ms          who waits must be seen so often; 0 = presence does not matter
+--   open_to_all          0|1, the campaign has no audience; otherwise callers judge each user by the terms
+--   stacking             combines | exclusive | group:<name>, what it says of others on the same order
 --   type                 shared | unique | pool
 --   codes                how many codes it has; they are numbered from 1
 --   total                units; -1 = unlimited
@@ -35,10 +37,10 @@
 
 --#include fence
 
-assert(#KEYS == 4 and #ARGV == 28, 'load_campaign takes 4 keys and 28 arguments')
+assert(#KEYS == 4 and #ARGV == 30, 'load_campaign takes 4 keys and 30 arguments')
 local campaign_key, directory_key, filler_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local no, product_id, token = ARGV[1], ARGV[2], ARGV[28]
-local total, held, redeemed, burned = tonumber(ARGV[20]), tonumber(ARGV[21]), tonumber(ARGV[22]), tonumber(ARGV[23])
+local no, product_id, token = ARGV[1], ARGV[2], ARGV[30]
+local total, held, redeemed, burned = tonumber(ARGV[22]), tonumber(ARGV[23]), tonumber(ARGV[24]), tonumber(ARGV[25])
 
 if token ~= '' and not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 if token == '' and redis.call('EXISTS', epoch_key) == 0 then return { 'rebuilding' } end
@@ -49,11 +51,12 @@ assert(free >= 0, 'more is taken than there is')
 redis.call('HSET', campaign_key, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
   'hold_ms', ARGV[7], 'per_user_limit', ARGV[8], 'max_qty', ARGV[9], 'line_enabled', ARGV[10], 'line_max', ARGV[11],
   'late_payment', ARGV[12], 'refund_policy', ARGV[13], 'durable', ARGV[14], 'attest', ARGV[15], 'once', ARGV[16],
-  'presence_ms', ARGV[17], 'type', ARGV[18], 'codes', ARGV[19], 'code_hint', 0, 'spent', 0,
+  'presence_ms', ARGV[17], 'open_to_all', ARGV[18] == '1' and ARGV[3] or 0, 'stacking', ARGV[19],
+  'type', ARGV[20], 'codes', ARGV[21], 'code_hint', 0, 'spent', 0,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
-  'waiting', ARGV[24], 'last_line_no', ARGV[25])
-if ARGV[26] ~= '' then
-  redis.call('HSET', campaign_key, 'archived', ARGV[26], 'promised', ARGV[27], 'forgotten', 'done')
+  'waiting', ARGV[26], 'last_line_no', ARGV[27])
+if ARGV[28] ~= '' then
+  redis.call('HSET', campaign_key, 'archived', ARGV[28], 'promised', ARGV[29], 'forgotten', 'done')
 end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

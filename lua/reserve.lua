@@ -1,6 +1,6 @@
 -- Checkout: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal, in one decision.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, unscoped_idempotency, device, once, holders, epoch
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, idempotency, unscoped_idempotency, device, once, holders, epoch, order
 -- ARGV
 --   user                 the user who checks out
 --   qty                  units wanted, integer >= 1
@@ -12,22 +12,24 @@
 --   key_ttl_ms           how long the answer is remembered
 --   ticket_key           id of the key that signs the ticket, so that a replay can sign the same one
 --   journal_limit        entries the journal may hold
---   device               device fingerprint; "" = unknown, no quota
---   device_quota         checkouts a device may make in any window
+--   device               device fingerprint, for the record; "" = unknown
+--   device_quota         checkouts that may be counted under the key `device` in any window; 0 = no quota
 --   device_window_ms     length of that window
 --   trace                traceparent of the request, "" = none
 --   request              what else makes the request what it is; "" = a checkout
 --   code                 number of the code it is redeemed by; 0 = the campaign's one code, "" = by none
---   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they exclude the user
+--   terms                version of the terms that the caller judged the user by, negative = they exclude the user; 0 = not judged
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
 --   replicas             replicas that the caller waits for before it answers; 0 = none
 --   proven               1 = the caller has proved to be the user, else 0
 --   holder_device        device that a genuine token is for, unless its fingerprint was derived; "" = none
+--   order_ttl_ms         how long claims on the order are kept
 -- REPLY
---   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms
+--   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms stacking
 --                                     due_ms 0: nothing to pay, redeemed at once; durable 0|1: answers wait for Postgres;
---                                     quota_left: of the device's; code: its number, "" = none; terms: their version
---   queued no position queue_size durable journal_id quota_left pace presence_ms line_no at_ms
+--                                     quota_left: of the device's; code: its number, "" = none; terms: their version;
+--                                     stacking: how it takes part in its order, "" = not
+--   queued no position queue_size durable journal_id quota_left pace presence_ms line_no at_ms stacking
 --                                     no: the campaign's; position counts from 1; pace: ms for each person, "" = unknown;
 --                                     presence_ms: 0 = presence does not matter
 --   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms reservation_id
@@ -46,10 +48,11 @@
 --   limit_reached                     the user has reached the limit for this campaign
 --   sold_out | line_full
 --   audience_mismatch
---   terms_changed version             the caller judged by others
+--   terms_changed version             the caller judged by others, or not at all although the campaign has an audience
 --   code_needed                       each code of this campaign is for one user
 --   code_used
 --   token_missing | token_expired | token_used    the one-time token
+--   not_combinable reservation_id...   these, on the same order, exclude this one
 -- JOURNALS reserved, queued, answered
 
 --#include clock
@@ -59,9 +62,10 @@
 --#include codes
 --#include pace
 --#include presence
+--#include orders
 
-assert(#KEYS == 14 and #ARGV == 21, 'reserve takes 14 keys and 21 arguments')
-local once_key, holders_key, epoch_key = KEYS[12], KEYS[13], KEYS[14]
+assert(#KEYS == 15 and #ARGV == 22, 'reserve takes 15 keys and 22 arguments')
+local once_key, holders_key, epoch_key, order_key = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local idempotency_key, unscoped_idempotency_key, device_key = KEYS[9], KEYS[10], KEYS[11]
@@ -70,7 +74,7 @@ local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARG
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
-local replicas, proven, holder_device = tonumber(ARGV[19]), ARGV[20], ARGV[21]
+local replicas, proven, holder_device, order_ttl_ms = tonumber(ARGV[19]), ARGV[20], ARGV[21], ARGV[22]
 local token_life_ms, token_skew_ms = 30000, 30000
 
 --   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
@@ -110,7 +114,7 @@ if token == 'genuine' then
   if age_ms < -(token_life_ms + token_skew_ms) then return { 'attestation_future' } end
 end
 local quota_left, device_times = device_quota, nil
-if device ~= '' then
+if device_quota > 0 then
   -- The times of the admitted calls that lie in the window, newest first. One text with an expiry is two commands; a list is three.
   local times, used, frees_at = now, 0, nil
   for time in string.gmatch(redis.call('GET', device_key) or '', '%d+') do
@@ -154,8 +158,6 @@ if phase == 'draft' then return refuse('not_found') end
 if phase == 'not_started' then return refuse('not_started', tostring(c.starts_at), tostring(now)) end
 if phase ~= 'open' then return refuse(phase) end
 if qty > c.max_qty then return refuse('qty_above_max', tostring(c.max_qty)) end
-if terms < 0 then return refuse('audience_mismatch') end
-if terms > 0 and terms ~= c.version then return refuse('terms_changed', tostring(c.version)) end
 if c.type == 'unique' and code == '' then return refuse('code_needed') end
 
 local person = unpack_person(redis.call('HGET', people_key, user))
@@ -177,6 +179,12 @@ if score then
     tostring(c.presence_ms), durable, '', tostring(now), place_id }
   return keep_place(reply, must_be_seen, was_away and person.line_no, journaled, answer)
 end
+-- Whoever waits was judged when they joined.
+local judged_version = math.abs(terms)
+if judged_version ~= c.version and (terms ~= 0 or not c.open_to_all) then
+  return refuse('terms_changed', tostring(c.version))
+end
+if terms < 0 then return refuse('audience_mismatch') end
 local slot = free_slot(person.slots, c.per_user_limit)
 if not slot then return refuse('limit_reached') end
 if code == '0' then code = '' end
@@ -186,6 +194,14 @@ if c.once then
   if now >= once_expires_at then return refuse('token_expired') end
   if redis.call('EXISTS', once_key) == 1 then return refuse('token_used') end
 end
+
+local reservation_id = reservation_prefix .. string.format('%08x', c.no)
+local stacking = takes_part(c, order_id == '') and c.stacking or ''
+-- Nobody can have been on an order that is made now.
+local claims = order_id ~= '' and claims_on(order_key) or {}
+local against = claims_against(claims, reservation_id, stacking)
+if against[1] then return refuse('not_combinable', unpack(against)) end
+local claimed = stacking ~= '' and with_claim(claims, reservation_id, stacking)
 
 -- No barging: while a present user waits, a free unit is theirs, and so is the next code of a pool without a limit.
 local line_first = not c.unlimited or (code == '' and c.type == 'pool')
@@ -202,7 +218,6 @@ end
 if not served and c.waiting >= c.line_max then return refuse('line_full') end
 if redis.call('XLEN', journal_key) >= journal_limit then return refuse('journal_full') end
 
-local reservation_id = reservation_prefix .. string.format('%08x', c.no)
 local once_left_ms = c.once and once_expires_at - now
 
 if served then
@@ -225,12 +240,13 @@ if served then
   assert_counters(c)
   local hint = c.code_from and next_code_hint(c, {}) or c.code_hint
   local reply = { 'reserved', reservation_id, reservation.order_id, tostring(reservation.due), durable, '',
-    tostring(quota_left), handed, tostring(c.version), tostring(slot), tostring(now) }
+    tostring(quota_left), handed, tostring(c.version), tostring(slot), tostring(now), stacking }
 
   -- The fields of a promotion (includes/journal.lua), in the same order.
   reply[6] = redis.call('XADD', journal_key, entry_id, 'kind', 'reserved', 'no', c.no, 'reservation', reservation_id,
     'user', user, 'order', reservation.order_id, 'qty', qty, 'slot', slot, 'at', now, 'due', reservation.due, 'line', 0,
-    'state', reservation.state, 'code', handed, 'terms', c.version, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
+    'state', reservation.state, 'code', handed, 'terms', c.version, 'key', key, 'answer', answer, 'device', device, 'trace', trace,
+    'stacking', stacking)
   redis.call('HSET', reservations_key, reservation_id, packed)
   if pays then redis.call('ZADD', deadlines_key, reservation.due, reservation_id) end
   redis.call('HSET', people_key, user, packed_person)
@@ -239,6 +255,7 @@ if served then
   if used_bit then redis.call('SETBIT', codes_key, used_bit, 1) end
   if hint ~= c.code_hint then redis.call('HSET', campaign_key, 'code_hint', hint) end
   if once_left_ms then redis.call('SET', once_key, 1, 'PX', once_left_ms) end
+  if claimed then redis.call('SET', order_key, claimed, 'PX', order_ttl_ms) end
   count_checkout()
   return reply
 end
@@ -254,10 +271,11 @@ person.reservation_id, person.order_id, person.code = reservation_id, order_id, 
 local packed_person = pack_person(person)
 assert_counters(c)
 local reply = { 'queued', tostring(c.no), tostring(position), tostring(c.waiting), durable, '', tostring(quota_left), pace,
-  tostring(c.presence_ms), tostring(c.last_line_no), tostring(now) }
+  tostring(c.presence_ms), tostring(c.last_line_no), tostring(now), stacking }
 
 reply[6] = redis.call('XADD', journal_key, entry_id, 'kind', 'queued', 'no', c.no, 'reservation', reservation_id,
-  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace)
+  'user', user, 'order', order_id, 'qty', qty, 'line', c.last_line_no, 'code', code, 'at', now, 'key', key, 'answer', answer, 'device', device, 'trace', trace,
+  'stacking', stacking)
 redis.call('ZADD', line_key, c.last_line_no, user)
 if must_be_seen then redis.call('ZADD', presence_key, now, user) end
 if holder then redis.call('HSET', holders_key, user, holder) end
@@ -267,5 +285,6 @@ redis.call('SET', idempotency_key, answer, 'PX', key_ttl_ms)
 if begun_pace then redis.call('HSETNX', campaign_key, 'pace', begun_pace) end
 if used_bit then redis.call('SETBIT', codes_key, used_bit, 1) end
 if once_left_ms then redis.call('SET', once_key, 1, 'PX', once_left_ms) end
+if claimed then redis.call('SET', order_key, claimed, 'PX', order_ttl_ms) end
 count_checkout()
 return reply

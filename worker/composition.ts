@@ -125,6 +125,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     journalLimitEntries: config.journalLimitEntries,
     deviceQuota: LIMITS.deviceQuota,
     deviceWindowMs: LIMITS.deviceWindowMs,
+    orderMemoryMs: LIMITS.orderMemoryMs,
     waitReplicas: 0,
   };
   const clock = new RedisClock(commands);

@@ -11,6 +11,10 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     takes: z.int(),
     meaning: 'redemptions tried from one address in a minute before each needs a solved challenge',
   },
+  checkout_per_minute_per_address: {
+    takes: z.int(),
+    meaning: 'checkouts tried from one address in a minute before each needs a solved challenge',
+  },
   attestation_level: {
     takes: z.int(),
     meaning:

@@ -15,7 +15,9 @@ export const checkoutBody = z.object({
   attestation: z.string().max(MAX_TOKEN, 'is not a token of ours').optional(),
   expires_at: z.int('must be Unix seconds').min(0).max(MAX_UNIX_SECONDS).optional(),
   idempotency_key: z.string().optional(),
-  attributes: attributes.optional().describe('of the user; `account_created_at` is a signal to the risk rules'),
+  attributes: attributes
+    .optional()
+    .describe('of the user, for the campaign’s audience; `account_created_at` is a signal to the risk rules'),
   challenge_solution: challengeSolution.optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
@@ -107,6 +109,7 @@ export const checkoutContract: RouteContract = {
     'forbidden',
     'blocked',
     'challenge_required',
+    'audience_mismatch',
     'campaign_not_found',
     'already_redeemed',
     'duplicate_request',

@@ -5,13 +5,12 @@ import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/d
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { ClaimRequest } from '../claim/claim.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
-import { derivedDevice, namedDevice, provenDevice } from '../guards/fingerprint.js';
+import { deviceOf, provenDevice, type RequestDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
 import { policyField } from '../guards/quotas.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
@@ -22,7 +21,7 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type CheckoutBody, checkoutBody, checkoutContract, isPlainCheckout } from './checkout.contract.js';
-import type { Checkout, CheckoutResult } from './checkout.js';
+import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
   admission: Admission;
@@ -62,7 +61,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         }
         const source = idempotencyKey(req, body.idempotency_key);
         const attested = attest(req, body, attestation);
-        if (body.device_fp === undefined) door.bans.admit({ device: attested.device });
+        if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
         const identity = await shopper.identify(req, body.user_id);
         assertProofFor(identity, body.product_id);
         const request = requestOf(req, body, source.key, attested, identity);
@@ -78,7 +77,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         try {
           const waiting = entering && entry.checkout(entering);
           if (waiting) await waiting;
-          result = await checkout.run(request);
+          result = await checkout.run(request, policy, attributes ?? {});
         } finally {
           admission.leave();
         }
@@ -110,21 +109,22 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
 }
 
 type Attested = {
-  /** As the shopper named it; null = it was derived, or there is none. */
-  named: DeviceId | null;
-  device: DeviceId | null;
+  device: RequestDevice;
+  /** For the record and for challenges: null = neither named nor bound to a token. */
+  known: DeviceId | null;
   genuine: GenuineToken | null;
 };
 
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
 function attest(req: Request, body: CheckoutBody, attestation: Attestation): Attested {
-  const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-  if (body.attestation === undefined) return { named, device: named, genuine: null };
-  const device = named ?? derivedDevice(req);
+  const device = deviceOf(req, body.device_fp, body.user_id);
+  if (body.attestation === undefined) return { device, known: device.named, genuine: null };
   const genuine =
-    body.expires_at === undefined ? null : attestation.read(body.attestation, device, body.expires_at, body.product_id);
+    body.expires_at === undefined
+      ? null
+      : attestation.read(body.attestation, device.bound, body.expires_at, body.product_id);
   if (!genuine) throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
-  return { named, device, genuine };
+  return { device, known: device.bound, genuine };
 }
 
 function requestOf(
@@ -133,7 +133,7 @@ function requestOf(
   key: IdempotencyKey,
   attested: Attested,
   identity: Identity,
-): ClaimRequest {
+): CheckoutRequest {
   return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
@@ -141,9 +141,10 @@ function requestOf(
     key,
     order: null,
     token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
-    device: attested.device,
+    device: attested.known,
     proven: identity.proven,
-    holderDevice: provenDevice(attested.named, attested.genuine !== null),
+    holderDevice: provenDevice(attested.device.named, attested.genuine !== null),
+    counted: attested.device.counted,
     trace: req.trace,
     coupon: null,
   };
@@ -152,8 +153,8 @@ function requestOf(
 /** What the risk rules and the levels of tokens judge. */
 function entryOf(
   policy: CampaignPolicy,
-  { user, key }: ClaimRequest,
-  { named, device, genuine }: Attested,
+  { user, key }: CheckoutRequest,
+  { device, known, genuine }: Attested,
   body: CheckoutBody,
   attributes: Attributes | undefined,
   network: string,
@@ -161,8 +162,8 @@ function entryOf(
   return {
     policy,
     user,
-    device: named,
-    boundTo: device,
+    device: device.named,
+    boundTo: known,
     network,
     accountCreatedAt: attributes?.account_created_at,
     token: genuine,

@@ -1,27 +1,50 @@
+import type { Attributes } from '../../shared/domain/audience.js';
+import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { CodeTexts } from '../../shared/postgres/code-texts.js';
-import type { Claim, ClaimLimits, ClaimRequest, HeldUnit } from '../claim/claim.js';
+import type { KnownTerms } from '../../shared/postgres/known-terms.js';
+import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
+import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
 
 export type Answer = { status: 200 | 202; data: Record<string, unknown> };
+/** What a shopper asks for; the terms are judged here. */
+export type CheckoutRequest = Omit<ClaimRequest, 'terms'>;
 export type CheckoutResult = { replayed: boolean; answer: Answer; quotaLeft: number | null };
+
+/** Without an audience there is nothing to judge: the script confirms that it is so. */
+const NO_AUDIENCE: JudgedTerms = { version: 0, audience: null };
 
 /** Checkout: a claim by product, told to the shopper. In a pool the winner is handed the next code. */
 export class Checkout {
   constructor(
     readonly claim: Claim,
     readonly codes: CodeTexts,
+    readonly terms: Pick<KnownTerms, 'inForce'>,
   ) {}
 
   get limits(): ClaimLimits {
     return this.claim.limits;
   }
 
-  /** @throws Problem for every refusal; EngineUnavailable when Redis did not answer */
-  async run(request: ClaimRequest): Promise<CheckoutResult> {
-    const { replayed, promise, quotaLeft } = await this.claim.run(request);
+  /**
+   * @param policy what this process knows of the campaign; the script refuses it when it is out of date
+   * @param attributes of the user, for the campaign's audience
+   * @throws Problem for every refusal; EngineUnavailable when an engine that is needed did not answer
+   */
+  async run(request: CheckoutRequest, policy: CampaignPolicy, attributes: Attributes): Promise<CheckoutResult> {
+    const { replayed, promise, quotaLeft } = await this.#claim(request, policy, attributes);
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
     if (promise.code !== null) data.code = await this.codes.textOf(promise.campaignNo, promise.code);
     return { replayed, quotaLeft, answer: { status: 200, data } };
+  }
+
+  #claim(request: CheckoutRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {
+    return judgedClaim<JudgedTerms, ClaimResult>(
+      policy.audience === null ? NO_AUDIENCE : policy,
+      attributes,
+      async (version, before) => (await this.terms.inForce(request.product, version)) ?? before,
+      (_, terms) => this.claim.run({ ...request, terms }),
+    );
   }
 }
 

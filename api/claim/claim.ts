@@ -39,7 +39,11 @@ export type ClaimRequest = {
   proven: boolean;
   /** Device that the caller has proved to use (`provenDevice`); null = none. */
   holderDevice: DeviceId | null;
+  /** What the device's quota counts (RequestDevice). */
+  counted: string | null;
   trace: string;
+  /** As the script takes it (ReserveInput). */
+  terms: number;
   /** null = by no code */
   coupon: CouponClaim | null;
 };
@@ -65,15 +69,21 @@ export type ClaimResult = {
   /** Whether this is the first answer to the key, told again. */
   replayed: boolean;
   promise: HeldUnit | Place;
-  /** Calls that the device has left in its window; null when no quota was taken. */
+  /** Calls that the device has left in its window; null for a replay, which costs none. */
   quotaLeft: number | null;
 };
 
 export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number };
 
-/** The caller judged a redemption by terms that are not in force any more: judge again. */
+/** The user was judged by terms that are not in force any more, or not at all: judge again. */
 export class TermsChanged extends Error {
   override readonly name = 'TermsChanged';
+  constructor(
+    /** In force when the script decided. */
+    readonly version: number,
+  ) {
+    super(`the terms in force have version ${version}`);
+  }
 }
 
 /** A pause has no known end; shoppers come back at this pace. */
@@ -94,12 +104,13 @@ export class Claim {
 
   /**
    * @throws Problem for every refusal
-   * @throws TermsChanged for a redemption that was judged by other terms
+   * @throws TermsChanged for a claim that was judged by other terms, see judgedClaim
    * @throws EngineUnavailable when Redis did not answer; a repetition with the same key tells what became of it
    */
   async run(request: ClaimRequest): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
-    const { product, user, qty, order, token, key, device, proven, holderDevice, trace, coupon } = request;
+    const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, terms, coupon } =
+      request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
     const input = {
@@ -114,7 +125,9 @@ export class Claim {
       device,
       proven,
       holderDevice,
+      counted,
       trace,
+      terms,
       coupon,
     };
     const outcome = await this.sale.reserve(input);
@@ -123,7 +136,6 @@ export class Claim {
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         return first(
           this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
-          device,
           outcome.quotaLeft,
         );
       case 'queued':
@@ -132,7 +144,7 @@ export class Claim {
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
         const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, ticketKey);
-        return first(this.#place(outcome, ticket), device, outcome.quotaLeft);
+        return first(this.#place(outcome, ticket), outcome.quotaLeft);
       }
       case 'replayed': {
         // The first response may never have arrived, so a repetition waits for the same.
@@ -147,7 +159,7 @@ export class Claim {
         return replay(this.#held(remembered, remembered.durability, remembered.ticketKey, user));
       }
       case 'terms_changed':
-        throw new TermsChanged();
+        throw new TermsChanged(outcome.version);
       default:
         throw this.#refusal(outcome);
     }
@@ -246,6 +258,8 @@ export class Claim {
         return new Problem('token_invalid', 'The one-time token is too old.');
       case 'token_used':
         return new Problem('token_invalid', 'The one-time token was used.');
+      case 'not_combinable':
+        return new Problem('not_combinable', 'The order has a code that this one does not combine with.');
       case 'sold_out':
         return new Problem('sold_out', 'Not enough units are free, and this campaign has no line.');
       case 'line_full':
@@ -256,8 +270,8 @@ export class Claim {
   }
 }
 
-function first(promise: HeldUnit | Place, device: DeviceId | null, left: number): ClaimResult {
-  return { replayed: false, promise, quotaLeft: device === null ? null : left };
+function first(promise: HeldUnit | Place, quotaLeft: number): ClaimResult {
+  return { replayed: false, promise, quotaLeft };
 }
 
 function replay(promise: HeldUnit | Place): ClaimResult {

@@ -50,13 +50,6 @@ export class CodeFinder {
     const normalised = normaliseCode(typed);
     return normalised.kind === 'code' && this.uniform.isLike(normalised.code);
   }
-
-  /** The terms in force now, read again: those that were known turned out to be old. */
-  async renewed(issued: IssuedCode): Promise<IssuedCode> {
-    this.terms.forget(issued.product);
-    const terms = await this.terms.current(issued.product);
-    return terms ? { ...issued, terms } : issued;
-  }
 }
 
 /** A code that is bound to somebody else is one that does not exist: it is nobody's business. */

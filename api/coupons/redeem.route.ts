@@ -5,7 +5,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
 import { callerOf } from '../guards/failures.js';
-import { derivedDevice, namedDevice, provenDevice } from '../guards/fingerprint.js';
+import { deviceOf, provenDevice } from '../guards/fingerprint.js';
 import { policyField } from '../guards/quotas.js';
 import { assertProofFor } from '../guards/shopper-identity.js';
 import { retryAfter, sendData } from '../http/exchange.js';
@@ -28,7 +28,8 @@ export function redeemRoute(parts: CouponParts): Route {
       summary: 'Use a code',
       description:
         'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
-        'user_id and order_id. Device fields are optional; given, they are checked as in checkout.',
+        'user_id and order_id. An order of a user takes a code only if the campaigns of all codes on it allow that (`stacking`); it is ' +
+        'free again when the other code is released, expired, refunded or voided. Device fields are optional; given, they are checked as in checkout.',
       body: redeemBody,
       answers: {
         201: {
@@ -44,6 +45,7 @@ export function redeemRoute(parts: CouponParts): Route {
       },
       errors: [
         ...COUPON_REFUSALS,
+        'not_combinable',
         'token_invalid',
         'attestation_invalid',
         'attestation_expired',
@@ -59,9 +61,9 @@ export function redeemRoute(parts: CouponParts): Route {
       const user = body.user_id as UserId;
       if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
       const { key, from } = idempotencyKey(req, body.idempotency_key);
-      const named = (body.device_fp as DeviceId | undefined) ?? namedDevice(req);
-      const device = body.attestation === undefined ? named : (named ?? derivedDevice(req));
-      if (body.device_fp === undefined) door.bans.admit({ device });
+      const { named, bound, counted } = deviceOf(req, body.device_fp, user);
+      const device = body.attestation === undefined ? named : bound;
+      if (body.device_fp === undefined) door.bans.admit({ device: bound });
       const identity = await shopper.identify(req, user);
       const who = shopperOf(body, identity);
       const guesser = { user, network, proven: identity.proven };
@@ -113,6 +115,7 @@ export function redeemRoute(parts: CouponParts): Route {
             ...who,
             // The script's quota of a device is not taken for made-up codes, so it would tell them apart.
             device: isUniform ? null : device,
+            counted: isUniform ? null : counted,
             proven: identity.proven,
             holderDevice: provenDevice(named, token !== null),
             attestation: token && { expiresAtSeconds: Number(body.expires_at) },

@@ -1,4 +1,3 @@
-import { matchesAudience } from '../../shared/domain/audience.js';
 import type { Discount } from '../../shared/domain/campaign.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { DeviceId, IdempotencyKey, OrderId, UserId } from '../../shared/domain/ids.js';
@@ -6,8 +5,9 @@ import { applyDiscounts } from '../../shared/domain/stacking.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { KnownTerms } from '../../shared/postgres/known-terms.js';
-import { type Claim, type ClaimResult, type HeldUnit, TermsChanged } from '../claim/claim.js';
-import type { CodeFinder, IssuedCode } from './code-finder.js';
+import type { Claim, ClaimResult, HeldUnit } from '../claim/claim.js';
+import { judgedClaim } from '../claim/judged-claim.js';
+import type { IssuedCode } from './code-finder.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
 export type RedemptionRequest = {
@@ -23,6 +23,8 @@ export type RedemptionRequest = {
   /** As in ClaimRequest. */
   proven: boolean;
   holderDevice: DeviceId | null;
+  /** What the device's quota counts (RequestDevice). */
+  counted: string | null;
   trace: string;
 };
 
@@ -33,14 +35,10 @@ export type Redeemed = {
   quotaLeft: number | null;
 };
 
-/** Terms that change again and again while one request is judged; then it may come again. */
-const MAX_JUDGEMENTS = 5;
-
-/** Redeeming: a claim by code. The audience is judged here, and the script refuses when the terms are others by then. */
+/** Redeeming: a claim by code, told with the discount of the terms it was made under. */
 export class Redemption {
   constructor(
     readonly claim: Claim,
-    readonly finder: CodeFinder,
     readonly terms: KnownTerms,
     readonly tokens: OneTimeTokens,
   ) {}
@@ -48,16 +46,13 @@ export class Redemption {
   /** @throws Problem for every refusal; EngineUnavailable when an engine that is needed did not answer */
   async run(issued: IssuedCode, request: RedemptionRequest): Promise<Redeemed> {
     const once = this.#verified(issued, request);
-    let judged = issued;
-    for (let round = 0; round < MAX_JUDGEMENTS; round += 1) {
-      try {
-        return await this.#told(judged, request, await this.#claim(judged, request, once));
-      } catch (error) {
-        if (!(error instanceof TermsChanged)) throw error;
-        judged = await this.finder.renewed(judged);
-      }
-    }
-    throw new Problem('temporarily_unavailable', 'The campaign is being changed.', { retryAfterSeconds: 1 });
+    return judgedClaim(
+      issued.terms,
+      request.attributes,
+      async (version, before) => (await this.terms.inForce(issued.product, version)) ?? before,
+      async (terms, judged) =>
+        this.#told({ ...issued, terms }, request, await this.#claim(issued, request, once, judged)),
+    );
   }
 
   #verified({ code }: IssuedCode, { oneTimeToken, user }: RedemptionRequest): Verified {
@@ -67,12 +62,28 @@ export class Redemption {
     return once;
   }
 
-  #claim({ codeNo, product, terms }: IssuedCode, request: RedemptionRequest, once: Verified): Promise<ClaimResult> {
-    const isHis = terms.audience === null || matchesAudience(terms.audience, request.attributes);
-    const { user, order, key, attestation: token, device, proven, holderDevice, trace } = request;
-    // A mismatch goes to the script as well, since a repeated key is answered before anything else is judged.
-    const coupon = { code: codeNo, terms: isHis ? terms.version : -1, once };
-    return this.claim.run({ product, user, qty: 1, key, order, token, device, proven, holderDevice, trace, coupon });
+  #claim(
+    { codeNo, product }: IssuedCode,
+    { user, order, key, attestation: token, device, proven, holderDevice, counted, trace }: RedemptionRequest,
+    once: Verified,
+    terms: number,
+  ): Promise<ClaimResult> {
+    const coupon = { code: codeNo, once };
+    return this.claim.run({
+      product,
+      user,
+      qty: 1,
+      key,
+      order,
+      token,
+      device,
+      proven,
+      holderDevice,
+      counted,
+      trace,
+      terms,
+      coupon,
+    });
   }
 
   async #told(

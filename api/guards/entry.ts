@@ -1,4 +1,4 @@
-import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
+import type { CampaignLimits, CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
 import type { GenuineToken } from './attestation.js';
 import { type Bans, blocked } from './bans.js';
@@ -6,7 +6,7 @@ import type { Challenges } from './challenges.js';
 import { LocalQuota } from './local-quota.js';
 import type { PlatformAttestation } from './platform-proof.js';
 import type { CampaignQuota } from './quotas.js';
-import type { Risk, RiskSubject } from './risk.js';
+import type { AddressRule, Risk, RiskSubject } from './risk.js';
 
 export type EntryRequest = RiskSubject & {
   policy: CampaignPolicy;
@@ -25,9 +25,21 @@ export type EntryParts = {
   bans: Bans;
   challenges: Challenges;
   platform: PlatformAttestation;
-  redeemsPerAddress: CampaignQuota;
+  addressLimits: { checkout: AddressLimit; redeem: AddressLimit };
   nowMs: () => number;
-  limits: { addressPatience: number; addressBanMs: number; callersKept: number };
+  limits: { callersKept: number };
+};
+
+/** Calls from one network in a minute, beyond which each needs a solved challenge, and at `addressPatience` times a ban follows. */
+export type AddressLimit = {
+  rule: AddressRule;
+  /** Counts up to the ban; its `limit` is the default one. */
+  quota: CampaignQuota;
+  /** What a campaign says instead of the default. */
+  limitOf: (limits: CampaignLimits) => number | undefined;
+  /** The challenge's reason, for the caller. */
+  why: string;
+  banMs: number;
 };
 
 /** A token that was worked or vouched for serves one user: longer than it can be shown. */
@@ -38,31 +50,39 @@ const PROVEN_TOKEN_MS = 180_000;
  * otherwise what is needed is found out first, and then one solved challenge serves all of it.
  */
 export class Entry {
-  readonly #observed: LocalQuota;
+  /** Calls by network, where the limit of an address only observes. */
+  readonly #observed: Readonly<Record<'checkout' | 'redeem', LocalQuota>>;
 
   constructor(readonly parts: EntryParts) {
-    this.#observed = new LocalQuota(Number.MAX_SAFE_INTEGER, 60_000, parts.limits.callersKept);
+    const counter = () => new LocalQuota(Number.MAX_SAFE_INTEGER, 60_000, parts.limits.callersKept);
+    this.#observed = { checkout: counter(), redeem: counter() };
   }
 
   /** @returns null when there is nothing to wait for. @throws Problem 403; EngineUnavailable */
   checkout(request: EntryRequest): Promise<void> | null {
-    const { policy } = request;
-    if (policy.risk === 'observe') this.parts.risk.observe(policy, request);
-    const wanted = policy.limits.attestationLevel ?? 0;
-    if (policy.risk !== 'enforce' && wanted === 0) return null;
-    return this.#enter(request, null);
+    return this.#judge(request, 'checkout');
   }
 
-  /** The same for codes, where an address has a limit of its own. */
-  async redeem(request: EntryRequest): Promise<void> {
+  /** The same for codes, of which an address may try fewer. */
+  redeem(request: EntryRequest): Promise<void> | null {
+    return this.#judge(request, 'redeem');
+  }
+
+  #judge(request: EntryRequest, call: 'checkout' | 'redeem'): Promise<void> | null {
     const { policy } = request;
-    if (policy.risk === 'observe') this.parts.risk.observe(policy, request);
-    if (policy.risk === 'observe') this.#observeAddress(request);
-    const isOver = policy.risk === 'enforce' && (await this.#isAddressOver(request));
-    if (policy.risk !== 'enforce' && (policy.limits.attestationLevel ?? 0) === 0) return;
-    await this.#enter(request, isOver ? 'Many codes have been tried from this address.' : null);
+    if (policy.risk === 'enforce') return this.#enforce(request, this.parts.addressLimits[call]);
+    if (policy.risk === 'observe') {
+      this.parts.risk.observe(policy, request);
+      this.#observeAddress(request, call);
+    }
+    return policy.limits.attestationLevel ? this.#enter(request, null) : null;
+  }
+
+  async #enforce(request: EntryRequest, limit: AddressLimit): Promise<void> {
+    const isOver = await this.#isAddressOver(request, limit);
+    await this.#enter(request, isOver ? limit.why : null);
     // This call and the one that was answered with the challenge.
-    if (isOver) this.parts.redeemsPerAddress.of(policy.limits.redeemPerMinutePerAddress).giveBack(request.network, 2);
+    if (isOver) limit.quota.of(limit.limitOf(request.policy.limits)).giveBack(request.network, 2);
   }
 
   async #enter(request: EntryRequest, why: string | null): Promise<void> {
@@ -91,31 +111,29 @@ export class Entry {
   }
 
   /** Behind one address may be a city: it is asked for work first, and blocked only when it goes on without. */
-  async #isAddressOver(request: EntryRequest): Promise<boolean> {
-    const { bans, redeemsPerAddress, risk, limits, nowMs } = this.parts;
+  async #isAddressOver(request: EntryRequest, { rule, quota, limitOf, banMs }: AddressLimit): Promise<boolean> {
+    const { bans, risk, nowMs } = this.parts;
     const { policy, network } = request;
     if (bans.isAllowed(request)) return false;
-    const quota = redeemsPerAddress.of(policy.limits.redeemPerMinutePerAddress);
-    const count = await quota.count(network);
-    const limit = policy.limits.redeemPerMinutePerAddress ?? redeemsPerAddress.limit;
-    if (count <= limit) return false;
-    quota.onLimited(redeemsPerAddress.name);
-    if (count <= quota.limit) {
-      risk.parts.onVerdict('redeem_per_address', 'challenge', 'enforce');
+    const wanted = limitOf(policy.limits);
+    const counter = quota.of(wanted);
+    const count = await counter.count(network);
+    if (count <= (wanted ?? quota.limit)) return false;
+    counter.onLimited(quota.name);
+    if (count <= counter.limit) {
+      risk.parts.onVerdict(rule, 'challenge', 'enforce');
       return true;
     }
-    risk.parts.onVerdict('redeem_per_address', 'block', 'enforce');
-    await bans
-      .byRule('network', network, limits.addressBanMs, `${quota.limit} redemptions in a minute`, 'redeem_per_address')
-      .catch(() => null);
-    throw blocked('network', nowMs() + limits.addressBanMs, nowMs());
+    risk.parts.onVerdict(rule, 'block', 'enforce');
+    await bans.byRule('network', network, banMs, `${counter.limit} unsolved calls in a minute`, rule).catch(() => null);
+    throw blocked('network', nowMs() + banMs, nowMs());
   }
 
-  #observeAddress({ policy, network }: EntryRequest): void {
-    const { redeemsPerAddress, risk } = this.parts;
-    const limit = policy.limits.redeemPerMinutePerAddress ?? redeemsPerAddress.limit;
-    if (this.#observed.count(network) <= limit) return;
-    redeemsPerAddress.of(policy.limits.redeemPerMinutePerAddress).onLimited(redeemsPerAddress.name);
-    risk.parts.onVerdict('redeem_per_address', 'challenge', 'observe');
+  #observeAddress({ policy, network }: EntryRequest, call: 'checkout' | 'redeem'): void {
+    const { rule, quota, limitOf } = this.parts.addressLimits[call];
+    const wanted = limitOf(policy.limits);
+    if (this.#observed[call].count(network) <= (wanted ?? quota.limit)) return;
+    quota.of(wanted).onLimited(quota.name);
+    this.parts.risk.parts.onVerdict(rule, 'challenge', 'observe');
   }
 }

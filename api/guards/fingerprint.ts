@@ -5,6 +5,7 @@ import { type DeviceId, EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { addressOf } from './address.js';
 
+const DERIVED_FORM = /^fp-[0-9a-f]{40}$/;
 const STABLE_HEADERS = [
   'user-agent',
   'accept-language',
@@ -30,6 +31,28 @@ export function namedDevice(req: Request): DeviceId | null {
     );
   }
   return header as DeviceId;
+}
+
+/** What a request says of its device. */
+export type RequestDevice = {
+  /** As the shopper named it; null = it named none, or the derived one, which others share. */
+  named: DeviceId | null;
+  /** What a token is bound to: the device that was sent, else the derived one. */
+  bound: DeviceId;
+  /**
+   * What the device's quota counts. A derived device is the same for everybody with the same telephone behind one address,
+   * so it counts for each of its users apart.
+   */
+  counted: string;
+};
+
+/** @param sent `device_fp` of the body, which goes before the header. @throws Problem 400 */
+export function deviceOf(req: Request, sent: string | undefined, user: string): RequestDevice {
+  const given = (sent as DeviceId | undefined) ?? namedDevice(req);
+  if (given !== null && !DERIVED_FORM.test(given)) return { named: given, bound: given, counted: given };
+  const derived = derivedDevice(req);
+  if (given !== null && given !== derived) return { named: given, bound: given, counted: given };
+  return { named: null, bound: derived, counted: `${derived}.${user}` };
 }
 
 /** A device for requests that name none: a hash of stable headers and the client's address, without its port. */

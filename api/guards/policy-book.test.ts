@@ -11,6 +11,7 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
   timeZone: 'UTC',
   uniformRefusals: false,
   limits: {},
+  audience: null,
   ...fields,
 });
 const product = 'sale' as ProductId;

@@ -16,6 +16,7 @@ const UNKNOWN: CampaignPolicy = {
   timeZone: 'UTC',
   uniformRefusals: false,
   limits: {},
+  audience: null,
 };
 
 /**

@@ -26,13 +26,16 @@ export type RiskSubject = {
   accountCreatedAt: unknown;
 };
 
+/** Rules on the calls of one network in a minute (Entry). */
+export type AddressRule = 'checkout_per_address' | 'redeem_per_address';
+
 export type RiskParts = {
   counts: AccountCounts;
   gate: RedisGate;
   bans: Bans;
   nowMs: () => number;
   log: Log;
-  onVerdict: (rule: RuleName | 'allow_list' | 'redeem_per_address', verdict: string, mode: RiskMode) => void;
+  onVerdict: (rule: RuleName | 'allow_list' | AddressRule, verdict: string, mode: RiskMode) => void;
   limits: { accountsMemoryMs: number; accountsObserved: number; deviceBanMs: number };
 };
 

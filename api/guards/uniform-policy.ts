@@ -17,6 +17,7 @@ const NONE: CampaignPolicy = {
   risk: 'observe',
   timeZone: 'UTC',
   uniformRefusals: true,
+  audience: null,
   limits: {},
 };
 

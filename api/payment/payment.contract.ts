@@ -23,7 +23,9 @@ export const confirmContract: RouteContract = {
   method: 'post',
   path: '/flash-sale/confirm',
   summary: 'The payment arrived',
-  description: 'Repeatable: the same answer every time.',
+  description:
+    'Repeatable: the same response every time. A repetition with another `payment_ref` is a second charge: it is kept, makes the ' +
+    'event `dev.doorbuster.payment.duplicated.v1`, and its response names the first reference in `already_paid_by`.',
   tag: 'payment',
   caller: 'service',
   body: confirmBody,
@@ -34,6 +36,10 @@ export const confirmContract: RouteContract = {
         reservation_id: z.uuid(),
         status: z.literal('redeemed'),
         order_id: z.string(),
+        already_paid_by: z
+          .string()
+          .optional()
+          .describe('the first `payment_ref`, when this is another one: refund one of them'),
         reacquired: z.literal(true).optional().describe('it had ended, and a free unit was taken again'),
       }),
     },

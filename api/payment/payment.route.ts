@@ -36,7 +36,7 @@ type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId }
 
 /** POST /flash-sale/confirm, /release and /refund: what a payment service says, each decided by one script. */
 export function paymentRoutes(parts: PaymentParts): Route[] {
-  const { sale, acknowledgement, apiKeys, tickets } = parts;
+  const { sale, acknowledgement, apiKeys, tickets, metrics } = parts;
   return [
     {
       contract: confirmContract,
@@ -50,10 +50,12 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
         if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
         switch (outcome.kind) {
           case 'redeemed':
+            if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
             return sendData(req, res, 200, {
               reservation_id: at.id,
               status: 'redeemed',
               order_id: outcome.orderId,
+              ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
               ...(outcome.reacquired ? { reacquired: true } : {}),
             });
           case 'ended':

@@ -3,7 +3,7 @@ local function read_campaign(key)
   local v = redis.call('HMGET', key, 'no', 'status', 'starts_at', 'ends_at', 'hold_ms', 'per_user_limit', 'max_qty',
     'line_enabled', 'line_max', 'late_payment', 'refund_policy', 'durable', 'attest',
     'total', 'free', 'held', 'redeemed', 'burned', 'waiting', 'last_line_no',
-    'version', 'type', 'once', 'codes', 'code_hint', 'presence_ms', 'spent', 'archived')
+    'version', 'type', 'once', 'codes', 'code_hint', 'presence_ms', 'spent', 'archived', 'open_to_all', 'stacking')
   if not v[1] then return nil end
   return {
     no = tonumber(v[1]), status = v[2], starts_at = tonumber(v[3]), ends_at = tonumber(v[4]), hold_ms = tonumber(v[5]),
@@ -14,6 +14,10 @@ local function read_campaign(key)
     unlimited = v[14] == '-1',
     version = tonumber(v[21]), type = v[22], once = v[23] == '1', codes = tonumber(v[24]), code_hint = tonumber(v[25]),
     presence_ms = tonumber(v[26] or 0), spent = v[27] == '1', archived = v[28],
+    -- Names the terms that have no audience, so that terms which an older version put here are judged.
+    open_to_all = v[29] == v[21],
+    -- What it says of others on the same order (includes/orders.lua).
+    stacking = v[30] or 'combines',
   }
 end
 

@@ -1,19 +1,20 @@
 -- What a script has decided and not written yet. Redis does not roll back, so a script decides on a plan, and `apply` writes
 -- it at the end: nothing can fail after the first write. What the plan may have changed is read through the plan.
 -- Needs records, campaign, codes, pace.
---   keys: those of {campaign, people, reservations, deadlines, line, presence, codes, journal, news} that the script has
+--   keys: those of {campaign, people, reservations, deadlines, line, presence, codes, journal, news, payments} that the script has
 local function new_plan(c, keys, generation, now)
   return {
     c = c, keys = keys, id = generation .. '-*', now = now, before = table.concat(counters_of(c), '|'),
     -- In their order: {fields, record, complete}, and messages for the news channel.
     entries = {}, news = {},
-    -- What is written as it is: id → packed record; id → deadline, user → score: false = removed.
-    reservations = {}, deadlines = {}, line = {}, presence = {},
+    -- What is written as it is: id → packed record, its payments; id → deadline, user → score: false = removed.
+    reservations = {}, payments = {}, deadlines = {}, line = {}, presence = {},
     -- user → record, and which of them have changed; code number → whether it is used.
     people = {}, changed = {}, codes = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
     fields = {}, unlinked = {},
-    promoted = 0, answer = nil,
+    -- The claims on an order: {key, text, ttl_ms}.
+    promoted = 0, answer = nil, order = nil,
   }
 end
 
@@ -81,7 +82,7 @@ end
 -- one), and the id of the first entry.
 local function apply(plan, reply)
   assert_counters(plan.c)
-  local keys, answer, first_id = plan.keys, plan.answer, nil
+  local keys, answer, order, first_id = plan.keys, plan.answer, plan.order, nil
   local written, removed = planned_fields(plan)
   local people, bits = {}, {}
   for user in pairs(plan.changed) do people[user] = pack_person(plan.people[user]) end
@@ -100,6 +101,7 @@ local function apply(plan, reply)
     table.insert(reply, cjson.encode(fields))
   end
   for id, packed in pairs(plan.reservations) do redis.call('HSET', keys.reservations, id, packed) end
+  for id, references in pairs(plan.payments) do redis.call('HSET', keys.payments, id, references) end
   for id, due in pairs(plan.deadlines) do
     if due then redis.call('ZADD', keys.deadlines, due, id) else redis.call('ZREM', keys.deadlines, id) end
   end
@@ -114,6 +116,7 @@ local function apply(plan, reply)
   if written[1] then redis.call('HSET', keys.campaign, unpack(written)) end
   if removed[1] then redis.call('HDEL', keys.campaign, unpack(removed)) end
   for _, key in ipairs(plan.unlinked) do redis.call('UNLINK', key) end
+  if order then redis.call('SET', order.key, order.text, 'PX', order.ttl_ms) end
   if answer then redis.call('SET', answer.key, answer.text(first_id), 'PX', answer.ttl_ms) end
   for _, message in ipairs(plan.news) do redis.call('PUBLISH', keys.news, message) end
   return reply, first_id

@@ -5,6 +5,7 @@ import { codesCard } from './codes-card.js';
 import { card, el, write } from './elements.js';
 import { lineCard } from './line-card.js';
 import type { CampaignNow, Overview } from './overview.js';
+import { paymentsCard } from './payments-card.js';
 import { recordsCard } from './records-card.js';
 import { stockBar } from './stock-bar.js';
 import { termsOf } from './terms.js';
@@ -40,6 +41,7 @@ export function campaignView(product: string, changed: () => void): View {
   ] as const;
   const line = lineCard();
   const codes = codesCard(path);
+  const payments = paymentsCard(path);
   const terms = card('Terms', { class: 'terms' });
   let shownTerms = '';
 
@@ -64,7 +66,12 @@ export function campaignView(product: string, changed: () => void): View {
       ),
     ),
     el('div', { class: 'charts two' }, ...charts.map((chart) => chart.root)),
-    el('div', { class: 'columns' }, el('div', {}, line.root, codes.root), el('div', {}, terms, recordsCard(path))),
+    el(
+      'div',
+      { class: 'columns' },
+      el('div', {}, line.root, codes.root),
+      el('div', {}, payments.root, terms, recordsCard(path)),
+    ),
   );
 
   return {
@@ -102,6 +109,7 @@ export function campaignView(product: string, changed: () => void): View {
     close() {
       for (const chart of charts) chart.close();
       codes.close();
+      payments.close();
     },
   };
 }

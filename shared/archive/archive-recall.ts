@@ -52,15 +52,17 @@ export class ArchiveRecall implements Recall {
     const { reservations, tickets } = await this.#people.ask({ product, user });
     let person: SeatedPerson | undefined;
     const records = new Map<string, ReservationRecord>();
+    const payments = new Map<string, readonly string[]>();
     for (const row of reservations) {
       records.set(row.id, recordOf(row));
+      if (row.payments.length > 0) payments.set(row.id, row.payments);
       person = withReservation(person, row);
     }
     // Only closed campaigns are archived.
     for (const ticket of tickets) person = withTicket(person, ticket, true);
     if (!person) return false;
     // Recalled, or too late: whoever asks again is told which.
-    await this.archive.recall(product, pass, user, person, records);
+    await this.archive.recall(product, pass, user, person, records, payments);
     return true;
   }
 

@@ -72,6 +72,7 @@ test('reads what is given and has a default for the rest', () => {
     validatePerMinutePerUser: 10,
     redeemPerMinutePerUser: 5,
     redeemPerMinutePerAddress: 20,
+    checkoutPerMinutePerAddress: 1_200,
     wrongKeysPerMinute: 1_000,
     wrongLoginsPerMinute: 10,
     socketsPerMinute: 20_000,

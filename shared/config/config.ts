@@ -39,6 +39,7 @@ export type Config = {
   redeemPerMinutePerUser: number;
   redeemPerMinutePerAddress: number;
   unknownCodesPerMinute: number;
+  checkoutPerMinutePerAddress: number;
   wrongKeysPerMinute: number;
   wrongLoginsPerMinute: number;
   socketsPerMinute: number;
@@ -201,6 +202,11 @@ export const ENVIRONMENT = {
     .describe(
       'codes from one network in a minute, in each API process, that were never issued or of which a campaign tells nothing; further ones get 429, right ones go on being served',
     ),
+  CHECKOUTS_PER_MINUTE_PER_ADDRESS: integer(1, 100_000_000)
+    .default(1_200)
+    .describe(
+      'checkouts tried from one network in a minute before each needs a solved challenge, in campaigns with `risk: enforce`; elsewhere only counted',
+    ),
   WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
     .default(1_000)
     .describe('wrong API keys from one network in a minute, in each API process; then wrong ones get 429'),
@@ -334,6 +340,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     redeemPerMinutePerUser: e.REDEEM_PER_MINUTE_PER_USER,
     redeemPerMinutePerAddress: e.REDEEM_PER_MINUTE_PER_ADDRESS,
     unknownCodesPerMinute: e.UNKNOWN_CODES_PER_MINUTE,
+    checkoutPerMinutePerAddress: e.CHECKOUTS_PER_MINUTE_PER_ADDRESS,
     wrongKeysPerMinute: e.WRONG_KEYS_PER_MINUTE,
     wrongLoginsPerMinute: e.WRONG_LOGINS_PER_MINUTE,
     socketsPerMinute: e.SOCKETS_PER_MINUTE,

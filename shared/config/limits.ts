@@ -208,6 +208,8 @@ export const LIMITS = {
   /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
   addressPatience: 5,
   addressBanMs: 3_600_000,
+  /** Behind it others check out who did nothing: the ban is made again for as long as the flood goes on. */
+  checkoutAddressBanMs: 60_000,
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,
@@ -226,6 +228,8 @@ export const LIMITS = {
   velocityEveryMs: 2_000,
   /** Networks whose calls a process counts by itself. */
   callersKept: 100_000,
+  /** Redis knows what is on an order for so long after the last code, about 200 bytes each; then Postgres decides alone. */
+  orderMemoryMs: 7 * 86_400_000,
   /** Bans and allowances of operators that each API process holds, and as many bans of rules, about 300 bytes each; the oldest go first. */
   bansKept: 100_000,
   /** Bans of rules that one process announces and stores in a second: 20 MB of Redis in the hour for which they last. */

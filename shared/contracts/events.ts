@@ -57,6 +57,16 @@ export const EVENTS = {
     meaning: 'Postgres refused the reservation; a payment must be refunded. Nothing follows for it.',
     data: z.object({ ...redemption, reason }),
   },
+  'dev.doorbuster.payment.duplicated.v1': {
+    meaning:
+      'A payment with another reference arrived for a reservation that is paid already: the customer was probably charged twice, and one ' +
+      'of the payments has to be refunded. Once for each reference.',
+    data: z.object({
+      ...redemption,
+      payment_ref: z.string(),
+      already_paid_by: z.string().describe('the first reference'),
+    }),
+  },
   'dev.doorbuster.waiting.promoted.v1': {
     meaning: 'Somebody in the line got a unit; `reserved` or `redeemed` follows.',
     data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),

@@ -25,6 +25,8 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       answer: string;
       device: string;
       trace: string;
+      /** How it takes part in its order (packStacking); null = not, or as its place did, or an older version wrote it. */
+      stacking: string | null;
     }
   | {
       kind: 'queued';
@@ -39,8 +41,11 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       answer: string;
       device: string;
       trace: string;
+      stacking: string | null;
     }
   | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
+  /** Another payment of what was paid already. `first`: reference of the first one; "" = that had none, or none is known. */
+  | { kind: 'paid_again'; reservation: string; payment: string; first: string; trace: string }
   | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
   /** An answer that no other entry carries. */

@@ -1,3 +1,5 @@
+import type { AudienceRule } from './audience.js';
+
 export const RISK_MODES = ['off', 'observe', 'enforce'] as const;
 /** off: not looked at · observe: looked at behind the answer's back, counted and logged · enforce: decides */
 export type RiskMode = (typeof RISK_MODES)[number];
@@ -7,6 +9,7 @@ export type CampaignLimits = {
   validatePerMinutePerUser?: number;
   redeemPerMinutePerUser?: number;
   redeemPerMinutePerAddress?: number;
+  checkoutPerMinutePerAddress?: number;
   attestationLevel?: AttestationLevel;
   accountsPerDevice?: number | null;
   accountsPerAddress?: number | null;
@@ -33,6 +36,8 @@ export type CampaignPolicy = {
   /** Nothing is told of its codes but that they cannot be used. */
   uniformRefusals: boolean;
   limits: CampaignLimits;
+  /** Who may take a unit; null = everybody. */
+  audience: AudienceRule | null;
 };
 
 type Reader<Value> = (value: unknown) => Value | undefined;
@@ -56,6 +61,7 @@ export const LIMIT_FIELDS = {
   validate_per_minute_per_user: { field: 'validatePerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_user: { field: 'redeemPerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_address: { field: 'redeemPerMinutePerAddress', read: whole(1, 10_000_000) },
+  checkout_per_minute_per_address: { field: 'checkoutPerMinutePerAddress', read: whole(1, 100_000_000) },
   attestation_level: { field: 'attestationLevel', read: whole(0, 2) as Reader<AttestationLevel> },
   accounts_per_device: { field: 'accountsPerDevice', read: orNull(whole(1, 1_000)) },
   accounts_per_address: { field: 'accountsPerAddress', read: orNull(whole(1, 1_000_000)) },

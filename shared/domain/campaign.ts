@@ -48,6 +48,10 @@ export type Campaign = CampaignTerms & {
   termsVersion: number;
   /** Redeeming needs a one-time token. */
   requireToken: boolean;
+  /** Not everybody may take a unit; the rule itself is in the terms. */
+  hasAudience: boolean;
+  /** What it says of others on the same order, packed (packStacking). */
+  stacking: string;
   /** Codes issued so far, beside the one of a shared campaign. */
   codes: number;
   createdAt: Date;

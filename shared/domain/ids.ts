@@ -26,6 +26,11 @@ export function newReservationPrefix(): string {
   return generator.generate().toString().slice(0, 28);
 }
 
+/** The order id that lua/includes/records.lua makes when the caller names none. @param reservation an id, or its prefix */
+export function orderIdOf(reservation: string): OrderId {
+  return `ord_${reservation.slice(0, 28).replaceAll('-', '')}` as OrderId;
+}
+
 /** Random words are drawn a thousand at a time: each draw costs as much as an id. */
 const words = new Uint32Array(1_024);
 let used = words.length;

@@ -17,6 +17,16 @@ export type Stacking = {
   priority?: number | undefined;
 };
 
+/**
+ * The same as scripts and rows keep it: `combines`, `exclusive`, or `group:` and the group, percent-encoded. Who is exclusive
+ * needs no group.
+ */
+export function packStacking({ exclusive, group }: Pick<Stacking, 'exclusive' | 'group'>): string {
+  if (exclusive) return 'exclusive';
+  return group === undefined ? COMBINES : `group:${encodeURIComponent(group)}`;
+}
+export const COMBINES = 'combines';
+
 /** A code with the terms under which it is offered. `campaign` is any id that tells campaigns apart. */
 export type OfferedCode = { code: string; campaign: string; discount: Discount | null; stacking: Stacking };
 

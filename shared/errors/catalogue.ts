@@ -84,6 +84,11 @@ export const ERRORS = {
     title: 'This campaign is redeemed by code',
     remedy: 'Use POST /coupons/redeem with the code of the user.',
   },
+  not_combinable: {
+    status: 409,
+    title: 'The code does not combine with another one on this order',
+    remedy: 'Choose one of them: release or refund the other, or redeem this one for another order.',
+  },
   token_invalid: {
     status: 401,
     title: 'The one-time token is missing, used, too old or not genuine',

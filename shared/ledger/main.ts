@@ -41,7 +41,14 @@ try {
   });
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
-  const limits = { idempotencyTtlMs: 0, journalLimitEntries: 0, deviceQuota: 0, deviceWindowMs: 0, waitReplicas: 0 };
+  const limits = {
+    idempotencyTtlMs: 0,
+    journalLimitEntries: 0,
+    deviceQuota: 0,
+    deviceWindowMs: 0,
+    orderMemoryMs: 0,
+    waitReplicas: 0,
+  };
   const verdict = await compareLedger(
     {
       sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),

@@ -13,6 +13,10 @@ export class Metrics {
     'call',
     'outcome',
   ]);
+  readonly duplicatePayments = this.#counter(
+    'duplicate_payments_total',
+    'Payments of reservations that another payment had paid before',
+  );
   /** Without a status: routes times statuses times buckets would be thousands of series. */
   readonly httpSeconds = new Histogram({
     name: `${PREFIX}http_request_seconds`,

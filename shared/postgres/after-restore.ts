@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import type { JournalEntry } from '../contracts/journal.js';
+import { NOBODY } from '../domain/audience.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import type { Queryable } from './pool.js';
 import { RESERVATION_COLUMNS, type SnapshotReservation, type SnapshotTicket, TICKET_COLUMNS } from './snapshot.js';
@@ -40,9 +41,13 @@ export type KnownTerms = {
   refundPolicy: string;
   requireAttestation: boolean;
   requireToken: boolean;
+  hasAudience: boolean;
   codes: number;
   total: number | null;
 };
+
+/** A payment of a reservation that was paid already; `at` RFC 3339. */
+export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
 
 /** Reads and writes what only a repair after a restore needs, in its transaction (shared/restore-postgres). */
 export class RestoredRows {
@@ -117,8 +122,8 @@ export class RestoredRows {
   }
 
   /**
-   * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; the trigger on
-   * campaigns writes its terms.
+   * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; one that had an
+   * audience admits nobody until an operator sets it again. The trigger on campaigns writes its terms.
    */
   async createCampaign(terms: KnownTerms): Promise<void> {
     await this.client.query(
@@ -134,7 +139,10 @@ export class RestoredRows {
         terms.type,
         terms.total,
         terms.status,
-        JSON.stringify(terms.requireToken ? { require_token: true } : {}),
+        JSON.stringify({
+          ...(terms.requireToken ? { require_token: true } : {}),
+          ...(terms.hasAudience ? { audience: NOBODY } : {}),
+        }),
         terms.startsAtMs,
         terms.endsAtMs,
         terms.holdMs / 1000,
@@ -330,6 +338,40 @@ export class RestoredRows {
       `update redemptions r set payment_ref = n.payment from unnest($1::uuid[], $2::text[]) as n(id, payment)
        where r.redemption_id = n.id and r.payment_ref is null and r.status in ('redeemed', 'refunded')`,
       [payments.map(({ reservation }) => reservation), payments.map(({ payment }) => payment)],
+    );
+  }
+
+  /** How reservations and places take part in their orders, of those of which it is not known. */
+  async fillStacking(claims: readonly { reservation: string; stacking: string }[]): Promise<void> {
+    if (claims.length === 0) return;
+    const values = [claims.map(({ reservation }) => reservation), claims.map(({ stacking }) => stacking)];
+    await this.client.query(
+      `update redemptions r set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where r.redemption_id = n.id and r.stacking is null`,
+      values,
+    );
+    await this.client.query(
+      `update waiting_tickets t set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where t.reservation_id = n.id and t.status = 'waiting' and t.stacking is null`,
+      values,
+    );
+  }
+
+  /** Keeps payments beside the first one whose entries are gone. */
+  async fillDuplicatePayments(payments: readonly DuplicatePayment[]): Promise<void> {
+    if (payments.length === 0) return;
+    await this.client.query(
+      `insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, n.campaign, n.at
+       from unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[]) as n(id, payment, campaign, at)
+       join campaigns c on c.campaign_id = n.campaign
+       on conflict (reservation_id, payment_ref) do nothing`,
+      [
+        payments.map(({ reservation }) => reservation),
+        payments.map(({ payment }) => payment),
+        payments.map(({ campaign }) => campaign),
+        payments.map(({ at }) => at),
+      ],
     );
   }
 }

@@ -24,9 +24,10 @@ const reserved = (reservation: string, more: Partial<EntryOf<'reserved'>> = {}):
   answer: 'answer-1',
   device: 'phone',
   trace: 'trace-1',
+  stacking: null,
   ...more,
 });
-const queued = (lineNo: number): EntryOf<'queued'> => ({
+const queued = (lineNo: number, more: Partial<EntryOf<'queued'>> = {}): EntryOf<'queued'> => ({
   ...base(),
   kind: 'queued',
   reservation: `r${lineNo}`,
@@ -39,6 +40,8 @@ const queued = (lineNo: number): EntryOf<'queued'> => ({
   answer: 'a',
   device: '',
   trace: '',
+  stacking: null,
+  ...more,
 });
 const redeemed = (reservation: string, more: Partial<EntryOf<'redeemed'>> = {}): EntryOf<'redeemed'> => ({
   ...base(),
@@ -106,6 +109,7 @@ test('nothing leaves nothing', () => {
     closedLines: new Map(),
     added: new Map(),
     answers: [],
+    furtherPayments: [],
     audit: [],
   });
 });
@@ -257,4 +261,14 @@ test('leaves the entries as they are', () => {
   const first = foldBatch(entries);
   expect(entries).toEqual(copy);
   expect(foldBatch(entries)).toEqual(first);
+});
+
+test('a promotion takes part in its order as its place did, when the place is in the same batch', () => {
+  const place = queued(1, { stacking: 'exclusive' });
+  const { newRedemptions } = foldBatch([
+    place,
+    reserved('r1', { lineNo: 1 }),
+    reserved('r2', { stacking: 'combines' }),
+  ]);
+  expect(newRedemptions.map(({ stacking }) => stacking)).toEqual(['exclusive', 'combines']);
 });

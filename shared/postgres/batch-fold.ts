@@ -34,6 +34,9 @@ export type TicketChange = {
 /** An idempotency key and its answer that stand in no other row. */
 export type RememberedRow = { no: number; key: string; answer: string; atMs: number };
 
+/** A payment of a reservation that is paid already. */
+export type FurtherPayment = { reservation: string; payment: string; atMs: number };
+
 export type AuditRow = {
   atMs: number;
   actor: string;
@@ -59,6 +62,7 @@ export type FoldedBatch = {
   /** Campaign number → the last line number whose wait is over, and when it was (ms). */
   closedLines: Map<number, { upTo: number; atMs: number }>;
   answers: RememberedRow[];
+  furtherPayments: FurtherPayment[];
   audit: AuditRow[];
 };
 
@@ -81,6 +85,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   const added = new Map<number, number>();
   const closedLines: FoldedBatch['closedLines'] = new Map();
   const answers: RememberedRow[] = [];
+  const furtherPayments: FurtherPayment[] = [];
   const audit: AuditRow[] = [];
 
   const changeOf = (reservation: string): RedemptionChange => {
@@ -102,7 +107,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
   for (const entry of entries) {
     switch (entry.kind) {
       case 'reserved':
-        newRedemptions.set(entry.reservation, rowOf(entry));
+        newRedemptions.set(entry.reservation, rowOf(entry, newTickets.get(`${entry.no}/${entry.lineNo}`)));
         if (entry.lineNo > 0) {
           Object.assign(ticketOf(entry.no, entry.lineNo), { status: 'promoted', endedMs: entry.atMs });
         }
@@ -124,6 +129,9 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
           redeemedMs: entry.atMs,
           payment: entry.payment || null,
         });
+        break;
+      case 'paid_again':
+        furtherPayments.push({ reservation: entry.reservation, payment: entry.payment, atMs: entry.atMs });
         break;
       case 'released':
       case 'expired':
@@ -183,12 +191,13 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
     added,
     closedLines,
     answers,
+    furtherPayments,
     audit,
   };
 }
 
 /** Written out, since there is one for every checkout: an object copied by `...` costs a tenth of all that is done for it here. */
-function rowOf(entry: EntryOf<'reserved'>): NewRedemption {
+function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRedemption {
   return {
     reservation: entry.reservation,
     no: entry.no,
@@ -205,6 +214,7 @@ function rowOf(entry: EntryOf<'reserved'>): NewRedemption {
     answer: entry.answer,
     device: entry.device,
     trace: entry.trace,
+    stacking: entry.stacking ?? place?.stacking ?? null,
     status: entry.state,
     burned: null,
     reacquired: null,

@@ -1,3 +1,4 @@
+import { storedAudience } from '../domain/audience.js';
 import { type CampaignPolicy, storedLimits, storedRisk } from '../domain/campaign-policy.js';
 import type { ProductId } from '../domain/ids.js';
 import type { Database } from './pool.js';
@@ -9,10 +10,11 @@ type Row = {
   risk: unknown;
   uniform: unknown;
   limits: unknown;
+  audience: unknown;
 };
 
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
-  rules -> 'limits' as limits from campaigns`;
+  rules -> 'limits' as limits, rules -> 'audience' as audience from campaigns`;
 
 /** What guards have to know of campaigns, from table `campaigns`. */
 export class CampaignPolicies {
@@ -30,7 +32,7 @@ export class CampaignPolicies {
   }
 }
 
-function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits }: Row): CampaignPolicy {
+function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits, audience }: Row): CampaignPolicy {
   return {
     product: product_id,
     version: terms_version,
@@ -38,5 +40,6 @@ function fromRow({ product_id, terms_version, time_zone, risk, uniform, limits }
     risk: storedRisk(risk),
     uniformRefusals: uniform === true,
     limits: storedLimits(limits),
+    audience: storedAudience(audience),
   };
 }

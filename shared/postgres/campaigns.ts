@@ -1,6 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import type { Campaign, CampaignStatus, CampaignTerms, CampaignType, Discount } from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
+import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
 import type { Database, Queryable } from './pool.js';
 
 /** Terms that are stored for coupons and risk rules and have no effect on a flash sale. */
@@ -198,6 +199,8 @@ function fromRow(row: Row): StoredCampaign {
     status: row.status,
     termsVersion: row.terms_version,
     requireToken: row.rules.require_token === true,
+    hasAudience: (row.rules.audience ?? null) !== null,
+    stacking: row.rules.stacking ? packStacking(row.rules.stacking as Stacking) : COMBINES,
     codes: row.codes,
     createdAt: row.created_at,
     updatedAt: row.updated_at,

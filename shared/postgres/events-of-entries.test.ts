@@ -48,6 +48,7 @@ test('joining and leaving the line tell nothing', () => {
     answer: '',
     device: '',
     trace: '',
+    stacking: null,
   };
   expect(
     eventsOf([

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EventType } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
@@ -70,6 +71,8 @@ function eventsOfEntry(entry: JournalEntry): NewEvent[] {
           reacquired: entry.reacquired,
         }),
       ];
+    case 'paid_again':
+      return eventsOfPaidAgain(entry);
     case 'released':
     case 'expired':
     case 'voided':
@@ -106,6 +109,16 @@ function eventsOfReserved(entry: Begun): NewEvent[] {
       : about(entry, 'dev.doorbuster.redemption.reserved.v1', { pay_before }),
   );
   return events;
+}
+
+/** Without a first reference there is nothing that it repeats. Each reference is an event of its own. */
+function eventsOfPaidAgain(entry: EntryOf<'paid_again'>): NewEvent[] {
+  const { reservation, payment, first } = entry;
+  if (first === '') return [];
+  // A digest, since a reference may have characters that the id of an event is not made from.
+  const digest = createHash('sha256').update(payment).digest('hex');
+  const data = { payment_ref: payment, already_paid_by: first };
+  return [{ ...about(entry, 'dev.doorbuster.payment.duplicated.v1', data), once: `${reservation} ${digest}` }];
 }
 
 function statusType(entry: EntryOf<'status'>): EventType {

@@ -31,6 +31,7 @@ export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise
   await addUnits(client, raised);
   await changeRedemptions(client, batch.redemptionChanges);
   await insertRedemptions(client, batch.newRedemptions);
+  await keepFurtherPayments(client, batch.furtherPayments);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
   await closeLines(client, [...batch.closedLines]);
@@ -47,16 +48,17 @@ async function insertRedemptions(client: Queryable, rows: readonly NewRedemption
   await client.query(
     `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, burned, reacquired, line_no,
        reserved_at, pay_before, redeemed_at, released_at, refunded_at, reason, payment_ref, device_fp,
-       idempotency_key, idempotency_answer, trace, code_no, terms_version)
+       idempotency_key, idempotency_answer, trace, code_no, terms_version, stacking)
      select n.id, c.campaign_id, n.user_id, n.order_id, n.qty, n.slot, n.status, coalesce(n.burned, false),
        coalesce(n.reacquired, false), nullif(n.line_no, 0), ms(n.at), ms(nullif(n.due, 0)), ms(n.redeemed), ms(n.released),
        ms(n.refunded), n.reason, n.payment, nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''),
-       n.code, n.terms
+       n.code, n.terms, case when n.stacking is null and n.line_no > 0 then (select t.stacking from waiting_tickets t
+         where t.campaign_id = c.campaign_id and t.line_no = n.line_no) else n.stacking end
      from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::int[], $6::int[], $7::text[], $8::boolean[], $9::boolean[],
        $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[],
-       $18::text[], $19::text[], $20::text[], $21::text[], $22::int[], $23::int[])
+       $18::text[], $19::text[], $20::text[], $21::text[], $22::int[], $23::int[], $24::text[])
        as n(id, no, user_id, order_id, qty, slot, status, burned, reacquired, line_no, at, due, redeemed, released, refunded,
-            reason, payment, device, key, answer, trace, code, terms)
+            reason, payment, device, key, answer, trace, code, terms, stacking)
      left join campaigns c on c.no = n.no
      on conflict (redemption_id) do nothing`,
     [
@@ -83,6 +85,7 @@ async function insertRedemptions(client: Queryable, rows: readonly NewRedemption
       column('trace'),
       column('code'),
       column('terms'),
+      column('stacking'),
     ],
   );
 }
@@ -123,17 +126,45 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
 }
 
+/** The first reference that arrives is the payment's; each other one is kept beside it, whatever became of the reservation. */
+async function keepFurtherPayments(client: Queryable, payments: FoldedBatch['furtherPayments']): Promise<void> {
+  if (payments.length === 0) return;
+  const values = [
+    payments.map(({ reservation }) => reservation),
+    payments.map(({ payment }) => payment),
+    payments.map(({ atMs }) => atMs),
+  ];
+  const given = 'unnest($1::uuid[], $2::text[], $3::bigint[]) with ordinality as n(id, payment, at, position)';
+  await client.query(
+    `update redemptions r set payment_ref = n.payment
+     from (select distinct on (id) id, payment, at from ${given} order by id, position) n
+     where r.redemption_id = n.id and r.payment_ref is null`,
+    values,
+  );
+  const { rows } = await client.query<{ id: string }>(
+    `with kept as (
+       insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on r.redemption_id = n.id
+       where r.payment_ref is distinct from n.payment order by n.position
+       on conflict (reservation_id, payment_ref) do nothing
+     )
+     select n.id from ${given} where not exists (select 1 from redemptions r where r.redemption_id = n.id)`,
+    values,
+  );
+  if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+}
+
 async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): Promise<void> {
   if (tickets.length === 0) return;
   const column = <Key extends keyof NewTicket>(key: Key) => tickets.map((ticket) => ticket[key]);
   await client.query(
     `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
-       device_fp, idempotency_key, idempotency_answer, trace, code_no)
+       device_fp, idempotency_key, idempotency_answer, trace, code_no, stacking)
      select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
-       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code
+       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code, n.stacking
      from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[])
-       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code)
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[])
+       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code, stacking)
      left join campaigns c on c.no = n.no
      on conflict (campaign_id, line_no) do nothing`,
     [
@@ -151,6 +182,7 @@ async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): 
       column('answer'),
       column('trace'),
       column('code'),
+      column('stacking'),
     ],
   );
 }

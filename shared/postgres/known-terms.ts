@@ -89,6 +89,17 @@ export class KnownTerms {
     });
   }
 
+  /**
+   * The terms of a version that a script has named as the one in force. Older ones are forgotten.
+   * @returns null while Postgres has not committed them
+   * @throws EngineUnavailable when Postgres is away and this version is not known
+   */
+  async inForce(product: ProductId, version: number): Promise<TermsVersion | null> {
+    const known = this.#current.get(product)?.terms;
+    if (known && known.version < version) this.forget(product);
+    return this.version(product, version);
+  }
+
   /** Its terms have changed: the next question reads them again. */
   forget(product: ProductId): void {
     this.#forgotten += 1;

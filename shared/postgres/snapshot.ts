@@ -16,6 +16,8 @@ export type SnapshotReservation = {
   reservedMs: number;
   /** When it was paid, the last time; 0 = never. */
   redeemedMs: number;
+  /** References of its payments, the first one first. */
+  payments: string[];
   code: number | null;
   key: string | null;
   answer: string | null;
@@ -39,11 +41,22 @@ export type SnapshotTicket = {
 /** An answer that stands in no other row. `name`: its primary key; `user` "" = an operator's. */
 export type SnapshotAnswer = { name: string; user: string; key: string; answer: string; madeMs: number };
 
+/** What takes part in an order: a reservation that has not ended, or a place in line. `claimedMs`: since when. */
+export type SnapshotOrder = {
+  reservation: string;
+  user: string;
+  order: string | null;
+  stacking: string;
+  claimedMs: number;
+};
+
 const EPOCH_MS = (column: string) => `coalesce((extract(epoch from ${column}) * 1000)::bigint, 0)::float8`;
 
 export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", order_id as "order", qty, slot, status, burned,
   reacquired, coalesce(line_no, 0)::float8 as "lineNo", ${EPOCH_MS('pay_before')} as "dueMs",
   ${EPOCH_MS('reserved_at')} as "reservedMs", ${EPOCH_MS('redeemed_at')} as "redeemedMs", code_no as code,
+  array_remove(payment_ref || array(select d.payment_ref from duplicate_payments d where d.reservation_id = redemption_id
+    order by d.paid_at, d.payment_ref), null) as payments,
   idempotency_key as key, idempotency_answer as answer`;
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
   order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", device_fp as device, code_no as code,
@@ -88,6 +101,37 @@ export class CampaignSnapshot {
       yield rows;
       after = rows.length < batch ? null : (rows.at(-1)?.name ?? null);
     } while (after !== null);
+  }
+
+  /**
+   * What takes part in orders since `sinceMs`. Reservations are found by their ids, which begin with the time they were made.
+   */
+  async *orders(batch: number, sinceMs: number): AsyncGenerator<SnapshotOrder[]> {
+    let after = firstIdAt(sinceMs);
+    for (;;) {
+      const { rows } = await this.database.query<SnapshotOrder>(
+        `select redemption_id as reservation, user_id as "user", order_id as "order", stacking, ${EPOCH_MS('reserved_at')} as "claimedMs"
+         from redemptions where campaign_id = $1 and redemption_id > $3 and stacking is not null
+           and status in ('reserved', 'redeemed') order by redemption_id limit $2`,
+        [this.campaignId, batch, after],
+      );
+      yield rows;
+      if (rows.length < batch) break;
+      after = String(rows.at(-1)?.reservation);
+    }
+    let afterLineNo = 0;
+    for (;;) {
+      const { rows } = await this.database.query<SnapshotOrder & { lineNo: number }>(
+        `select reservation_id as reservation, user_id as "user", order_id as "order", stacking, ${EPOCH_MS('joined_at')} as "claimedMs",
+           line_no::float8 as "lineNo"
+         from waiting_tickets where campaign_id = $1 and line_no > $3 and status = 'waiting' and stacking is not null
+         order by line_no limit $2`,
+        [this.campaignId, batch, afterLineNo],
+      );
+      yield rows;
+      if (rows.length < batch) return;
+      afterLineNo = Number(rows.at(-1)?.lineNo);
+    }
   }
 
   async *tickets(batch: number): AsyncGenerator<SnapshotTicket[]> {
@@ -135,4 +179,10 @@ export class CampaignSnapshot {
     );
     return rows;
   }
+}
+
+/** Lower than the id of any reservation made at that time or later. */
+function firstIdAt(ms: number): string {
+  const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }

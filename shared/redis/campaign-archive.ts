@@ -36,7 +36,7 @@ export class CampaignArchive {
   ): Promise<ArchiveOutcome> {
     return this.scripts.run(
       archiveScript,
-      [...recordKeys(product), keys.holders(product), keys.journal, keys.epoch],
+      [...recordKeys(product), keys.holders(product), keys.journal, keys.epoch, keys.payments(product)],
       [
         committed,
         limits.archiveEntries,
@@ -49,18 +49,22 @@ export class CampaignArchive {
     );
   }
 
-  /** Brings somebody's records back. @param pass of which the caller was told before he read them in Postgres */
+  /** Brings somebody's records back, with the references of their payments. @param pass of which the caller was told before he read them in Postgres */
   recall(
     product: ProductId,
     pass: string,
     user: UserId,
     person: PersonRecord,
     reservations: ReadonlyMap<string, ReservationRecord>,
+    payments: ReadonlyMap<string, readonly string[]>,
   ): Promise<RecallOutcome> {
-    const packed = [...reservations].slice(-MAX_RECALLED).flatMap(([id, record]) => [id, encodeReservation(record)]);
+    const packed = [...reservations].slice(-MAX_RECALLED).flatMap(([id, record]) => {
+      const references = payments.get(id);
+      return [id, encodeReservation(record), references ? JSON.stringify(references) : ''];
+    });
     return this.scripts.run(
       recallScript,
-      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.epoch],
+      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.epoch, keys.payments(product)],
       [pass, user, encodePerson(person), ...packed],
     );
   }

@@ -40,6 +40,7 @@ export function reservedEntry(
       answer: answerText(input, no, completed),
       device: input.device ?? '',
       trace: input.trace,
+      stacking: outcome.stacking,
     },
   };
 }
@@ -62,6 +63,7 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
       answer: placeText(input, outcome, reservationIdOf(input.reservationPrefix, no)),
       device: input.device ?? '',
       trace: input.trace,
+      stacking: outcome.stacking,
     },
   };
 }

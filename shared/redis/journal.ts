@@ -32,6 +32,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     answer: word(f, 'answer'),
     device: word(f, 'device'),
     trace: word(f, 'trace'),
+    stacking: f.stacking || null,
   }),
   queued: (f) => ({
     kind: 'queued',
@@ -45,6 +46,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     answer: word(f, 'answer'),
     device: word(f, 'device'),
     trace: word(f, 'trace'),
+    stacking: f.stacking || null,
   }),
   redeemed: (f) => ({
     kind: 'redeemed',
@@ -61,6 +63,13 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     kind: 'refunded',
     reservation: word(f, 'reservation'),
     burned: word(f, 'burned') === '1',
+    trace: word(f, 'trace'),
+  }),
+  paid_again: (f) => ({
+    kind: 'paid_again',
+    reservation: word(f, 'reservation'),
+    payment: word(f, 'payment'),
+    first: word(f, 'first'),
     trace: word(f, 'trace'),
   }),
   answered: (f) => ({ kind: 'answered', key: word(f, 'key'), answer: word(f, 'answer') }),

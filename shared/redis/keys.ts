@@ -1,4 +1,4 @@
-import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
 
 /** Owner of the idempotency keys of operators; no user has this id. */
 export const OPERATORS = '';
@@ -27,6 +27,8 @@ export const KEY_DOCS = {
   once: 'string · a one-time token that was used, until it expires.',
   people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation, code.',
   reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code.',
+  payments:
+    'hash · reservation id → references of its payments, the first one first, as JSON; only of those that named one.',
   deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
   line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
   presence:
@@ -37,6 +39,8 @@ export const KEY_DOCS = {
   idempotency:
     'string · the remembered answer to an idempotency key of a user ("" = of the operators), IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
   unscopedIdempotency: 'string · the same as earlier versions wrote it, for whichever user; read until it expires.',
+  order:
+    'string · the reservations and places that take part in one order of a user, each with what it says of others; seven days after the last.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
@@ -71,6 +75,7 @@ export const keys = {
   campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
   people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,
+  payments: (product: ProductId) => `${PREFIX}:{${product}}:payments`,
   deadlines: (product: ProductId) => `${PREFIX}:{${product}}:deadlines`,
   line: (product: ProductId) => `${PREFIX}:{${product}}:line`,
   presence: (product: ProductId) => `${PREFIX}:{${product}}:presence`,
@@ -81,8 +86,9 @@ export const keys = {
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
   unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
+  order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,
   answer: (id: string) => `${PREFIX}:a:${id}`,
-  device: (device: DeviceId) => `${PREFIX}:t:${device}`,
+  device: (counted: string) => `${PREFIX}:t:${counted}`,
   attempts: (minute: number) => `${PREFIX}:n:${minute}`,
   failures: (caller: string) => `${PREFIX}:f:${caller}`,
   used: (id: string) => `${PREFIX}:u:${id}`,

@@ -9,7 +9,7 @@ import {
   fillScript,
 } from './scripts/fill.js';
 
-export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers';
+export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers' | 'orders' | 'payments';
 
 /**
  * Fills a Redis that is out of service. The worker that began last holds the token; every write of another worker, one that was

@@ -1,8 +1,11 @@
-import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.js';
 import { campaignKeys, keys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import type { FillAction, RedisFill } from './redis-fill.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
+
+/** @see lua/includes/orders.lua */
+export type OrderClaim = { reservation: string; user: UserId; order: OrderId; stacking: string; ttlMs: number };
 
 /** Records in one call: about a millisecond of Redis. */
 const BATCH = 1_000;
@@ -25,7 +28,7 @@ export class CampaignRestore {
 
   /** Removes the campaign and what an older Redis may still hold of it. */
   clear(): Promise<void> {
-    return this.fill.write(this.token, 'remove', campaignKeys(this.product));
+    return this.fill.write(this.token, 'remove', [...campaignKeys(this.product), keys.payments(this.product)]);
   }
 
   async reservations(records: ReadonlyMap<string, ReservationRecord>): Promise<void> {
@@ -34,6 +37,14 @@ export class CampaignRestore {
       id,
       encodeReservation(record),
       record.state === 'reserved' ? record.dueMs : '',
+    ]);
+  }
+
+  /** @param references of each reservation's payments, the first one first */
+  async payments(references: readonly (readonly [string, readonly string[]])[]): Promise<void> {
+    await this.#write('payments', [keys.payments(this.product)], references, ([id, some]) => [
+      id,
+      JSON.stringify(some),
     ]);
   }
 
@@ -66,6 +77,15 @@ export class CampaignRestore {
       const some = answers.slice(start, start + BATCH);
       const keyNames = some.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
       await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
+    }
+  }
+
+  /** What takes part in orders; added to what is there, since codes of several campaigns may be on one. */
+  async orders(claims: readonly OrderClaim[]): Promise<void> {
+    for (let start = 0; start < claims.length; start += BATCH) {
+      const some = claims.slice(start, start + BATCH);
+      const keyNames = some.map(({ user, order }) => keys.order(user, order));
+      await this.#write('orders', keyNames, some, ({ reservation, stacking, ttlMs }) => [reservation, stacking, ttlMs]);
     }
   }
 

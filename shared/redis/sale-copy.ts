@@ -26,6 +26,8 @@ export type CampaignCopy = {
   confirmation: 'fast' | 'durable';
   requireAttestation: boolean;
   requireToken: boolean;
+  /** Not everybody may take a unit; by whom, only Postgres knows. */
+  hasAudience: boolean;
   codes: number;
   /** null = unlimited */
   total: number | null;
@@ -249,6 +251,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     confirmation: flag('durable') ? 'durable' : 'fast',
     requireAttestation: flag('attest'),
     requireToken: flag('once'),
+    hasAudience: hash.open_to_all === '0',
     codes: number('codes'),
     total: total === -1 ? null : total,
     held: number('held'),

@@ -8,6 +8,7 @@ import {
   type DeviceId,
   type IdempotencyKey,
   type OrderId,
+  orderIdOf,
   type ProductId,
   type ReservationId,
   type UserId,
@@ -16,6 +17,7 @@ import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
 import { claimKeys, keys, OPERATORS } from './keys.js';
+import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
@@ -35,7 +37,13 @@ import {
   type StatusAction,
   setStatusScript,
 } from './scripts/campaign.js';
-import { type AppraiseOutcome, appraiseScript, type ReserveOutcome, reserveScript } from './scripts/checkout.js';
+import {
+  type AppraiseOutcome,
+  appraiseScript,
+  checkOrderClaimScript,
+  type ReserveOutcome,
+  reserveScript,
+} from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
@@ -87,6 +95,7 @@ export const SALE_SCRIPTS = [
   rejournalScript,
   addCodesScript,
   appraiseScript,
+  checkOrderClaimScript,
   lineScript,
   archiveScript,
   recallScript,
@@ -108,13 +117,20 @@ export type ReserveInput = {
   token: { expiresAtSeconds: number } | null;
   key: IdempotencyKey;
   ticketKey: string;
-  /** null = unknown; no quota applies */
+  /** For the record; null = unknown */
   device: DeviceId | null;
   /** Whether the caller has proved to be the user. */
   proven: boolean;
   /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
   holderDevice: DeviceId | null;
+  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
+  counted: string | null;
   trace: string;
+  /**
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
+   * is enough for a campaign without an audience.
+   */
+  terms: number;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
 };
@@ -123,8 +139,6 @@ export type ReserveInput = {
 export type CouponClaim = {
   /** Number of the code; 0 = the campaign's one code. */
   code: number;
-  /** Version of the terms that the audience was judged by; -1 = the campaign is not for this user. */
-  terms: number;
   /** null = no one-time token; its signature is checked before, its age and use by the script */
   once: { nonce: string; expiresAtMs: number } | null;
 };
@@ -134,6 +148,8 @@ export type SaleLimits = {
   journalLimitEntries: number;
   deviceQuota: number;
   deviceWindowMs: number;
+  /** How long claims on an order are kept; afterwards Postgres alone decides what combines. */
+  orderMemoryMs: number;
   /** Replicas that callers wait for before they answer; 0 = none. */
   waitReplicas: number;
 };
@@ -163,7 +179,10 @@ export class SaleStore {
   ) {}
 
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
-    const outcome = await this.#reserve(input);
+    let outcome = await this.#reserve(input);
+    if (outcome.kind === 'not_combinable') {
+      outcome = await withLiveClaims(this, input.user, orderOf(input), outcome, () => this.#reserve(input));
+    }
     if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
     this.#rememberCheckout(input, outcome);
     return outcome;
@@ -179,10 +198,11 @@ export class SaleStore {
         keys.journal,
         keys.idempotency(input.user, input.key),
         keys.unscopedIdempotency(input.key),
-        keys.device(input.device ?? ('' as DeviceId)),
+        keys.device(input.counted ?? ''),
         keys.once(product, coupon?.once?.nonce ?? ''),
         keys.holders(product),
         keys.epoch,
+        keys.order(input.user, orderOf(input)),
       ],
       [
         input.user,
@@ -196,16 +216,17 @@ export class SaleStore {
         input.ticketKey,
         limits.journalLimitEntries,
         input.device ?? '',
-        limits.deviceQuota,
+        input.counted === null ? 0 : limits.deviceQuota,
         limits.deviceWindowMs,
         input.trace,
         requestOf(input),
         coupon?.code ?? '',
-        coupon?.terms ?? 0,
+        input.terms,
         coupon?.once?.expiresAtMs ?? 0,
         limits.waitReplicas,
         input.proven ? 1 : 0,
         input.holderDevice ?? '',
+        limits.orderMemoryMs,
       ],
     );
   }
@@ -222,9 +243,47 @@ export class SaleStore {
   }
 
   confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
-    return this.#of(product, reservation, () =>
-      this.#keep(this.scripts.run(confirmScript, movingKeys(product), [reservation, paymentRef, trace])),
-    );
+    return this.#of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
+  }
+
+  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
+  async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
+    const ask = (orderState: 'unknown' | 'known' | 'taken', user = '' as UserId, order = '' as OrderId) =>
+      this.#keep(
+        this.scripts.run(
+          confirmScript,
+          [...movingKeys(product), keys.order(user, order), keys.payments(product)],
+          [reservation, paymentRef, trace, orderState, this.limits.orderMemoryMs],
+        ),
+      );
+    const first = await ask('unknown');
+    if (first.kind !== 'order_needed') return first as Confirmed;
+    const { user, order } = first;
+    const again = () => ask('known', user, order);
+    const reply = await withLiveClaims(this, user, order, await again(), again);
+    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
+  }
+
+  /** Whether a reservation or a place still takes part in its order; one that has ended is removed from it. */
+  async checkOrderClaim(product: ProductId, reservation: ReservationId, user: UserId, order: OrderId) {
+    const ask = (unknown: 0 | 1) =>
+      this.scripts.run(
+        checkOrderClaimScript,
+        [
+          keys.campaign(product),
+          keys.people(product),
+          keys.reservations(product),
+          keys.line(product),
+          keys.order(user, order),
+          keys.epoch,
+        ],
+        [reservation, user, unknown],
+      );
+    const outcome = await this.#of(product, reservation, async () => {
+      const reply = await ask(0);
+      return reply.kind === 'archived' && !this.recall ? { kind: 'not_found' as const } : reply;
+    });
+    return outcome.kind === 'not_found' ? ask(1) : outcome;
   }
 
   /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
@@ -582,6 +641,12 @@ export class SaleStore {
   }
 }
 
+/** The order that a claim is for: the caller's, else the one that the script will make. */
+const orderOf = ({ order, reservationPrefix }: ReserveInput): OrderId => order ?? orderIdOf(reservationPrefix);
+
+/** Everything that `confirm` may reply but what it wants to know of the order. */
+type Confirmed = ConfirmOutcome | Missed;
+
 /** Products whose keys are kept ready; making them anew for every call would be a tenth of it. */
 const READY_PRODUCTS = 1_000;
 const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
@@ -616,5 +681,7 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     campaign.requireAttestation ? 1 : 0,
     campaign.requireToken ? 1 : 0,
     (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
+    campaign.hasAudience ? 0 : 1,
+    campaign.stacking,
   ];
 }

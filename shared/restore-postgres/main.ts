@@ -63,7 +63,14 @@ try {
 
 /** Prints what the ledger says of every campaign. @returns the exit code */
 async function judge({ campaigns }: Findings, journal: Journal, cursor: JournalCursor): Promise<number> {
-  const limits = { idempotencyTtlMs: 0, journalLimitEntries: 0, deviceQuota: 0, deviceWindowMs: 0, waitReplicas: 0 };
+  const limits = {
+    idempotencyTtlMs: 0,
+    journalLimitEntries: 0,
+    deviceQuota: 0,
+    deviceWindowMs: 0,
+    orderMemoryMs: 0,
+    waitReplicas: 0,
+  };
   const parts = {
     sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),
     journal,

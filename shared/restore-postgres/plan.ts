@@ -96,6 +96,7 @@ export function missingEntries(
       key: '',
       answer: '',
       device: '',
+      stacking: null,
     });
   }
   const had: RecordState | null = row?.state ?? (paidAtOnce ? 'redeemed' : 'reserved');
@@ -197,6 +198,7 @@ export function placeSteps(
       key: '',
       answer: '',
       trace: '',
+      stacking: null,
     });
   }
   return steps;

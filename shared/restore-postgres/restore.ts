@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { JournalEntry } from '../contracts/journal.js';
-import type { ProductId } from '../domain/ids.js';
+import { orderIdOf, type ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { settle } from '../ledger/compare.js';
-import { type CampaignRow, RestoredRows } from '../postgres/after-restore.js';
+import { type CampaignRow, type DuplicatePayment, RestoredRows } from '../postgres/after-restore.js';
 import { emptyBatch, foldBatch, type NewTicket, type TicketChange } from '../postgres/batch-fold.js';
 import { eventsOf } from '../postgres/events-of-entries.js';
 import { writeBatch } from '../postgres/journal-batch.js';
@@ -16,6 +16,7 @@ import { compareJournalIds, decodeEntry, type Journal } from '../redis/journal.j
 import type { ReservationRecord } from '../redis/reservation-record.js';
 import { type CampaignCopy, SaleCopy } from '../redis/sale-copy.js';
 import { converge, Names, type Picture } from './converge.js';
+import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import { applied, missingEntries, placeSteps, placesOf, recordOfRow, type Step, stepOf } from './plan.js';
 import { scanCampaign } from './scan.js';
 
@@ -272,6 +273,7 @@ class Repair {
     for (const plan of plans) await this.#writeEvents(plan, nowMs);
     await this.#fillIn();
     await this.#fillAnswers(plans);
+    for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
     const epoch = await readEpoch(this.parts.redis);
     if (epoch) await this.#rows.keepHistory(epoch.generation, epoch.server, this.picture.lastId);
     await this.parts.cursor.move(this.client, this.picture.lastId);
@@ -324,8 +326,8 @@ class Repair {
   async #fillIn(): Promise<void> {
     for await (const entries of this.#entries()) {
       await this.#rows.fillIn(entries);
-      const { answers, audit, begun, closedLines } = foldBatch(entries);
-      await this.#writeSome({ answers, audit, begun, closedLines });
+      const { answers, audit, begun, closedLines, furtherPayments } = foldBatch(entries);
+      await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
       await insertEvents(this.client, eventsOf(entries));
     }
   }
@@ -356,11 +358,30 @@ class Repair {
     }
   }
 
+  /** Payments and orders of what Postgres lacked: Redis keeps both beside its records. */
+  async #fillFromRecords({ copy, changes, newTickets }: CampaignPlan, nowMs: number): Promise<void> {
+    const { redis } = this.parts;
+    for (const some of chunks(changes)) {
+      const ids = some.map(({ id }) => id);
+      await this.#writeSome({ furtherPayments: await paymentsInRedis(redis, copy.product, ids, nowMs) });
+    }
+    const named = [
+      ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
+      ...newTickets.map(({ reservation, user, order }) => ({
+        reservation,
+        user,
+        order: order || orderIdOf(reservation),
+      })),
+    ];
+    for (const some of chunks(named)) await this.#rows.fillStacking(await stackingInRedis(redis, some));
+  }
+
   async #continueEvents(): Promise<number> {
     const published = new Map<number, string>();
     for await (const events of this.parts.stream.entries(BATCH)) {
       for (const { seq, id } of events) published.set(seq, id);
       await this.#rows.fillPayments(paymentsIn(events));
+      await this.#rows.fillDuplicatePayments(duplicatePaymentsIn(events));
     }
     return this.#rows.continueOutbox(await this.parts.stream.lastSeq(), published);
   }
@@ -484,11 +505,20 @@ function chunks<Item>(items: readonly Item[]): Item[][] {
   return result;
 }
 
-/** Payment references, which Redis keeps in no record: the events of the payments still have them. */
+/** Payment references of rows that Postgres has: the events of the payments still have them. */
 function paymentsIn(events: readonly StreamEvent[]): { reservation: string; payment: string }[] {
   return events.flatMap(({ type, subject, json }) => {
     if (type !== 'dev.doorbuster.redemption.redeemed.v1') return [];
     const { data } = JSON.parse(json) as { data?: { payment_ref?: string | null } };
     return data?.payment_ref ? [{ reservation: subject, payment: data.payment_ref }] : [];
+  });
+}
+
+/** Payments beside the first one, in the same way. */
+function duplicatePaymentsIn(events: readonly StreamEvent[]): DuplicatePayment[] {
+  return events.flatMap(({ type, subject, json }) => {
+    if (type !== 'dev.doorbuster.payment.duplicated.v1') return [];
+    const { time, data } = JSON.parse(json) as { time: string; data: { payment_ref: string; campaign_id: string } };
+    return [{ reservation: subject, payment: data.payment_ref, campaign: data.campaign_id, at: time }];
   });
 }

@@ -72,6 +72,22 @@ test('the page and its parts are served with a policy that allows no script but 
   );
 });
 
+inBrowser('a campaign that somebody has paid twice', () => {
+  test('shows both payments, and nothing of it while there are none', async () => {
+    const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
+    const [bought] = await checkoutInTurn([arrive(service.url, product)]);
+    const id = String(bought?.data.reservation_id);
+    await payments.confirm(id, 'pay-first');
+    const { page } = await openLoggedIn(`#/campaigns/${product}`);
+    await shows(page, 'Records');
+    expect(await page.getByText('Paid twice').isVisible()).toBe(false);
+    await payments.confirm(id, 'pay-second');
+    await shows(page, 'Paid twice');
+    await shows(page, 'pay-first');
+    await shows(page, 'pay-second');
+  });
+});
+
 inBrowser('the operator’s page', () => {
   test('takes an operator through his day', async () => {
     const { page, context, faults } = await openPage();

@@ -132,6 +132,55 @@ describe('rules that are enforced', () => {
   });
 });
 
+describe('checkouts from one address', () => {
+  const limits = { accounts_per_address: null, checkout_per_minute_per_address: 10 };
+
+  test('are asked for work beyond their limit, which those who do it go past, and blocked at five times of it', async () => {
+    const product = await open('enforce', limits);
+    const address = '198.51.100.21';
+    const answers = await inTurn(12, () => buy(product, { address }));
+    expect(countStatuses(answers)).toEqual({ 200: 10, 403: 2 });
+    for (const refused of answers.slice(10)) expectProblem(refused, 403, 'challenge_required');
+    for (let i = 0; i < 3; i += 1) {
+      const [user, device] = [`user-${randomUUID()}`, `fp-${randomUUID()}`];
+      const challenge_solution = await solve(await buy(product, { user, device, address }));
+      expect((await buy(product, { user, device, address, fields: { challenge_solution } })).status).toBe(200);
+    }
+    const storm = await inTurn(50, () => buy(product, { address }));
+    const last = storm.at(-1) as Answer;
+    expectProblem(last, 403, 'blocked');
+    // Those behind it who did nothing are back in a minute.
+    expect(Date.parse(last.body.until) - Date.now()).toBeLessThanOrEqual(60_000);
+    expect((await buy(product, { address: '198.51.100.22' })).status).toBe(200);
+  });
+
+  test('have it also where a pool hands out codes', async () => {
+    const product = await open('enforce', limits, { type: 'pool', waiting_room: { enabled: true } });
+    const answers = await inTurn(12, () => buy(product, { address: '198.51.100.23' }));
+    expect(countStatuses(answers)).toEqual({ 202: 10, 403: 2 });
+  });
+
+  test('are only counted where the rules observe: an office buys', async () => {
+    const product = await open('observe', limits);
+    const before = await verdicts('checkout_per_address', 'observe');
+    const answers = await Promise.all(Array.from({ length: 30 }, () => buy(product, { address: '198.51.100.24' })));
+    expect(countStatuses(answers)).toEqual({ 200: 30 });
+    expect((await verdicts('checkout_per_address', 'observe')) - before).toBe(20);
+  });
+
+  test('have no limit for an address that an operator has allowed', async () => {
+    const product = await open('enforce', limits);
+    const address = '198.51.100.25';
+    await operator.call('POST', '/admin/bans', {
+      effect: 'allow',
+      kind: 'network',
+      subject: address,
+      reason: 'office',
+    });
+    expect(countStatuses(await inTurn(60, () => buy(product, { address })))).toEqual({ 200: 60 });
+  });
+});
+
 describe('rules that only observe', () => {
   test('refuse nobody, and count what they would have said', async () => {
     const product = await open('observe', { accounts_per_address: 10 });

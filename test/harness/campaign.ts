@@ -15,8 +15,7 @@ import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';
 
-/** terms -1: the audience does not match */
-export type RedeemOptions = Omit<CheckoutOptions, 'coupon'> & Partial<Pick<CouponClaim, 'terms' | 'once'>>;
+export type RedeemOptions = Omit<CheckoutOptions, 'coupon'> & Partial<Pick<CouponClaim, 'once'>>;
 
 export type CheckoutOptions = {
   qty?: number;
@@ -29,6 +28,8 @@ export type CheckoutOptions = {
   proven?: boolean;
   holderDevice?: string;
   trace?: string;
+  /** Version that was judged; negative = the audience does not match, 0 = not judged. */
+  terms?: number;
   coupon?: CouponClaim;
 };
 
@@ -68,7 +69,9 @@ export class TestCampaign {
       device: (options.device ?? null) as DeviceId | null,
       proven: options.proven ?? false,
       holderDevice: (options.holderDevice ?? null) as DeviceId | null,
+      counted: options.device ?? null,
       trace: options.trace ?? '',
+      terms: options.terms ?? 0,
       coupon: options.coupon ?? null,
     });
   }
@@ -76,7 +79,7 @@ export class TestCampaign {
   /** Redeems a code, judged by the terms in force. @param code its number; 0 = the campaign's one code */
   redeem(user: string, code: number, options: RedeemOptions = {}) {
     const { terms = this.terms.termsVersion, once = null, ...rest } = options;
-    return this.checkout(user, { ...rest, coupon: { code, terms, once } });
+    return this.checkout(user, { ...rest, terms, coupon: { code, once } });
   }
 
   /** Redeems a code and gets a unit. @returns the reservation id */

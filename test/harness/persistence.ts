@@ -3,7 +3,7 @@ import type { RawEntry } from '../../shared/contracts/journal.js';
 import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import { drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
-import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
+import { type CampaignRules, CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
@@ -131,15 +131,19 @@ export class Persistence {
   /** Puts a campaign into Postgres only. */
   async storeCampaign(
     terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId' | 'type'>> = {},
+    rules: CampaignRules = {},
   ): Promise<TestCampaign> {
-    const stored = await this.campaigns.insert({ ...describeCampaign(terms), rules: {} });
+    const stored = await this.campaigns.insert({ ...describeCampaign(terms), rules });
     if (!stored) throw new Error('there is a campaign for this product');
     return new TestCampaign(this.sale, stored);
   }
 
   /** Puts a campaign into Postgres and Redis, as an operator does. */
-  async openCampaign(terms: Parameters<Persistence['storeCampaign']>[0] = {}): Promise<TestCampaign> {
-    return this.sale.load(await this.storeCampaign(terms));
+  async openCampaign(
+    terms: Parameters<Persistence['storeCampaign']>[0] = {},
+    rules: CampaignRules = {},
+  ): Promise<TestCampaign> {
+    return this.sale.load(await this.storeCampaign(terms, rules));
   }
 
   /** Issues further codes of a campaign, as the worker does. @returns how many it has by then */

@@ -24,6 +24,7 @@ export const TEST_LIMITS: SaleLimits = {
   journalLimitEntries: 1_000_000,
   deviceQuota: 20,
   deviceWindowMs: 1_000,
+  orderMemoryMs: 600_000,
   waitReplicas: 0,
 };
 
@@ -183,6 +184,8 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     refundPolicy: 'return',
     requireAttestation: false,
     requireToken: false,
+    hasAudience: false,
+    stacking: 'combines',
     codes: 0,
     createdAt: now,
     updatedAt: now,

@@ -284,10 +284,10 @@ test('creates a campaign again that Postgres does not know, under its number', a
     totalLimit: 4,
     waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
   });
-  await campaign.amend({ maxQty: 2 });
-  const id = await campaign.take('ann', { qty: 2 });
+  await campaign.amend({ maxQty: 2, hasAudience: true });
+  const id = await campaign.take('ann', { qty: 2, terms: 2 });
   await campaign.confirm(id);
-  await campaign.take('bob');
+  await campaign.take('bob', { terms: 2 });
   await store.persist();
   await goBack(store.sql, backup);
   const next = await store.storeCampaign();
@@ -311,10 +311,45 @@ test('creates a campaign again that Postgres does not know, under its number', a
     waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
     redeemed: 2,
     held: 1,
+    // The rule is lost, and must not let everybody in.
+    rules: { audience: { or: [] } },
   });
   await expectWhole(campaign);
   const later = await store.openCampaign();
   expect(later.terms.no).toBeGreaterThan(campaign.terms.no as number as CampaignNo);
+});
+
+test('knows payments and orders again whose entries are gone', async () => {
+  const campaign = await store.openCampaign(
+    { totalLimit: 2, perUserLimit: 2, waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: null } },
+    { stacking: { exclusive: true } },
+  );
+  const backup = await takeBackup(store.sql);
+  const paid = await campaign.use('ann', 0, { order: 'cart-1' });
+  for (const payment of ['pay-1', 'pay-2', 'pay-3']) await campaign.confirm(paid, payment);
+  await campaign.use('bob', 0, { order: 'cart-1' });
+  await campaign.redeem('cid', 0, { order: 'cart-1' });
+  await store.persist();
+  await goBack(store.sql, backup);
+  await repair();
+  const { rows } = await store.sql.query(
+    'select user_id, payment_ref, stacking from redemptions where campaign_id = $1 order by redemption_id',
+    [campaign.terms.id],
+  );
+  expect(rows).toEqual([
+    { user_id: 'ann', payment_ref: 'pay-1', stacking: 'exclusive' },
+    { user_id: 'bob', payment_ref: null, stacking: 'exclusive' },
+  ]);
+  const { rows: further } = await store.sql.query(
+    'select payment_ref from duplicate_payments where reservation_id = $1 order by payment_ref',
+    [paid],
+  );
+  expect(further.map(({ payment_ref }) => payment_ref)).toEqual(['pay-2', 'pay-3']);
+  const { rows: places } = await store.sql.query(
+    'select user_id, stacking from waiting_tickets where campaign_id = $1',
+    [campaign.terms.id],
+  );
+  expect(places).toEqual([{ user_id: 'cid', stacking: 'exclusive' }]);
 });
 
 test('gives no event a number that was used before, and every event reaches the stream', async () => {

@@ -104,6 +104,7 @@ test('writes what the scripts have journaled as rows', async () => {
       idempotency_key: expect.any(String),
       idempotency_answer: expect.any(String),
       trace: null,
+      stacking: null,
       ...changed,
     };
   };
@@ -112,6 +113,7 @@ test('writes what the scripts have journaled as rows', async () => {
       status: 'reserved',
       qty: 2,
       order_id: 'cart-1',
+      stacking: 'combines',
       device_fp: 'phone',
       trace: 'trace-1',
       idempotency_key: `key-of-${campaign.product}`,
@@ -128,6 +130,7 @@ test('writes what the scripts have journaled as rows', async () => {
       status: 'reserved',
       line_no: '1',
       order_id: 'cart-2',
+      stacking: 'combines',
       terms_version: 2,
       idempotency_key: null,
       idempotency_answer: null,

@@ -61,7 +61,7 @@ export type Checkout = {
   id: string;
   claim: Claim | null;
 };
-/** A redemption: by a code, 0 = the campaign's one code, and by which terms it was judged, -1 = they are not for him. */
+/** A redemption: by a code, 0 = the campaign's one code, and by which terms it was judged, negative = they are not for him. */
 export type Claim = { code: number; terms: number };
 
 /**

@@ -131,14 +131,14 @@ export class SaleModel {
     if (this.phase === 'draft') return { kind: 'not_found' };
     if (this.phase !== 'open') return { kind: this.phase };
     if (qty > this.terms.maxQty) return { kind: 'qty_above_max', maxQty: this.terms.maxQty };
-    if (claim?.terms === -1) return { kind: 'audience_mismatch' };
-    if (claim && claim.terms !== this.version) return { kind: 'terms_changed', version: this.version };
     if (this.type === 'unique' && !claim) return { kind: 'code_needed' };
     const waits = this.line.find((ticket) => ticket.user === user);
     if (waits) {
       if (this.terms.presence) Object.assign(waits, { presence: 'seen', away: false });
       return this.#remember(key, request, 'waiting', { position: this.told(user), queueSize: this.line.length });
     }
+    if (claim && Math.abs(claim.terms) !== this.version) return { kind: 'terms_changed', version: this.version };
+    if (claim && claim.terms < 0) return { kind: 'audience_mismatch' };
     if (this.freeSlot(user) === null) return { kind: 'limit_reached' };
     const brought = claim?.code || null;
     if (brought !== null && this.usedCodes.includes(brought)) return { kind: 'code_used' };
@@ -181,8 +181,12 @@ export class SaleModel {
   confirm(id: string, payment: string): object {
     const one = this.#find(id);
     if (!one) return { kind: 'not_found' };
-    const redeemed = () => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired });
-    if (one.state === 'redeemed') return redeemed();
+    const redeemed = (paidBy = '') => ({ kind: 'redeemed', orderId: one.order, reacquired: one.reacquired, paidBy });
+    if (one.state === 'redeemed') {
+      const first = one.payment || payment;
+      if (payment) one.payment = first;
+      return redeemed(payment && payment !== first ? first : '');
+    }
     if (one.state === 'reserved' && one.overdue !== null) this.#giveBack(one, 'expired', 'deadline');
     const free = this.total === null || (this.line.length === 0 && this.free >= one.qty);
     const slot = this.freeSlot(one.user);

@@ -331,6 +331,7 @@ export function expectHonestHistory(history: readonly JournalEntry[], passedOver
         break;
       case 'restocked':
       case 'answered':
+      case 'paid_again':
         break;
       default:
         if (entry.kind !== 'refunded' || !entry.burned) free(entry.reservation);

@@ -20,6 +20,7 @@ const WIDE_LIMITS = {
   VALIDATE_PER_MINUTE_PER_USER: '1000',
   REDEEM_PER_MINUTE_PER_USER: '1000',
   REDEEM_PER_MINUTE_PER_ADDRESS: '1000000',
+  CHECKOUTS_PER_MINUTE_PER_ADDRESS: '1000000',
 };
 
 export type ClusterOptions = { folder: string; replicas: number; movesClocks: boolean };

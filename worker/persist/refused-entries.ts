@@ -12,8 +12,13 @@ import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 
-/** Constraints that mean "somebody else has this allowance": the unit is real and goes to the next. */
-const ALLOWANCE_CONSTRAINTS = new Set(['redemptions_one_per_allowance', 'redemptions_within_limit']);
+/** The user's allowance or order is taken by another row: the unit is real and goes to the next. */
+const TAKEN_CONSTRAINTS = new Set([
+  'redemptions_one_per_allowance',
+  'redemptions_within_limit',
+  'redemptions_one_per_order',
+  'redemptions_combinable',
+]);
 
 /** The cap was reached: the unit never existed, or Postgres lacks the restock that made it. */
 const CAP_CONSTRAINT = 'campaigns_cap';
@@ -97,11 +102,7 @@ export class RefusedEntries {
     constraint: string,
   ): Promise<boolean> {
     const unit =
-      constraint === CODE_CONSTRAINT
-        ? 'code_used'
-        : ALLOWANCE_CONSTRAINTS.has(constraint)
-          ? 'returns'
-          : 'never_existed';
+      constraint === CODE_CONSTRAINT ? 'code_used' : TAKEN_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
     const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
     await client.query('savepoint voided');
     try {

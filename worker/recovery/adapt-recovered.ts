@@ -66,6 +66,10 @@ function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entrie
       entries.push(entry);
       return null;
     }
+    case 'paid_again':
+      if (!known.reservations.has(entry.reservation)) return 'Postgres has no such reservation';
+      entries.push(entry);
+      return null;
     case 'answered':
     case 'line_closed':
     case 'status':
@@ -160,6 +164,7 @@ function reservationBehind(entry: Change, { fields }: RawEntry): EntryOf<'reserv
     answer: '',
     device: '',
     trace: entry.trace,
+    stacking: null,
   };
 }
 

@@ -1,12 +1,13 @@
 import { recordOf, type SeatedPerson, withReservation, withTicket } from '../../shared/archive/records.js';
 import { isDerivedFingerprint } from '../../shared/domain/device.js';
+import { type OrderId, orderIdOf, type UserId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import { CampaignSnapshot, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
+import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
-import { CampaignRestore } from '../../shared/redis/restore.js';
+import { CampaignRestore, type OrderClaim } from '../../shared/redis/restore.js';
 import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
 
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
@@ -16,7 +17,7 @@ export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idem
 
 /**
  * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
- * order, the remembered answers, and last the counters, with which the campaign is in service again.
+ * order, the orders that codes are on, the remembered answers, and last the counters, with which the campaign is in service again.
  * @param nowMs by Redis
  * @param token with which this worker has begun to fill Redis
  * @throws FencedOut when another worker has begun since
@@ -42,6 +43,10 @@ export async function restoreCampaign(
   const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
 
   await restore.clear();
+  const { orderMemoryMs } = parts.sale.limits;
+  for await (const rows of snapshot.orders(BATCH_ROWS, nowMs - orderMemoryMs)) {
+    await restore.orders(rows.flatMap((row) => claimOf(row, nowMs - orderMemoryMs)));
+  }
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
     // A closed campaign is not restocked, so all of its restocks are older than its last change.
@@ -60,6 +65,7 @@ export async function restoreCampaign(
       people.set(row.user, withReservation(people.get(row.user), row));
     }
     await restore.reservations(records);
+    await restore.payments(rows.flatMap(({ id, payments }) => (payments.length > 0 ? [[id, payments] as const] : [])));
     await restore.codes([...records.values()].flatMap(({ state, code }) => (code && takesUnits(state) ? [code] : [])));
     await remember(rows.map((row) => ({ ...row, madeMs: row.reservedMs })));
   }
@@ -105,6 +111,13 @@ function holderOf({
 }
 
 type Answered = { user: string; key: string | null; answer: string | null; madeMs: number };
+
+/** Empty when Redis would have forgotten it. */
+function claimOf({ reservation, user, order, stacking, claimedMs }: SnapshotOrder, sinceMs: number): OrderClaim[] {
+  const ttlMs = Math.round(claimedMs - sinceMs);
+  if (ttlMs <= 0) return [];
+  return [{ reservation, user: user as UserId, order: (order ?? orderIdOf(reservation)) as OrderId, stacking, ttlMs }];
+}
 
 function stillRemembered(
   rows: readonly Answered[],

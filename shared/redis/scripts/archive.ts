@@ -4,7 +4,7 @@ import { RECORD_KEYS } from './sale-keys.js';
 
 export const archiveScript = defineScript({
   name: 'archive',
-  keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch'],
+  keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch', 'payments'],
   args: ['committed', 'limit', 'grace_ms', 'rest_ms', 'redeemed', 'burned', 'rows'],
   replies: {
     archived: (f) => ({ forgotten: text(f, 0) }),
@@ -27,8 +27,8 @@ export const MAX_RECALLED = 10_000;
 
 export const recallScript = defineScript({
   name: 'recall',
-  keys: ['campaign', 'people', 'reservations', 'epoch'],
-  args: ['archived', 'user', 'person', 'reservation', 'record'],
+  keys: ['campaign', 'people', 'reservations', 'epoch', 'payments'],
+  args: ['archived', 'user', 'person', 'reservation', 'record', 'references'],
   variadic: true,
   replies: { recalled: () => ({}), late: () => ({}), not_found: () => ({}), rebuilding },
 });

@@ -17,6 +17,8 @@ const TERMS = [
   'attest',
   'once',
   'presence_ms',
+  'open_to_all',
+  'stacking',
 ] as const;
 
 export const loadCampaignScript = defineScript({

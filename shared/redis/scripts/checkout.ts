@@ -1,10 +1,11 @@
+import type { ReservationId } from '../../domain/ids.js';
 import { type Decided, defineScript, type OutcomeOf } from '../script-runner.js';
 import { archived, codeNumber, count, flag, paceMs, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'idempotency', 'unscoped_idempotency', 'device', 'once', 'holders', 'epoch'],
+  keys: [...SALE_KEYS, 'idempotency', 'unscoped_idempotency', 'device', 'once', 'holders', 'epoch', 'order'],
   args: [
     'user',
     'qty',
@@ -27,6 +28,7 @@ export const reserveScript = defineScript({
     'replicas',
     'proven',
     'holder_device',
+    'order_ttl_ms',
   ],
   replies: {
     reserved: (f) => ({
@@ -40,6 +42,7 @@ export const reserveScript = defineScript({
       terms: count(f, 7),
       slot: count(f, 8),
       atMs: count(f, 9),
+      stacking: text(f, 10),
     }),
     queued: (f) => ({
       no: count(f, 0),
@@ -52,6 +55,7 @@ export const reserveScript = defineScript({
       presenceMs: count(f, 7),
       lineNo: count(f, 8),
       atMs: count(f, 9),
+      stacking: text(f, 10),
     }),
     waiting: (f) => ({
       no: count(f, 0),
@@ -89,9 +93,17 @@ export const reserveScript = defineScript({
     token_missing: () => ({}),
     token_expired: () => ({}),
     token_used: () => ({}),
+    not_combinable: (f) => ({ reservations: f as unknown as readonly ReservationId[] }),
   },
 });
 export type ReserveOutcome = Decided<typeof reserveScript>;
+
+export const checkOrderClaimScript = defineScript({
+  name: 'check_order_claim',
+  keys: ['campaign', 'people', 'reservations', 'line', 'order', 'epoch'],
+  args: ['reservation_id', 'user', 'unknown'],
+  replies: { held: () => ({}), freed: () => ({}), archived, not_found: () => ({}), rebuilding },
+});
 
 export const appraiseScript = defineScript({
   name: 'appraise',

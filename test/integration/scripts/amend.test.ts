@@ -42,6 +42,7 @@ test('changes every term and neither stock, line nor status', async () => {
       refund_policy: 'burn',
       durable: '1',
       attest: '1',
+      open_to_all: '2',
     },
   });
   expect(await sale.journal.lastId()).toBe(last);

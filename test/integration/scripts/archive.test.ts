@@ -135,9 +135,30 @@ const RECORD = {
   orderId: 'o',
   code: null,
 };
-const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD) =>
-  archive.recall(campaign.product, pass, 'ann' as UserId, ANNS, new Map([[ANNS.reservationId, record]]));
+const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD, payments: readonly string[] = []) => {
+  const references = new Map(payments.length > 0 ? [[ANNS.reservationId, payments] as const] : []);
+  return archive.recall(
+    campaign.product,
+    pass,
+    'ann' as UserId,
+    ANNS,
+    new Map([[ANNS.reservationId, record]]),
+    references,
+  );
+};
 const passOf = async (campaign: TestCampaign) => String((await campaign.inRedis()).fields.archived);
+
+test('brings back what a reservation was paid by, and the archive removes it', async () => {
+  const campaign = await closedCampaign();
+  await campaign.confirm(ANNS.reservationId, 'pay-1');
+  await tryArchive(campaign, { counted: ONE_PAID });
+  expect(await sale.redis.exists(keys.payments(campaign.product))).toBe(0);
+  await recallAnn(campaign, await passOf(campaign), RECORD, ['pay-1', 'pay-2']);
+  expect(await campaign.confirm(ANNS.reservationId, 'pay-1')).toMatchObject({ paidBy: '' });
+  const last = await sale.journal.lastId();
+  expect(await campaign.confirm(ANNS.reservationId, 'pay-2')).toMatchObject({ paidBy: 'pay-1' });
+  expect(await sale.journal.lastId()).toBe(last);
+});
 
 test('brings somebody back once, and leaves alone what is there', async () => {
   const campaign = await closedCampaign();

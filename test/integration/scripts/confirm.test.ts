@@ -1,5 +1,6 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -26,8 +27,76 @@ test('redeems a reservation, once, and says the same again', async () => {
     },
   ]);
   const last = await sale.journal.lastId();
-  expect(await campaign.confirm(reservation, 'pay-2')).toMatchObject(redeemed);
+  expect(await campaign.confirm(reservation, 'pay-1')).toMatchObject({ ...redeemed, paidBy: '' });
+  expect(await campaign.confirm(reservation)).toMatchObject({ ...redeemed, paidBy: '' });
   expect(await sale.journal.lastId()).toBe(last);
+});
+
+describe('another payment of what is paid', () => {
+  const paid = async (campaign: TestCampaign, payment: string) => {
+    const before = await sale.journal.lastId();
+    const outcome = await campaign.confirm(String(reservation), payment);
+    if (outcome.kind !== 'redeemed') throw new Error(outcome.kind);
+    return [outcome.paidBy, (await sale.journal.lastId()) !== before];
+  };
+  let reservation: string | null = null;
+  const open = async (...payments: string[]) => {
+    const campaign = await sale.openCampaign({ perUserLimit: 9 });
+    reservation = await campaign.take('ann');
+    for (const payment of payments) await campaign.confirm(reservation, payment);
+    return campaign;
+  };
+
+  test('names the first, is journaled once, and so is a third', async () => {
+    const campaign = await open('pay|1"');
+    const { stock } = { stock: await campaign.stock() };
+    expect(await paid(campaign, 'pay-2')).toEqual(['pay|1"', true]);
+    expect(await campaign.lastEntries(1)).toEqual([
+      {
+        kind: 'paid_again',
+        no: campaign.terms.no,
+        atMs: expect.any(Number),
+        reservation,
+        payment: 'pay-2',
+        first: 'pay|1"',
+        trace: '',
+      },
+    ]);
+    expect(await paid(campaign, 'pay-2')).toEqual(['pay|1"', false]);
+    expect(await paid(campaign, 'pay-3')).toEqual(['pay|1"', true]);
+    expect(await paid(campaign, 'pay-2')).toEqual(['pay|1"', false]);
+    expect(await paid(campaign, 'pay|1"')).toEqual(['', false]);
+    expect(await campaign.stock()).toEqual(stock);
+  });
+
+  test('is none when the first had no reference: it is kept as the first then', async () => {
+    const campaign = await open('');
+    expect(await paid(campaign, 'pay-1')).toEqual(['', true]);
+    expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'paid_again', payment: 'pay-1', first: '' }]);
+    expect(await paid(campaign, 'pay-1')).toEqual(['', false]);
+    expect(await paid(campaign, '')).toEqual(['', false]);
+    expect(await paid(campaign, 'pay-2')).toEqual(['pay-1', true]);
+  });
+
+  test('is one of a late payment that took a unit again, too', async () => {
+    const campaign = await sale.openCampaign({ latePayment: 'reacquire' });
+    reservation = await campaign.take('ann');
+    await campaign.release(reservation);
+    expect(await paid(campaign, 'pay-1')).toEqual(['', true]);
+    expect(await paid(campaign, 'pay-2')).toEqual(['pay-1', true]);
+  });
+
+  test('is refused after a refund, as every payment is', async () => {
+    const campaign = await open('pay-1');
+    await campaign.refund(String(reservation));
+    expect(await campaign.confirm(String(reservation), 'pay-2')).toMatchObject({ kind: 'ended', state: 'refunded' });
+  });
+
+  test('is journaled again when there are more than anybody remembers', async () => {
+    const campaign = await open(...Array.from({ length: 21 }, (_, i) => `pay-${i + 1}`));
+    expect(await paid(campaign, 'pay-20')).toEqual(['pay-1', false]);
+    expect(await paid(campaign, 'pay-21')).toEqual(['pay-1', true]);
+  });
 });
 
 test('does not know what was never reserved, nor a product without a campaign', async () => {
@@ -156,6 +225,14 @@ test('of an archived campaign, a caller who recalls nobody does not know it eith
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.confirm('01890a5d-ac96-774b-bcce-b302099a8057')).toEqual({ kind: 'not_found' });
+});
+
+test('a payment that is too late takes no unit again when another code is on the order', async () => {
+  const campaign = await sale.openCampaign({ latePayment: 'reacquire', stacking: 'exclusive', perUserLimit: 2 });
+  const late = await campaign.take('ann', { order: 'cart-late' });
+  await campaign.release(late);
+  await campaign.take('ann', { order: 'cart-late' });
+  expect(await campaign.confirm(late)).toMatchObject({ kind: 'ended', state: 'released' });
 });
 
 test('every reply of the script has come in this file', () => {

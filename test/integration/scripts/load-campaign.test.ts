@@ -41,6 +41,8 @@ test('puts the terms and the counters of a campaign into Redis and its number in
     attest: '1',
     once: '1',
     presence_ms: '0',
+    open_to_all: '3',
+    stacking: 'combines',
     spent: '0',
     type: 'pool',
     codes: '5',

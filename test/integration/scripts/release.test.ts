@@ -88,6 +88,7 @@ test('gives the unit to the head of the line in the same call', async () => {
       answer: '',
       device: '',
       trace: '',
+      stacking: null,
     },
   ]);
 });

@@ -105,6 +105,8 @@ test('payments, releases, refunds, voids and what they promote', async () => {
   expect(recordWith('expired')).toMatchObject({ state: 'expired', user: 'dan' });
   const burned = await campaign.take('eve');
   await campaign.confirm(burned);
+  await campaign.confirm(burned, 'pay-1');
+  await campaign.confirm(burned, 'pay-2');
   await campaign.refund(burned);
   expect(recordWith('refunded')).toMatchObject({ state: 'burned' });
   expect(await expectSame()).toContain('voided');
@@ -164,6 +166,6 @@ test('nothing is remembered of a call that appends nothing', async () => {
 
 test('every kind of entry has been compared in this file', () => {
   expect([...met].sort()).toEqual(
-    [...ENDINGS, 'reserved', 'queued', 'answered', 'left', 'line_closed', 'restocked', 'status'].sort(),
+    [...ENDINGS, 'paid_again', 'reserved', 'queued', 'answered', 'left', 'line_closed', 'restocked', 'status'].sort(),
   );
 });

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Campaign } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
@@ -25,12 +25,7 @@ async function expectRefusal(
   expect(await sale.redis.exists(keys.idempotency(user as never, key as never))).toBe(0);
 }
 
-/** A claim by code, judged by the first terms unless said otherwise. */
-const claimOf = (code: number, { terms = 1, once = null }: Partial<CouponClaim> = {}): CouponClaim => ({
-  code,
-  terms,
-  once,
-});
+const claimOf = (code: number, { once = null }: Partial<CouponClaim> = {}): CouponClaim => ({ code, once });
 
 test('refuses a key that the user has used for another quantity or campaign', async () => {
   const campaign = await sale.openCampaign();
@@ -181,13 +176,60 @@ test('refuses a redemption that was judged by other terms or is not for this use
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   await campaign.amend({ name: 'Renamed' });
   await campaign.amend({ name: 'And again' });
-  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: 2 }) }, { kind: 'terms_changed', version: 3 });
-  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: 4 }) }, { kind: 'terms_changed', version: 3 });
-  await expectRefusal(campaign, 'ann', { coupon: claimOf(0, { terms: -1 }) }, { kind: 'audience_mismatch' });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: 2 }, { kind: 'terms_changed', version: 3 });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: 4 }, { kind: 'terms_changed', version: 3 });
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: -3 }, { kind: 'audience_mismatch' });
   const key = newKey();
   await campaign.use('ann', 0, { key, terms: 3 });
   expect((await campaign.redeem('ann', 0, { key, terms: 1 })).kind).toBe('replayed');
-  expect((await campaign.redeem('ann', 0, { key, terms: -1 })).kind).toBe('replayed');
+  expect((await campaign.redeem('ann', 0, { key, terms: -3 })).kind).toBe('replayed');
+});
+
+describe('an audience', () => {
+  const closedToMost = () => sale.openCampaign({ hasAudience: true, totalLimit: 1, termsVersion: 3 });
+
+  test('is judged for a checkout as well: without a judgement, or with one by other terms, the version comes back', async () => {
+    const campaign = await closedToMost();
+    const changed = { kind: 'terms_changed', version: 3 };
+    await expectRefusal(campaign, 'ann', {}, changed);
+    await expectRefusal(campaign, 'ann', { terms: 2 }, changed);
+    // Excluded by other terms: these may include the user.
+    await expectRefusal(campaign, 'ann', { terms: -2 }, changed);
+    await expectRefusal(campaign, 'ann', { terms: -3 }, { kind: 'audience_mismatch' });
+    await campaign.take('ann', { terms: 3 });
+  });
+
+  test('is judged once for a place: whoever waits keeps it and is promoted', async () => {
+    const campaign = await closedToMost();
+    const held = await campaign.take('ann', { terms: 3 });
+    await campaign.join('bob', { terms: 3 });
+    await campaign.amend({ name: 'Renamed' });
+    expect(await campaign.checkout('bob', { terms: -4 })).toMatchObject({ kind: 'waiting', position: 1 });
+    await expectRefusal(campaign, 'cid', { terms: -4 }, { kind: 'audience_mismatch' });
+    await campaign.release(held);
+    expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
+  });
+
+  test('is judged where an older version has put the campaign here or changed it since, until its terms are carried again', async () => {
+    const campaign = await sale.openCampaign({ perUserLimit: 9 });
+    const changed = { kind: 'terms_changed', version: 1 };
+    await campaign.take('ann');
+    await sale.redis.hdel(keys.campaign(campaign.product), 'open_to_all');
+    await expectRefusal(campaign, 'ann', {}, changed);
+    await campaign.take('ann', { terms: 1 });
+    expect(await campaign.store.amend(campaign.terms)).toEqual({ kind: 'known', version: 1 });
+    await campaign.take('ann');
+    await campaign.set({ version: 2 });
+    await expectRefusal(campaign, 'ann', {}, { kind: 'terms_changed', version: 2 });
+  });
+
+  test('comes and goes with the terms', async () => {
+    const campaign = await sale.openCampaign({ perUserLimit: 9 });
+    await campaign.amend({ hasAudience: true });
+    await expectRefusal(campaign, 'ann', {}, { kind: 'terms_changed', version: 2 });
+    await campaign.amend({ hasAudience: false });
+    await campaign.take('ann');
+  });
 });
 
 test('refuses a checkout without a code where each code is for one user', async () => {
@@ -236,6 +278,14 @@ test('of an archived campaign, a key that nobody recalls reads that it is over, 
   await campaign.pretendArchived();
   await expectRefusal(campaign, 'ann', {}, { kind: 'ended' });
   await expectRefusal(campaign, 'ann', { tokenExpiresAt: 1 }, { kind: 'ended' });
+});
+
+test('refuses a code that another one on the order excludes', async () => {
+  const campaign = await sale.openCampaign({ stacking: 'exclusive', perUserLimit: 9 });
+  const taken = await campaign.use('ann', 0, { order: 'cart-1' });
+  const refused = { kind: 'not_combinable', reservations: [taken] };
+  await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: 1, order: 'cart-1' }, refused);
+  await expectRefusal(campaign, 'ann', { order: 'cart-1' }, refused);
 });
 
 test('every reply of the script has come in this file', () => {

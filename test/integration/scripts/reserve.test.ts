@@ -35,6 +35,7 @@ test('gives a free unit until the deadline and journals the promise', async () =
     terms: 1,
     slot: 1,
     atMs: dueMs - 90_000,
+    stacking: '',
   });
   expect(reservationId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{4}/);
   expect(reservationId.slice(28)).toBe(campaign.terms.no.toString(16).padStart(8, '0'));
@@ -81,6 +82,7 @@ test('gives a free unit until the deadline and journals the promise', async () =
       answer: `${campaign.terms.no}|2|ann|${answer}`,
       device: 'phone',
       trace: '00-aa-bb-01',
+      stacking: null,
     },
   ]);
 });
@@ -121,6 +123,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
     presenceMs: 0,
     lineNo: 2,
     atMs: expect.any(Number),
+    stacking: 'combines',
   });
   expect(await campaign.line()).toEqual(['bob', 'cid']);
   const person = await campaign.person('cid');
@@ -148,6 +151,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
       answer: `${no}|3|cid|Q|2|2|t9||0|${person?.reservation}`,
       device: 'pad',
       trace: 'x',
+      stacking: 'combines',
     },
   ]);
 });
@@ -164,7 +168,7 @@ test('tells a waiting shopper with a new key the place he has, and remembers tha
     no,
     position: 2,
     queueSize: 2,
-    quotaLeft: 20,
+    quotaLeft: 0,
     paceMs: null,
     presenceMs: 0,
     durable: false,

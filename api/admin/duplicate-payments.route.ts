@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import type { DuplicatePayments } from '../../shared/postgres/duplicate-payments.js';
+import type { ApiKeys } from '../guards/api-keys.js';
+import { sendData } from '../http/exchange.js';
+import type { Route } from '../http/route.js';
+import { validate } from '../http/validate.js';
+import type { Campaigns } from './campaigns.js';
+
+const MAX_SHOWN = 1_000;
+const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
+const query = z.object({ limit: z.coerce.number().int().min(1).max(MAX_SHOWN).default(100) });
+const rowData = z.object({
+  reservation_id: z.uuid(),
+  user_id: z.string(),
+  order_id: z.string(),
+  already_paid_by: z.string().nullable().describe('reference of the first payment'),
+  payment_ref: z.string(),
+  paid_at: z.iso.datetime(),
+});
+
+export type DuplicatePaymentsRouteParts = {
+  campaigns: Campaigns;
+  duplicatePayments: DuplicatePayments;
+  apiKeys: ApiKeys;
+};
+
+/** GET /admin/campaigns/:id/duplicate-payments: what was paid more than once. */
+export function duplicatePaymentsRoute(parts: DuplicatePaymentsRouteParts): Route {
+  const { campaigns, duplicatePayments, apiKeys } = parts;
+  return {
+    contract: {
+      method: 'get',
+      path: '/admin/campaigns/:id/duplicate-payments',
+      summary: 'Payments of reservations that another payment had paid before',
+      description: 'Latest first. One of the two payments has to be refunded, by the payment service.',
+      tag: 'admin',
+      caller: 'admin',
+      params,
+      query,
+      answers: { 200: { description: 'The latest ones.', data: z.array(rowData) } },
+      errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+    },
+    async handle(req, res) {
+      apiKeys.require(req, 'admin');
+      const { limit } = validate(query, req.query);
+      const { id } = await campaigns.find(validate(params, req.params).id);
+      sendData(req, res, 200, await duplicatePayments.latest(id, limit));
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import type { Redis } from 'ioredis';
+import type { OrderId, ProductId, UserId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import type { FurtherPayment } from '../postgres/batch-fold.js';
+import { keys } from '../redis/keys.js';
+
+/** A reservation, or the one that a place in line will become. */
+export type Named = { reservation: string; user: string; order: string };
+
+/** The references of these reservations' payments, the first one of each first. */
+export async function paymentsInRedis(
+  redis: Redis,
+  product: ProductId,
+  reservations: readonly string[],
+  atMs: number,
+): Promise<FurtherPayment[]> {
+  if (reservations.length === 0) return [];
+  const texts = await engine(() => redis.hmget(keys.payments(product), ...reservations));
+  return reservations.flatMap((reservation, i) =>
+    (JSON.parse(texts[i] ?? '[]') as string[]).map((payment) => ({ reservation, payment, atMs })),
+  );
+}
+
+/** How these take part in their orders (lua/includes/orders.lua); those that do not are left out. */
+export async function stackingInRedis(
+  redis: Redis,
+  named: readonly Named[],
+): Promise<{ reservation: string; stacking: string }[]> {
+  if (named.length === 0) return [];
+  const names = named.map(({ user, order }) => keys.order(user as UserId, order as OrderId));
+  const texts = await engine(() => redis.mget(...names));
+  return named.flatMap(({ reservation }, i) => {
+    const claim = (texts[i] ?? '').split(',').find((one) => one.startsWith(`${reservation}=`));
+    return claim ? [{ reservation, stacking: claim.slice(reservation.length + 1) }] : [];
+  });
+}
+
+async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (error) {
+    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}

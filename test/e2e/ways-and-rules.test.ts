@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { expectProblem } from '../harness/checks.js';
+import { type Answer, Operator, send } from '../harness/clients.js';
+import { generateCodes } from '../harness/issued-codes.js';
+import { startService } from '../harness/service.js';
+
+/**
+ * Every rule of a campaign in every way in which a caller takes a unit. Promotions and late payments take one without a caller:
+ * audience.test.ts, orders.test.ts, terms.test.ts and the tests of the scripts have what holds for them.
+ */
+const service = await startService({ TRUST_PROXY: '1' });
+const operator = new Operator(service.url);
+
+type Call = { user: string; device?: string; address: string; headers: Record<string, string>; fields: object };
+/** A campaign, and how a call takes one of its units. */
+type Way = {
+  open: (terms: Record<string, unknown>) => Promise<{ product: string; code: string }>;
+  take: (sale: { product: string; code: string }, call: Call) => Promise<Answer>;
+};
+
+const post = (path: string, { user, device, address, headers, fields }: Call, json: object) =>
+  send(`${service.url}${path}`, {
+    method: 'POST',
+    headers: { 'x-forwarded-for': address, ...headers },
+    json: {
+      user_id: user,
+      idempotency_key: randomUUID(),
+      ...(device === undefined ? {} : { device_fp: device }),
+      ...json,
+      ...fields,
+    },
+  });
+const BASE = { total_limit: 1_000, require_attestation: false, hold_seconds: 900 };
+const checkout: Way['take'] = ({ product }, call) =>
+  post('/flash-sale/checkout', call, { product_id: product, qty: 1 });
+const newCode = () => `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
+const openShared: Way['open'] = async (terms) => {
+  const code = newCode();
+  return { code, product: await operator.openCampaign({ ...BASE, code, ...terms }) };
+};
+const openPool: Way['open'] = async (terms) => {
+  const product = await operator.openCampaign({ ...BASE, type: 'pool', ...terms });
+  const [code] = await generateCodes(operator, product, 5);
+  return { product, code: String(code) };
+};
+const WAYS: Record<string, Way> = {
+  'a checkout': { open: openShared, take: checkout },
+  'a hand-out of a pool': { open: openPool, take: checkout },
+  'a redemption': {
+    open: openShared,
+    take: ({ code }, call) => post('/coupons/redeem', call, { code, order_id: randomUUID() }),
+  },
+};
+
+const enforce = (limits: object) => ({
+  risk: 'enforce',
+  limits: { unusual_hours: null, accounts_per_address: null, ...limits },
+});
+const ban = (kind: string, subject: string) =>
+  operator.call('POST', '/admin/bans', { effect: 'ban', kind, subject, reason: 'a test' });
+const act = (action: string) => (product: string) => operator.call('POST', `/admin/campaigns/${product}/${action}`);
+
+/** What a way meets, or `accepted`. `before`: calls that are accepted first; `prepare`: what an operator does first. */
+type Rule = {
+  rule: string;
+  terms?: Record<string, unknown>;
+  call?: (call: Call) => Call;
+  prepare?: (product: string, call: Call) => Promise<unknown>;
+  before?: number;
+  sameUser?: boolean;
+  refusal: [number, string] | 'accepted';
+};
+const derivedOf = async (call: Call) =>
+  (
+    await send(`${service.url}/flash-sale/token`, {
+      headers: { 'x-forwarded-for': call.address, ...call.headers },
+    })
+  ).data.device_fp as string;
+
+const members = { audience: { attribute: 'tier', eq: 'gold' } };
+const RULES: Rule[] = [
+  { rule: 'none', refusal: 'accepted' },
+  { rule: 'an audience of others', terms: members, refusal: [403, 'audience_mismatch'] },
+  {
+    rule: 'an audience with this user in it',
+    terms: members,
+    call: (call) => ({ ...call, fields: { attributes: { tier: 'gold' } } }),
+    refusal: 'accepted',
+  },
+  { rule: 'a banned user', prepare: (_, { user }) => ban('user', user), refusal: [403, 'blocked'] },
+  {
+    rule: 'a banned device in the body',
+    call: (call) => ({ ...call, device: `device-${randomUUID()}` }),
+    prepare: (_, { device }) => ban('device', String(device)),
+    refusal: [403, 'blocked'],
+  },
+  {
+    rule: 'a banned device in the header',
+    call: (call) => ({ ...call, headers: { ...call.headers, 'x-device-fingerprint': `device-${randomUUID()}` } }),
+    prepare: (_, { headers }) => ban('device', String(headers['x-device-fingerprint'])),
+    refusal: [403, 'blocked'],
+  },
+  {
+    rule: 'a banned device that nobody names',
+    prepare: async (_, call) => ban('device', await derivedOf(call)),
+    refusal: [403, 'blocked'],
+  },
+  { rule: 'a banned network', prepare: (_, { address }) => ban('network', address), refusal: [403, 'blocked'] },
+  { rule: 'a pause', prepare: act('pause'), refusal: [503, 'campaign_paused'] },
+  { rule: 'an end', prepare: act('close'), refusal: [410, 'campaign_ended'] },
+  {
+    rule: 'a start that is to come',
+    terms: { starts_at: new Date(Date.now() + 86_400_000).toISOString() },
+    refusal: [409, 'campaign_not_started'],
+  },
+  { rule: 'the limit of the user', before: 1, sameUser: true, refusal: [409, 'already_redeemed'] },
+  { rule: 'an empty stock', terms: { total_limit: 1 }, before: 1, refusal: [410, 'sold_out'] },
+  { rule: 'a one-time token', terms: { require_token: true }, refusal: [401, 'token_invalid'] },
+  {
+    rule: 'a forged token',
+    call: (call) => ({ ...call, fields: { attestation: 'forged', expires_at: Math.floor(Date.now() / 1000) } }),
+    refusal: [401, 'attestation_invalid'],
+  },
+  { rule: 'a level of tokens', terms: { limits: { attestation_level: 1 } }, refusal: [403, 'challenge_required'] },
+  {
+    rule: 'unusual hours',
+    terms: enforce({ unusual_hours: { from: 0, to: 24 } }),
+    refusal: [403, 'challenge_required'],
+  },
+  {
+    rule: 'accounts of one network',
+    terms: enforce({ accounts_per_address: 1 }),
+    before: 1,
+    refusal: [403, 'challenge_required'],
+  },
+  {
+    rule: 'accounts on one device',
+    terms: enforce({ accounts_per_device: 2 }),
+    call: (call) => ({ ...call, device: `device-${call.address}` }),
+    before: 1,
+    refusal: [403, 'blocked'],
+  },
+  {
+    rule: 'calls of one network',
+    terms: enforce({ checkout_per_minute_per_address: 1, redeem_per_minute_per_address: 1 }),
+    before: 1,
+    refusal: [403, 'challenge_required'],
+  },
+  {
+    rule: 'a young account',
+    terms: enforce({ account_min_age_hours: 24 }),
+    call: (call) => ({ ...call, fields: { attributes: { account_created_at: new Date().toISOString() } } }),
+    refusal: [403, 'challenge_required'],
+  },
+];
+
+let lastAddress = 0;
+const newCall = (): Call => {
+  lastAddress += 1;
+  const address = `198.51.${Math.floor(lastAddress / 200)}.${(lastAddress % 200) + 1}`;
+  return { user: `user-${randomUUID()}`, address, headers: { 'user-agent': 'a browser' }, fields: {} };
+};
+
+for (const [name, way] of Object.entries(WAYS)) {
+  describe(name, () => {
+    test.each(RULES)('meets $rule: $refusal', async ({ terms = {}, call, prepare, before = 0, sameUser, refusal }) => {
+      const sale = await way.open(terms);
+      const mine = (call ?? ((one) => one))(newCall());
+      for (let i = 0; i < before; i += 1) {
+        const user = sameUser ? mine.user : `user-${randomUUID()}`;
+        expect([200, 201]).toContain((await way.take(sale, { ...mine, user })).status);
+      }
+      await prepare?.(sale.product, mine);
+      const answer = await way.take(sale, mine);
+      if (refusal === 'accepted') expect([200, 201]).toContain(answer.status);
+      else expectProblem(answer, ...refusal);
+    });
+  });
+}
