@@ -23,7 +23,7 @@
 --#include clock
 --#include campaign
 
-assert(#KEYS == 9 and #ARGV == 7, 'archive takes 9 keys and 7 arguments')
+assert(#KEYS == 10 and #ARGV == 7, 'archive takes 10 keys and 7 arguments')
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, holders_key, journal_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local payments_key = KEYS[10]
