@@ -224,7 +224,7 @@ test('is a CloudEvent', async () => {
     data: first.data,
   });
   expect(JSON.parse(cloudEvent(second, '/shop'))).not.toHaveProperty('traceparent');
-  expect(EVENT_TYPES.length).toBe(16);
+  expect(EVENT_TYPES.length).toBe(17);
 });
 
 test('forgets what is old and what everybody in use has heard, a batch at a time, and nothing else', async () => {
