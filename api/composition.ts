@@ -528,6 +528,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
       storm: new TokenStorm(parts.policies, parts.velocity, {
         freePerMinute: config.freeTokensPerMinute,
+        freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
         velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
       }),
     }),

@@ -125,7 +125,7 @@ export class Calls {
 
 /** A browser does not tell a page whether it blocked a call to another origin or the server is away. */
 function whyUnreachable(error: unknown, baseUrl: string): string {
-  const page = (globalThis as { location?: { href: string; origin: string } }).location;
-  if (!page?.origin || new URL(baseUrl, page.href).origin === page.origin) return String(error);
-  return `${String(error)}: either the server cannot be reached, or the browser blocked the call because SHOP_ORIGINS of the server does not name ${page.origin}`;
+  const origin = (globalThis as { location?: { origin: string } }).location?.origin;
+  const isForeign = origin && new URL(baseUrl, origin).origin !== origin;
+  return String(error) + (isForeign ? `; is ${origin} in SHOP_ORIGINS of the server?` : '');
 }

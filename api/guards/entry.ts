@@ -71,11 +71,12 @@ export class Entry {
   #judge(request: EntryRequest, call: 'checkout' | 'redeem'): Promise<void> | null {
     const { policy } = request;
     if (policy.risk === 'enforce') return this.#enforce(request, this.parts.addressLimits[call]);
+    let why: string | null = null;
     if (policy.risk === 'observe') {
-      this.parts.risk.observe(policy, request);
+      why = this.parts.risk.observe(policy, request);
       this.#observeAddress(request, call);
     }
-    return policy.limits.attestationLevel ? this.#enter(request, null) : null;
+    return why !== null || policy.limits.attestationLevel ? this.#enter(request, why) : null;
   }
 
   async #enforce(request: EntryRequest, limit: AddressLimit): Promise<void> {

@@ -9,6 +9,7 @@ import { LocalQuota } from './local-quota.js';
 import {
   DEFAULT_ACCOUNTS_PER_ADDRESS,
   DEFAULT_ACCOUNTS_PER_DEVICE,
+  DEVICE_FARM_ACCOUNTS,
   type Finding,
   judge,
   type RuleName,
@@ -35,7 +36,7 @@ export type RiskParts = {
   bans: Bans;
   nowMs: () => number;
   log: Log;
-  onVerdict: (rule: RuleName | 'allow_list' | AddressRule, verdict: string, mode: RiskMode) => void;
+  onVerdict: (rule: RuleName | 'device_farm' | 'allow_list' | AddressRule, verdict: string, mode: RiskMode) => void;
   limits: { accountsMemoryMs: number; accountsObserved: number; deviceBanMs: number };
 };
 
@@ -56,17 +57,26 @@ export class Risk {
     this.#networks = new SeenAccounts(accountsObserved, accountsMemoryMs);
   }
 
-  /** What the rules would have said, counted by what this process alone has seen. */
-  observe(policy: CampaignPolicy, { user, device, network, accountCreatedAt }: RiskSubject): void {
+  /**
+   * Counts what the rules would decide, by what this process alone has seen.
+   * @returns why a challenge is needed all the same; null = it is not
+   */
+  observe(policy: CampaignPolicy, subject: RiskSubject): string | null {
+    const { user, device, network, accountCreatedAt } = subject;
     const perDevice = policy.limits.accountsPerDevice ?? DEFAULT_ACCOUNTS_PER_DEVICE;
     const perAddress = policy.limits.accountsPerAddress ?? DEFAULT_ACCOUNTS_PER_ADDRESS;
     const signals: Signals = {
-      accountsOnDevice: device === null ? null : this.#devices.see(device, user, perDevice),
+      accountsOnDevice:
+        device === null ? null : this.#devices.see(device, user, Math.max(perDevice, DEVICE_FARM_ACCOUNTS)),
       accountsInNetwork: this.#networks.see(network, user, Math.min(perAddress + 1, OBSERVED_PER_ADDRESS)),
       accountAgeHours: this.#ageHours(accountCreatedAt),
       hour: this.#hourIn(policy.timeZone),
     };
     for (const finding of judge(signals, policy.limits)) this.#tell(policy, finding);
+    const isFarm = (signals.accountsOnDevice ?? 0) >= DEVICE_FARM_ACCOUNTS && policy.limits.accountsPerDevice !== null;
+    if (!isFarm || this.parts.bans.isAllowed(subject)) return null;
+    this.parts.onVerdict('device_farm', 'challenge', 'observe');
+    return 'Many users have tried from this device.';
   }
 
   /**

@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+
 /** Slots of the table; a busy hour of devices with one user each finds most of its places there. A power of two. */
 const SLOTS = 1 << 17;
 
@@ -72,9 +74,12 @@ export class SeenAccounts {
   }
 }
 
-/** FNV-1a, 32 bits; never 0, which an empty slot has. */
+/** So that nobody can choose users that are taken for one. */
+const SEED = randomInt(0x1_0000_0000);
+
+/** FNV-1a, 32 bits, from a start of this process's own; never 0, which an empty slot has. */
 function hash(text: string): number {
-  let value = 0x811c9dc5;
+  let value = SEED;
   for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
   return value === 0 ? 1 : value;
 }

@@ -2,15 +2,17 @@ import type { PolicyBook } from './policy-book.js';
 import type { Velocity } from './velocity.js';
 
 export type TokenStormLimits = {
-  /** Of one network in a minute; then each costs work. */
+  /** Of one network in a minute while a campaign enforces its rules; then each costs work. */
   freePerMinute: number;
+  /** The same while none does. */
+  freeInPeacePerMinute: number;
   /** Attempts on a campaign in a minute that are no attack, where it does not say so itself. */
   velocityFloorPerMinute: number;
 };
 
 /**
- * Whether tokens that cost nothing otherwise cost work now. Only while a campaign is live that enforces its rules: elsewhere we cannot
- * know whether many tokens for one network are an attack or an office.
+ * Whether tokens that cost nothing otherwise cost work now: when a network asks for very many, and sooner while a campaign is live that
+ * enforces its rules. Work comes before the network is refused by its quota of tokens.
  */
 export class TokenStorm {
   constructor(
@@ -22,6 +24,7 @@ export class TokenStorm {
   /** @param tokens how many the network has asked for in this minute */
   isOn(tokens: number): boolean {
     const { enforcing } = this.policies;
+    if (tokens > this.limits.freeInPeacePerMinute) return true;
     if (enforcing.length === 0) return false;
     return tokens > this.limits.freePerMinute || enforcing.some((product) => this.#isStormed(product));
   }

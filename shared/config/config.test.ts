@@ -177,8 +177,8 @@ test('does not start without its secrets in production, or with several processe
 
 describe('SHOPPER_IDENTITY', () => {
   const SHOPPER_JWT_JWKS = 'https://login.example/jwks.json';
-  const SHOPPER_JWT_SECRET = 's'.repeat(32);
-  const SHOPPER_SIGNING_KEYS = `s1:${KEY}`;
+  const SHOPPER_JWT_SECRET = 'b7XkQ0pLs93mZr4TyUwEb7XkQ0pLs93m';
+  const SHOPPER_SIGNING_KEYS = `s1:${random(3)}`;
   const unchecked = { issuers: [], audiences: [], attributes: [] };
   const identityOf = (env: NodeJS.ProcessEnv) => readConfig({ ...GIVEN, ...env }).identity;
 

@@ -205,6 +205,11 @@ export const LIMITS = {
   wrongProofsPerMinute: 300,
   /** A device that was not seen for so long attests a new key. */
   attestedKeyMs: 30 * 86_400_000,
+  /**
+   * Tokens for one network in a minute that cost nothing while no campaign enforces its rules: more than a thousand shoppers a second
+   * behind one address ask for, less than the network's quota.
+   */
+  tokensFreeInPeace: 100_000,
   /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
   addressPatience: 5,
   addressBanMs: 3_600_000,

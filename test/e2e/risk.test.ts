@@ -195,6 +195,21 @@ describe('rules that only observe', () => {
     expect([Number(after[0]) - Number(before[0]), Number(after[1]) - Number(before[1])]).toEqual([11, 5]);
   });
 
+  test('ask for work from a device that more users have tried from than any household has', async () => {
+    const product = await open('observe');
+    const device = `fp-${randomUUID()}`;
+    expect(countStatuses(await inTurn(19, () => buy(product, { device })))).toEqual({ 200: 19 });
+    const refused = await buy(product, { device });
+    expectProblem(refused, 403, 'challenge_required');
+    const other = `fp-${randomUUID()}`;
+    expect((await buy(product, { device: other })).status).toBe(200);
+    for (const limits of [{ accounts_per_device: null }]) {
+      const lenient = await open('observe', limits);
+      expect((await buy(lenient, { device })).status).toBe(200);
+    }
+    expect((await buy(await open('off'), { device })).status).toBe(200);
+  });
+
   test('ask Redis nothing more than rules that are off', async () => {
     // BullMQ has sets of its own, so the keys are looked at as well.
     const evaluated = async () => {
