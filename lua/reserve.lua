@@ -21,6 +21,7 @@
 --   terms                version of the terms that were judged by the caller; 0 = none were, -1 = they exclude the user
 --   once_expires_at      ms, of the one-time token; 0 = none was sent
 --   replicas             replicas that the caller waits for before it answers; 0 = none
+--   new_keys             0 = the caller has used too many keys lately to be told a place under another one, else 1
 -- REPLY
 --   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms
 --                                     due_ms 0: nothing to pay, redeemed at once; durable 0|1: answers wait for Postgres;
@@ -30,6 +31,7 @@
 --                                     presence_ms: 0 = presence does not matter
 --   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms
 --                                     already in the line, with this place; journal_id "" = not journaled
+--   place_limited                     already in the line, and new_keys is 0: nothing is remembered
 --   replayed no answer durable        the first answer to this key, as remembered
 --   archived pass                     the campaign is, and its answers are in Postgres
 --   key_reused                        the key belongs to another request
@@ -57,7 +59,7 @@
 --#include pace
 --#include presence
 
-assert(#KEYS == 12 and #ARGV == 19, 'reserve takes 12 keys and 19 arguments')
+assert(#KEYS == 12 and #ARGV == 20, 'reserve takes 12 keys and 20 arguments')
 local once_key, epoch_key = KEYS[11], KEYS[12]
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -67,7 +69,7 @@ local token, token_expires_at, key, key_ttl_ms = ARGV[5], tonumber(ARGV[6]), ARG
 local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
-local replicas = tonumber(ARGV[19])
+local replicas, new_keys = tonumber(ARGV[19]), ARGV[20]
 local token_life_ms, token_skew_ms = 30000, 30000
 
 -- What is unknown or zero at the end is left out: most lines have neither.
@@ -157,6 +159,7 @@ local person = unpack_person(redis.call('HGET', people_key, user))
 local score = person.state == 'queued' and redis.call('ZSCORE', line_key, user)
 -- A record that is `queued` without a place in the line means that the place was closed.
 if score then
+  if new_keys == '0' then return refuse('place_limited') end
   -- A full journal does not refuse the place, which is promised already; then only this Redis remembers the answer.
   local journaled = redis.call('XLEN', journal_key) < journal_limit
   local must_be_seen = c.presence_ms > 0

@@ -134,6 +134,7 @@ function requestOf(req: Request, body: CheckoutBody, key: IdempotencyKey, attest
     order: null,
     token: attested.genuine && { expiresAtSeconds: body.expires_at as number },
     device: attested.device,
+    network: networkOf(req),
     trace: req.trace,
     coupon: null,
   };

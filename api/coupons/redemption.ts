@@ -20,6 +20,7 @@ export type RedemptionRequest = {
   key: IdempotencyKey;
   attestation: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
+  network: string;
   trace: string;
 };
 
@@ -66,10 +67,10 @@ export class Redemption {
 
   #claim({ codeNo, product, terms }: IssuedCode, request: RedemptionRequest, once: Verified): Promise<ClaimResult> {
     const isHis = terms.audience === null || matchesAudience(terms.audience, request.attributes);
-    const { user, order, key, attestation: token, device, trace } = request;
+    const { user, order, key, attestation: token, device, network, trace } = request;
     // A mismatch goes to the script as well, since a repeated key is answered before anything else is judged.
     const coupon = { code: codeNo, terms: isHis ? terms.version : -1, once };
-    return this.claim.run({ product, user, qty: 1, key, order, token, device, trace, coupon });
+    return this.claim.run({ product, user, qty: 1, key, order, token, device, network, trace, coupon });
   }
 
   async #told(

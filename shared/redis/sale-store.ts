@@ -113,6 +113,8 @@ export type ReserveInput = {
   trace: string;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
+  /** Whether a user who waits already may get that answer under another key. */
+  mayUseNewKeys: boolean;
 };
 
 /** What a redemption by code adds to a checkout. */
@@ -198,6 +200,7 @@ export class SaleStore {
         coupon?.terms ?? 0,
         coupon?.once?.expiresAtMs ?? 0,
         limits.waitReplicas,
+        input.mayUseNewKeys ? 1 : 0,
       ],
     );
   }

@@ -26,6 +26,7 @@ export type CheckoutOptions = {
   tokenExpiresAt?: number | null;
   device?: string | null;
   ticketKey?: string;
+  mayUseNewKeys?: boolean;
   trace?: string;
   coupon?: CouponClaim;
 };
@@ -63,6 +64,7 @@ export class TestCampaign {
       token: expiresAt === null ? null : { expiresAtSeconds: expiresAt },
       key: (options.key ?? newKey()) as IdempotencyKey,
       ticketKey: options.ticketKey ?? 't1',
+      mayUseNewKeys: options.mayUseNewKeys ?? true,
       device: (options.device ?? null) as DeviceId | null,
       trace: options.trace ?? '',
       coupon: options.coupon ?? null,

@@ -25,6 +25,7 @@ export const reserveScript = defineScript({
     'terms',
     'once_expires_at',
     'replicas',
+    'new_keys',
   ],
   replies: {
     reserved: (f) => ({
@@ -62,6 +63,7 @@ export const reserveScript = defineScript({
       journalId: text(f, 7),
       atMs: count(f, 8),
     }),
+    place_limited: () => ({}),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1), durable: flag(f, 2) }),
     archived,
     key_reused: () => ({}),
