@@ -145,6 +145,7 @@ function requestOf(
     proven: identity.proven,
     holderDevice: provenDevice(attested.device.named, attested.genuine !== null),
     counted: attested.device.counted,
+    network: networkOf(req),
     trace: req.trace,
     coupon: null,
   };

@@ -21,6 +21,7 @@ import {
 } from '../../shared/redis/remembered-answer.js';
 import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
 import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
+import { LocalQuota } from '../guards/local-quota.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import { unavailable } from '../http/problem.js';
@@ -41,6 +42,8 @@ export type ClaimRequest = {
   holderDevice: DeviceId | null;
   /** What the device's quota counts (RequestDevice). */
   counted: string | null;
+  /** Where the request comes from (`networkOf`). */
+  network: string;
   trace: string;
   /** As the script takes it (ReserveInput). */
   terms: number;
@@ -73,7 +76,13 @@ export type ClaimResult = {
   quotaLeft: number | null;
 };
 
-export type ClaimLimits = { deviceQuota: number; deviceWindowMs: number };
+export type ClaimLimits = {
+  deviceQuota: number;
+  deviceWindowMs: number;
+  placeCalls: number;
+  placeWindowMs: number;
+  callersKept: number;
+};
 
 /** The user was judged by terms that are not in force any more, or not at all: judge again. */
 export class TermsChanged extends Error {
@@ -95,12 +104,20 @@ type Promised = 'reserved' | 'queued' | 'waiting' | 'replayed';
 
 /** Claims a unit for a user: one atomic decision in Redis. Checkout and coupons both stand on it. */
 export class Claim {
+  /**
+   * Calls by campaign, user and network. Each new key of a user who waits already costs a record, a journal entry and a row, so beyond
+   * them such a key is refused. A replay is not, and neither is the user who comes from another network.
+   */
+  readonly #calls: LocalQuota;
+
   constructor(
     readonly sale: SaleStore,
     readonly tickets: Tickets,
     readonly acknowledgement: Acknowledgement,
     readonly limits: ClaimLimits,
-  ) {}
+  ) {
+    this.#calls = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
+  }
 
   /**
    * @throws Problem for every refusal
@@ -113,6 +130,8 @@ export class Claim {
       request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
+    const caller = `${product}|${user}|${request.network}`;
+    const mayUseNewKeys = this.#calls.take(caller) === 0;
     const input = {
       product,
       user,
@@ -129,6 +148,7 @@ export class Claim {
       trace,
       terms,
       coupon,
+      mayUseNewKeys,
     };
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
@@ -161,7 +181,7 @@ export class Claim {
       case 'terms_changed':
         throw new TermsChanged(outcome.version);
       default:
-        throw this.#refusal(outcome);
+        throw this.#refusal(outcome, caller);
     }
   }
 
@@ -212,8 +232,8 @@ export class Claim {
     };
   }
 
-  #refusal(outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>): Problem {
-    const { deviceQuota, deviceWindowMs } = this.limits;
+  #refusal(outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>, caller: string): Problem {
+    const { deviceQuota, deviceWindowMs, placeCalls, placeWindowMs } = this.limits;
     switch (outcome.kind) {
       case 'key_reused':
         return new Problem('idempotency_key_reused', 'This key was used for another request.');
@@ -225,6 +245,8 @@ export class Claim {
         return new Problem('attestation_invalid', 'expires_at is further ahead than a token can be.');
       case 'rate_limited':
         return rateLimited('device', deviceQuota, deviceWindowMs / 1000, outcome.retryMs);
+      case 'place_limited':
+        return rateLimited('place', placeCalls, placeWindowMs / 1000, this.#calls.waitOf(caller));
       case 'journal_full':
         return unavailable();
       case 'not_found':

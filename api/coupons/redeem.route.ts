@@ -122,6 +122,7 @@ export function redeemRoute(parts: CouponParts): Route {
             order: body.order_id as OrderId,
             oneTimeToken: body.token ?? null,
             key,
+            network,
             trace: req.trace,
           });
           about(found, result);

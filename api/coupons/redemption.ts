@@ -25,6 +25,7 @@ export type RedemptionRequest = {
   holderDevice: DeviceId | null;
   /** What the device's quota counts (RequestDevice). */
   counted: string | null;
+  network: string;
   trace: string;
 };
 
@@ -64,7 +65,7 @@ export class Redemption {
 
   #claim(
     { codeNo, product }: IssuedCode,
-    { user, order, key, attestation: token, device, proven, holderDevice, counted, trace }: RedemptionRequest,
+    { user, order, key, attestation: token, device, proven, holderDevice, counted, network, trace }: RedemptionRequest,
     once: Verified,
     terms: number,
   ): Promise<ClaimResult> {
@@ -80,6 +81,7 @@ export class Redemption {
       proven,
       holderDevice,
       counted,
+      network,
       trace,
       terms,
       coupon,

@@ -48,6 +48,9 @@ export const LIMITS = {
   /** 20 checkouts in any second for one device (CONTRACT §5). */
   deviceQuota: 20,
   deviceWindowMs: 1_000,
+  /** Checkouts of a user from one network in each process, after which a place that is taken already is told under no other key. */
+  placeCalls: 20,
+  placeWindowMs: 600_000,
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
   persistBatchEntries: 500,
   /** Reservations ended, or people promoted, by one script call: about 2 ms of Redis. */

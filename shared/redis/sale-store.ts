@@ -133,6 +133,8 @@ export type ReserveInput = {
   terms: number;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
+  /** Whether a user who waits already may get that answer under another key. */
+  mayUseNewKeys: boolean;
 };
 
 /** What a redemption by code adds to a checkout. */
@@ -227,6 +229,7 @@ export class SaleStore {
         input.proven ? 1 : 0,
         input.holderDevice ?? '',
         limits.orderMemoryMs,
+        input.mayUseNewKeys ? 1 : 0,
       ],
     );
   }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectRows, expectStock, pointersOf } from '../harness/checks.js';
-import { type Answer, Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
-import { arrive, checkoutAtOnce, countStatuses, theOne } from '../harness/shoppers.js';
+import { arrive, checkoutAtOnce, countStatuses, range, theOne } from '../harness/shoppers.js';
 import { redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-const service = await startService();
+// One proxy may name the address, so that a test can come from anywhere.
+const service = await startService({ TRUST_PROXY: '1' });
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const sale = { total_limit: 10, hold_seconds: 900, max_qty: 5, waiting_room: { enabled: true } };
@@ -209,6 +210,39 @@ describe('what is replayed', () => {
     expect(moved.data).toMatchObject({ position: 1, queue_size: 1 });
     expect((await shopper.checkoutWithHeader(first)).text).toBe(before.text);
     expect((await shopper.checkoutWithHeader(second)).text).toBe(moved.text);
+    await expectStock(operator, product, { total: 1, held: 1, waiting: 1 });
+  });
+
+  test('a thousand new keys of one waiting user leave twenty records, and refuse the user nothing', async () => {
+    const product = await openSoldOut();
+    const shopper = arrive(service.url, product);
+    const first = await shopper.checkoutWithHeader('the-first-key');
+    const journal = () => service.redis.client.call('XINFO', 'STREAM', 'db1:journal') as Promise<unknown[]>;
+    const added = async () => {
+      const info = await journal();
+      return Number(info[info.indexOf('entries-added') + 1]);
+    };
+    const records = async () => (await service.redis.client.keys('db1:i:*')).length;
+    const before = [await records(), await added()] as const;
+    const from = (address: string, key: string) => {
+      const stranger = arrive(service.url, product, shopper.user);
+      return send(`${service.url}/flash-sale/checkout`, {
+        method: 'POST',
+        headers: { 'x-forwarded-for': address, 'idempotency-key': key },
+        json: { product_id: product, user_id: shopper.user, qty: 1, ...stranger.token, device_fp: stranger.device },
+      });
+    };
+    // As a stranger would, in the user's name and on many devices.
+    const answers: Answer[] = [];
+    for (let i = 0; i < 1_000; i += 10)
+      answers.push(...(await Promise.all(range(1, 10).map(() => from('198.51.100.1', randomUUID())))));
+    expect(countStatuses(answers)).toEqual({ 202: 20, 429: 980 });
+    expect(answers.at(-1)?.body.policy).toBe('place');
+    expect((await records()) - before[0]).toBe(20);
+    expect((await added()) - before[1]).toBe(20);
+    for (const address of ['198.51.100.1', '198.51.100.2'])
+      expect((await from(address, 'the-first-key')).text).toBe(first.text);
+    expect((await from('198.51.100.2', randomUUID())).data).toMatchObject({ status: 'queued', position: 1 });
     await expectStock(operator, product, { total: 1, held: 1, waiting: 1 });
   });
 });

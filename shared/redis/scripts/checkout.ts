@@ -29,6 +29,7 @@ export const reserveScript = defineScript({
     'proven',
     'holder_device',
     'order_ttl_ms',
+    'new_keys',
   ],
   replies: {
     reserved: (f) => ({
@@ -69,6 +70,7 @@ export const reserveScript = defineScript({
       atMs: count(f, 8),
       reservationId: text(f, 9),
     }),
+    place_limited: () => ({}),
     replayed: (f) => ({ no: count(f, 0), answer: text(f, 1), durable: flag(f, 2) }),
     archived,
     key_reused: () => ({}),

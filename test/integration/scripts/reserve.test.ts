@@ -257,6 +257,21 @@ describe('the ticket of a place in line', () => {
   });
 });
 
+test('refuses another key of a waiting shopper who has used too many, and replays those that were answered', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann');
+  const [first, second] = [newKey(), newKey()];
+  const mayUseNewKeys = false;
+  expect(await campaign.checkout('bob', { key: first, mayUseNewKeys })).toMatchObject({ kind: 'queued', position: 1 });
+  const before = await sale.journal.lastId();
+  for (const _ of [1, 2]) {
+    expect(await campaign.checkout('bob', { key: second, mayUseNewKeys })).toEqual({ kind: 'place_limited' });
+    expect(await campaign.checkout('bob', { key: first, mayUseNewKeys })).toMatchObject({ kind: 'replayed' });
+  }
+  expect(await sale.journal.lastId()).toBe(before);
+  expect(await campaign.checkout('bob', { key: second })).toMatchObject({ kind: 'waiting', position: 1 });
+});
+
 test('gives the first answer to a repeated key, whatever has changed since, and changes nothing', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const { no } = campaign.terms;
