@@ -107,11 +107,13 @@ async function readLines(cluster: Cluster, products: readonly string[]): Promise
 
 /** queue-status of people who were acknowledged something, the latest first. */
 async function readStandings(caller: Caller, calls: readonly Call[]): Promise<FinalState['standings']> {
-  const tickets = new Map<string, { product: string; user: string; ticket: string }>();
+  const tickets = new Map<string, { product: string; user: string; ticket: string | null }>();
   for (const { product, user = '', text = '{}', kind, status } of calls) {
     if (kind !== 'checkout' || (status !== 200 && status !== 202)) continue;
-    const ticket = String((JSON.parse(text) as { data: { ticket: string } }).data.ticket);
-    tickets.set(`${product} ${user}`, { product, user, ticket });
+    const name = `${product} ${user}`;
+    // A place that another key has taken comes without its ticket.
+    const { ticket = tickets.get(name)?.ticket ?? null } = (JSON.parse(text) as { data: { ticket?: string } }).data;
+    tickets.set(name, { product, user, ticket });
   }
   const found: FinalState['standings'] = [];
   for (const { product, user, ticket } of [...tickets.values()].slice(-STANDINGS)) {
@@ -122,7 +124,7 @@ async function readStandings(caller: Caller, calls: readonly Call[]): Promise<Fi
       path: `/flash-sale/queue-status?${query}`,
       product,
       user,
-      headers: { 'x-ticket': ticket },
+      ...(ticket === null ? {} : { headers: { 'x-ticket': ticket } }),
       final: true,
     });
     const reservation = typeof data.reservation_id === 'string' ? data.reservation_id : null;

@@ -451,6 +451,18 @@ describe('the rule on responses', () => {
     expect(one((made) => made.call('leave', 100, 200))).toEqual(['responses: the response lacks status']);
   });
 
+  it('finds a place without a ticket, unless another key of the user may have taken it', () => {
+    const data = { status: 'queued', position: 1, queue_size: 1, estimated_wait_seconds: null, poll_after_seconds: 1 };
+    const bare = (made: HandMade) => set(made.place(BEN, 100, 1).call, { text: JSON.stringify({ data }) });
+    expect(one(bare)).toEqual(['responses: the response lacks ticket']);
+    const again = (made: HandMade) => {
+      made.place(BEN, 100, 1);
+      made.final.answers.push('another-key');
+      made.call('checkout', 200, 202, { user: BEN, key: 'another-key', keyIn: 'header', body: { qty: 1 }, data });
+    };
+    expect(one(again)).toEqual([]);
+  });
+
   it('finds frames that are malformed or begin without `welcome`', () => {
     const frame = (text: string) =>
       one((made) => {

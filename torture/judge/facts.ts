@@ -19,6 +19,8 @@ export class Facts {
   readonly ticketsOf: Map<string, TicketRow[]>;
   readonly acknowledged: Acknowledged[];
   readonly attemptsOfKey: Map<string, Call[]>;
+  /** The first idempotency key of each user in each campaign. */
+  readonly #firstKeys = new Map<string, string>();
   readonly #byReservation: Map<string, Call[]>;
   readonly #bodies = new Map<Call, Record<string, unknown>>();
 
@@ -36,11 +38,20 @@ export class Facts {
     this.ticketsOf = grouped(final.tickets, (row) => `${row.product_id} ${row.user_id}`);
     const claims = this.calls.filter(({ kind }) => kind === 'checkout' || kind === 'redeem');
     this.attemptsOfKey = grouped(claims, ({ key, user, product }) => `${product} ${user} ${key}`);
+    for (const { product, user, key } of claims) {
+      const who = `${product} ${user}`;
+      if (!this.#firstKeys.has(who)) this.#firstKeys.set(who, String(key));
+    }
     this.acknowledged = claims.flatMap((call) => this.#acknowledgement(call));
     this.#byReservation = grouped(
       this.calls.filter(({ reservation }) => reservation !== undefined),
       ({ reservation }) => String(reservation),
     );
+  }
+
+  /** Whether the user had used another idempotency key in this campaign before, so that the place may be that key's. */
+  hasEarlierKey({ product, user, key }: Call): boolean {
+    return this.#firstKeys.get(`${product} ${user}`) !== key;
   }
 
   /** The parsed body of a response; empty when it is no JSON object. */
