@@ -79,7 +79,10 @@ export class Calls {
       );
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      throw new Refusal('unreachable', 0, null, { detail: whyUnreachable(error, parts.baseUrl) });
+      // A browser does not tell a page whether it blocked a call to another origin or the server is away.
+      const origin = (globalThis as { location?: { origin: string } }).location?.origin;
+      const hint = origin && parts.baseUrl && !parts.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
+      throw new Refusal('unreachable', 0, null, { detail: error + hint });
     } finally {
       clearTimeout(timer);
     }
@@ -121,11 +124,4 @@ export class Calls {
       this.#sleepers.add(wake);
     });
   }
-}
-
-/** A browser does not tell a page whether it blocked a call to another origin or the server is away. */
-function whyUnreachable(error: unknown, baseUrl: string): string {
-  const origin = (globalThis as { location?: { origin: string } }).location?.origin;
-  const isForeign = origin && new URL(baseUrl, origin).origin !== origin;
-  return String(error) + (isForeign ? `; is ${origin} in SHOP_ORIGINS of the server?` : '');
 }

@@ -389,11 +389,11 @@ test('what an earlier version kept in the other store is found', async () => {
   expect(await new TabStore(databases as never, copy).getItem('name')).toBe('of before');
 });
 
-test('what a browser loads of the client has less than 6 KB, compressed', () => {
+test('what a browser loads of the client has less than 6.5 KB, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types.
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== 'types.js');
   expect(scripts.sort()).toEqual(['calls.js', 'emitter.js', 'intention.js', 'line.js', 'sale.js', 'work.js']);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(6_000);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(6_500);
 });
