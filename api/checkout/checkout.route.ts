@@ -66,7 +66,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const identity = await shopper.identify(req, body.user_id);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
-        velocity.count(policy.product);
+        velocity.attempted(policy.product, attested.device ?? body.user_id);
         const entering =
           policy.risk === 'off' && !policy.limits.attestationLevel
             ? null
@@ -80,6 +80,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         } finally {
           admission.leave();
         }
+        if (!result.replayed && policy.risk !== 'off') velocity.promised(policy.product, body.user_id);
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id as string | undefined;
         tell(req, res, body, source.from, result, quota);

@@ -415,7 +415,14 @@ export class SaleStore {
     );
   }
 
-  setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
+  /** @param reason for the audit log and the operator's page; "" = none is given */
+  setStatus(
+    product: ProductId,
+    action: StatusAction,
+    actor: string,
+    requestId: string,
+    reason = '',
+  ): Promise<SetStatusOutcome> {
     return this.#keep(
       this.scripts.run(
         setStatusScript,
@@ -427,7 +434,7 @@ export class SaleStore {
           keys.news(product),
           keys.epoch,
         ],
-        [action, actor, requestId],
+        [action, actor, requestId, reason],
       ),
     );
   }
