@@ -371,7 +371,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     redeemPerMinutePerUser: config.redeemPerMinutePerUser,
     redeemPerMinutePerAddress: config.redeemPerMinutePerAddress,
   });
-  const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs());
+  const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs(), LIMITS);
   const codes = new CodesTable(database);
   const terms = new KnownTerms(new CampaignTermsTable(database), {
     capacity: LIMITS.termsKept,

@@ -81,7 +81,8 @@ export class Calls {
       if (error instanceof Refusal) throw error;
       // A browser does not tell a page whether it blocked a call to another origin or the server is away.
       const origin = (globalThis as { location?: { origin: string } }).location?.origin;
-      const hint = origin && parts.baseUrl && !parts.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
+      const hint =
+        origin && parts.baseUrl && !parts.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
       throw new Refusal('unreachable', 0, null, { detail: error + hint });
     } finally {
       clearTimeout(timer);

@@ -7,6 +7,7 @@
 --                 publish (a draft becomes scheduled or open)
 --   actor         who, for the audit log
 --   request_id
+--   reason        why, for the audit log; "" = none is given
 -- REPLY
 --   changed before after journal_id durable entry...
 --       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
@@ -24,11 +25,11 @@
 --#include pace
 --#include plan
 
-assert(#KEYS == 6 and #ARGV == 3, 'set_status takes 6 keys and 3 arguments')
+assert(#KEYS == 6 and #ARGV == 4, 'set_status takes 6 keys and 4 arguments')
 local epoch_key = KEYS[6]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], line = KEYS[2], presence = KEYS[3], journal = KEYS[4], news = KEYS[5] }
-local action, actor, request_id = ARGV[1], ARGV[2], ARGV[3]
+local action, actor, request_id, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -69,8 +70,9 @@ if after == 'closed' then
   plan.unlinked = { keys.line, keys.presence }
   c.waiting = 0
 end
+local why = reason ~= '' and { 'reason', reason } or {}
 add_entry(plan, nil, 'kind', 'status', 'no', c.no, 'at', now, 'action', action, 'before', before, 'status', after,
-  'actor', actor, 'request', request_id)
+  'actor', actor, 'request', request_id, unpack(why))
 table.insert(plan.news, 'status||' .. after)
 local reply, journal_id = apply(plan, { 'changed', before, after, '', c.durable and '1' or '0' })
 reply[4] = journal_id

@@ -28,6 +28,10 @@ const campaignNow = statsData.omit({ journal_backlog: true, oldest_unpersisted_s
   type: campaignData.shape.type,
   starts_at: z.iso.datetime(),
   ends_at: z.iso.datetime().nullable(),
+  pause: z
+    .object({ by: z.string(), at: z.iso.datetime(), reason: z.string().nullable() })
+    .nullable()
+    .describe('who has paused it: an operator, or `velocity`, with what it has seen; null = it is not paused'),
   in_redis: z.boolean().describe('false = only Postgres still has it; its numbers are those of Postgres'),
 });
 
@@ -81,7 +85,7 @@ export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): 
   };
 }
 
-function view({ campaign, stock, persisted, confirmedPerSecond }: CampaignNow): z.input<typeof campaignNow> {
+function view({ campaign, stock, persisted, confirmedPerSecond, pause }: CampaignNow): z.input<typeof campaignNow> {
   const { id, productId, name, type, startsAt, endsAt, totalLimit } = campaign;
   const { status, ...counters } = stock ?? {
     status: campaign.status,
@@ -100,6 +104,7 @@ function view({ campaign, stock, persisted, confirmedPerSecond }: CampaignNow): 
     status,
     starts_at: startsAt.toISOString(),
     ends_at: endsAt?.toISOString() ?? null,
+    pause: pause && { by: pause.by, at: pause.at.toISOString(), reason: pause.reason },
     in_redis: stock !== null,
     ...counters,
     persisted,

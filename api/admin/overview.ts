@@ -2,6 +2,7 @@ import type { QueueName } from '../../shared/contracts/jobs.js';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { Stock } from '../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import { type CampaignPause, lastPauses } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
@@ -19,6 +20,8 @@ export type CampaignNow = {
   stock: Stock | null;
   persisted: number;
   confirmedPerSecond: number;
+  /** null = it is not paused, or the pause is not in Postgres yet. */
+  pause: CampaignPause | null;
 };
 export type Overview = {
   timeMs: number;
@@ -73,8 +76,10 @@ export class OverviewReader {
   }
 
   async #live(campaigns: readonly StoredCampaign[]): Promise<CampaignNow[]> {
-    const [stocks, summaries] = await Promise.all([
+    const paused = campaigns.filter(({ status }) => status === 'paused').map(({ id }) => id);
+    const [stocks, pauses, summaries] = await Promise.all([
       Promise.all(campaigns.map(({ productId }) => this.parts.sale.stock(productId))),
+      lastPauses(this.parts.table.database, paused),
       this.parts.redemptions.summaries(
         campaigns.map(({ id }) => id),
         RATE_SECONDS,
@@ -82,7 +87,9 @@ export class OverviewReader {
     ]);
     return campaigns.map((campaign, i) => {
       const { taken, recent } = summaries.get(campaign.id) ?? { taken: 0, recent: 0 };
-      return { campaign, stock: stocks[i] ?? null, persisted: taken, confirmedPerSecond: recent / RATE_SECONDS };
+      const stock = stocks[i] ?? null;
+      const pause = stock && stock.status !== 'paused' ? null : (pauses.get(campaign.id) ?? null);
+      return { campaign, stock, persisted: taken, confirmedPerSecond: recent / RATE_SECONDS, pause };
     });
   }
 

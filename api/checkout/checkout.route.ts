@@ -67,7 +67,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const request = requestOf(req, body, source.key, attested, identity);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
-        velocity.count(policy.product);
+        velocity.attempted(policy.product, attested.device ?? body.user_id);
         const entering =
           policy.risk === 'off' && !policy.limits.attestationLevel
             ? null
@@ -81,6 +81,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         } finally {
           admission.leave();
         }
+        if (!result.replayed && policy.risk !== 'off') velocity.promised(policy.product, body.user_id);
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id as string | undefined;
         tell(req, res, body, source.from, result, quota);

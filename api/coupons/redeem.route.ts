@@ -71,7 +71,7 @@ export function redeemRoute(parts: CouponParts): Route {
       door.bans.admitPaused(caller);
       /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
       const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
-        velocity.count(policy.product);
+        velocity.attempted(policy.product, device ?? user);
         const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(caller);
         const accountCreatedAt = who.attributes.account_created_at;
         const solution = body.challenge_solution ?? null;
@@ -127,7 +127,10 @@ export function redeemRoute(parts: CouponParts): Route {
           });
           about(found, result);
           if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
-          else failures.succeeded(guesser);
+          else {
+            failures.succeeded(guesser);
+            if (policy.risk !== 'off') velocity.promised(found.product, user);
+          }
           return { issued: found, redeemed: result, rateLimit: headers };
         }),
       );

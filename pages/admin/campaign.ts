@@ -10,7 +10,7 @@ import { recordsCard } from './records-card.js';
 import { stockBar } from './stock-bar.js';
 import { termsOf } from './terms.js';
 import type { View } from './view.js';
-import { count, rate, seconds, stateOf } from './words.js';
+import { count, pauseOf, rate, seconds, stateOf } from './words.js';
 
 const LINE_SHOWN = 10;
 const NUMBERS: readonly (readonly [string, string, (one: CampaignNow, now: Overview) => string])[] = [
@@ -26,6 +26,7 @@ export function campaignView(product: string, changed: () => void): View {
   const path = `/admin/campaigns/${encodeURIComponent(product)}`;
   const name = el('h1', { tabindex: -1 }, product);
   const state = el('span', { class: 'badge' });
+  const pause = el('p', { class: 'notice pause', role: 'status' });
   const actions = campaignActions(path, changed);
   const bar = stockBar();
   const values = NUMBERS.map(([, id]) => el('dd', { class: id }));
@@ -55,6 +56,7 @@ export function campaignView(product: string, changed: () => void): View {
       el('div', { class: 'title' }, name, state, el('span', { class: 'id' }, product)),
       actions.root,
     ),
+    pause,
     el(
       'section',
       { class: 'card numbers', 'aria-label': 'Numbers' },
@@ -86,6 +88,8 @@ export function campaignView(product: string, changed: () => void): View {
       const { word, tone } = stateOf(one, now.time);
       write(state, word);
       state.dataset.tone = tone;
+      write(pause, pauseOf(one) ?? '');
+      pause.hidden = pauseOf(one) === null;
       actions.show(one);
       bar.show(one);
       for (const [i, [, id, textOf]] of NUMBERS.entries()) {

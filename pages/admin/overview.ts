@@ -8,6 +8,7 @@ export type CampaignNow = {
   status: Status;
   starts_at: string;
   ends_at: string | null;
+  pause: { by: string; at: string; reason: string | null } | null;
   in_redis: boolean;
   total: number | null;
   free: number | null;

@@ -5,6 +5,7 @@ import {
   count,
   duration,
   outageText,
+  pauseOf,
   rate,
   reasonText,
   seconds,
@@ -23,6 +24,7 @@ const campaign = (fields: Partial<CampaignNow> = {}): CampaignNow => ({
   status: 'open',
   starts_at: '2026-11-21T11:00:00.000Z',
   ends_at: null,
+  pause: null,
   in_redis: true,
   total: 200,
   free: 20,
@@ -119,4 +121,14 @@ test('the bar has the whole stock, and none where there is no total', () => {
   expect(sharesOf(campaign({ total: 0, free: 0 }))).toBeNull();
   expect(stockText(campaign())).toBe('140 redeemed, 30 held, 10 burned and 20 free of 200');
   expect(stockText(campaign({ total: null }))).toBe('No limit; 30 held, 140 redeemed');
+});
+
+test('says who has paused a campaign, and why', () => {
+  const at = '2026-11-21T11:30:00.000Z';
+  const paused = (pause: CampaignNow['pause']) => pauseOf(campaign({ status: 'paused', pause }));
+  expect(paused({ by: 'velocity', at, reason: '90 units in a minute' })).toMatch(
+    /^Paused automatically at .+: 90 units in a minute\. Resume it/,
+  );
+  expect(paused({ by: 'olga', at, reason: null })).toMatch(/^Paused by olga at [^:]+:\d\d\. Resume it/);
+  expect([paused(null), pauseOf(campaign({ pause: { by: 'olga', at, reason: null } }))]).toEqual([null, null]);
 });

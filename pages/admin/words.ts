@@ -51,6 +51,13 @@ export function stateOf({ status, starts_at, ends_at }: CampaignNow, now: string
   return { word: 'Open', tone: 'good' };
 }
 
+/** Who has paused a campaign, when and why; null = it is not paused. */
+export function pauseOf({ status, pause }: CampaignNow): string | null {
+  if (status !== 'paused' || pause === null) return null;
+  const who = pause.by === 'velocity' ? 'automatically' : `by ${pause.by}`;
+  return `Paused ${who} at ${time(pause.at)}${pause.reason ? `: ${pause.reason}.` : '.'} Resume it when that is in order.`;
+}
+
 /** Why nobody is promoted, for whoever is asked "why does the line not move". */
 export function reasonText({ reason, free, head, waiting }: LineNow): string {
   const first = head[0];

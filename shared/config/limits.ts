@@ -228,11 +228,12 @@ export const LIMITS = {
   /** Devices and networks whose accounts one process remembers where rules only observe. */
   accountsObserved: 50_000,
   /**
-   * Attempts in a minute that are an attack: a hundred times the mean of the hour before, and more than a launch makes, whose hour
-   * before was empty. A campaign may say otherwise.
+   * Promises in a minute that are an attack: a hundred times the mean of the hour before, and more than a launch makes, whose hour
+   * before was empty: 20 people for each unit, and 20,000 at least. A campaign may say otherwise.
    */
   velocityFactor: 100,
   velocityFloorPerMinute: 20_000,
+  velocityFloorPerUnit: 20,
   velocityEveryMs: 2_000,
   /** Networks whose calls a process counts by itself. */
   callersKept: 100_000,

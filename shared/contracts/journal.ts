@@ -64,7 +64,15 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
     }
   /** Nothing can come back: whoever has a line number up to this one and still waits, waits no more. */
   | { kind: 'line_closed'; upTo: number }
-  | { kind: 'status'; action: string; before: CampaignStatus; status: CampaignStatus; actor: string; request: string }
+  | {
+      kind: 'status';
+      action: string;
+      before: CampaignStatus;
+      status: CampaignStatus;
+      actor: string;
+      request: string;
+      reason?: string;
+    }
   | { kind: 'restocked'; delta: number; before: number; total: number; actor: string; request: string }
 );
 

@@ -1,3 +1,4 @@
+import type { CampaignId } from '../domain/ids.js';
 import type { Queryable } from './pool.js';
 
 export type AuditEntry = {
@@ -23,4 +24,21 @@ export async function writeAudit(client: Queryable, entry: AuditEntry): Promise<
       entry.requestId,
     ],
   );
+}
+
+/** Who paused a campaign, when, and why; null = no reason was given. */
+export type CampaignPause = { by: string; at: Date; reason: string | null };
+
+/** The last pause of each of these campaigns that has one, whatever came after it. */
+export async function lastPauses(
+  client: Queryable,
+  campaigns: readonly CampaignId[],
+): Promise<ReadonlyMap<CampaignId, CampaignPause>> {
+  if (campaigns.length === 0) return new Map();
+  const { rows } = await client.query<{ campaign_id: CampaignId; actor: string; at: Date; reason: string | null }>(
+    `select distinct on (campaign_id) campaign_id, actor, at, after ->> 'reason' as reason from audit_log
+     where campaign_id = any($1::uuid[]) and action = 'campaign.pause' order by campaign_id, audit_id desc`,
+    [campaigns],
+  );
+  return new Map(rows.map(({ campaign_id, actor, at, reason }) => [campaign_id, { by: actor, at, reason }]));
 }

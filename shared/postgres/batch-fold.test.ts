@@ -210,6 +210,7 @@ test('of several totals and statuses the last counts, and all are in the audit l
     status: 'paused',
     actor: 'olga',
     request: 'q1',
+    reason: 'a storm',
   };
   const resume: JournalEntry = {
     ...base(),
@@ -245,7 +246,7 @@ test('of several totals and statuses the last counts, and all are in the audit l
       no: 7,
       action: 'campaign.pause',
       before: { status: 'open' },
-      after: { status: 'paused' },
+      after: { status: 'paused', reason: 'a storm' },
       request: 'q1',
       atMs: pause.atMs,
     },

@@ -158,7 +158,7 @@ export function foldBatch(entries: readonly JournalEntry[]): FoldedBatch {
           action: `campaign.${entry.action}`,
           no: entry.no,
           before: { status: entry.before },
-          after: { status: entry.status },
+          after: { status: entry.status, ...(entry.reason ? { reason: entry.reason } : {}) },
           request: entry.request,
         });
         break;

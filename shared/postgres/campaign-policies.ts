@@ -11,10 +11,14 @@ type Row = {
   uniform: unknown;
   limits: unknown;
   audience: unknown;
+  /** bigint, which node-postgres returns as text; null = unlimited */
+  total_limit: string | null;
 };
 
+export type CampaignPolicyWithUnits = CampaignPolicy & { units: number | null };
+
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
-  rules -> 'limits' as limits, rules -> 'audience' as audience from campaigns`;
+  rules -> 'limits' as limits, rules -> 'audience' as audience, total_limit from campaigns`;
 
 /** What guards have to know of campaigns, from table `campaigns`. */
 export class CampaignPolicies {
@@ -24,6 +28,12 @@ export class CampaignPolicies {
   async live(): Promise<CampaignPolicy[]> {
     const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
     return rows.map(fromRow);
+  }
+
+  /** The same with their units; null = unlimited. */
+  async liveWithUnits(): Promise<CampaignPolicyWithUnits[]> {
+    const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
+    return rows.map((row) => ({ ...fromRow(row), units: row.total_limit === null ? null : Number(row.total_limit) }));
   }
 
   async of(product: ProductId): Promise<CampaignPolicy | null> {

@@ -4,7 +4,7 @@ import { eventsOf, rejectedEvent } from './events-of-entries.js';
 
 const base = { journalId: '5-1', no: 7, atMs: 5 };
 const change = (before: CampaignStatus, status: CampaignStatus, action = 'any') =>
-  eventsOf([{ ...base, kind: 'status', action, before, status, actor: 'olga', request: 'q' }]);
+  eventsOf([{ ...base, kind: 'status', action, before, status, actor: 'olga', request: 'q', reason: 'secret' }]);
 
 const CHANGES: [CampaignStatus, CampaignStatus, string][] = [
   ['draft', 'scheduled', 'scheduled'],

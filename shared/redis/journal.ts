@@ -90,6 +90,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     status: word(f, 'status') as CampaignStatus,
     actor: word(f, 'actor'),
     request: word(f, 'request'),
+    ...(f.reason ? { reason: f.reason } : {}),
   }),
   restocked: (f) => ({
     kind: 'restocked',

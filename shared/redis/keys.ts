@@ -47,7 +47,8 @@ export const KEY_DOCS = {
   bans: 'hash · ban id → ban of an operator as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
   ruleBans: 'hash · the same of bans that rules made, by the hour in which they end; an hour longer than that.',
   banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
-  attempts: 'hash · product → attempts on it in one minute, 90 minutes; the API counts, the worker judges.',
+  attempts:
+    'hash · product → units and places of it promised in one minute, 90 minutes; the API counts, the worker judges.',
   failures:
     'string · requests with codes of one proven user, or of a user from one network, that failed in a row, one hour.',
   used: 'string · a solved challenge, or a token that was worked for, and what it was used for, until it expires.',

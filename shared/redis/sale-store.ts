@@ -484,7 +484,14 @@ export class SaleStore {
     );
   }
 
-  setStatus(product: ProductId, action: StatusAction, actor: string, requestId: string): Promise<SetStatusOutcome> {
+  /** @param reason for the audit log and the operator's page; "" = none is given */
+  setStatus(
+    product: ProductId,
+    action: StatusAction,
+    actor: string,
+    requestId: string,
+    reason = '',
+  ): Promise<SetStatusOutcome> {
     return this.#keep(
       this.scripts.run(
         setStatusScript,
@@ -496,7 +503,7 @@ export class SaleStore {
           keys.news(product),
           keys.epoch,
         ],
-        [action, actor, requestId],
+        [action, actor, requestId, reason],
       ),
     );
   }

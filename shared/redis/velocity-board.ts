@@ -3,8 +3,9 @@ import { keys } from './keys.js';
 
 /** The trailing hour that is compared with, the minute that is judged, and some to spare. */
 const KEEP_SECONDS = 90 * 60;
+const PAUSE_SECONDS = 60 * 60;
 
-/** Attempts on campaigns by minute, from all API processes. */
+/** Promises of campaigns by minute, from all API processes. */
 export class VelocityBoard {
   constructor(readonly redis: Redis) {}
 
@@ -22,7 +23,7 @@ export class VelocityBoard {
     return new Map(Object.entries(counts).map(([product, count]) => [product, Number(count)]));
   }
 
-  /** Attempts a minute, over the `minutes` before this one; one without attempts counts as none. */
+  /** Promises a minute, over the `minutes` before this one; one without any counts as none. */
   async usual(product: string, minute: number, minutes: number): Promise<number> {
     const pipeline = this.redis.pipeline();
     for (let before = 1; before <= minutes; before += 1) pipeline.hget(keys.attempts(minute - before), product);
@@ -33,5 +34,10 @@ export class VelocityBoard {
   /** Whether this minute of a campaign is judged for the first time: an operator who resumes is not overruled by it again. */
   async claimAlert(product: string, minute: number): Promise<boolean> {
     return (await this.redis.set(keys.used(`v:${minute}:${product}`), '1', 'EX', KEEP_SECONDS, 'NX')) === 'OK';
+  }
+
+  /** Whether a campaign may be paused now: not again within the hour, when an operator has resumed it. */
+  async claimPause(product: string): Promise<boolean> {
+    return (await this.redis.set(keys.used(`vp:${product}`), '1', 'EX', PAUSE_SECONDS, 'NX')) === 'OK';
   }
 }

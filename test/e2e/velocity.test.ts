@@ -44,11 +44,17 @@ test('a campaign that is stormed is paused with its line and its holds, told of,
   expect([held, waiting]).toEqual([1, 79]);
   await until('it is written', async () => {
     const { rows } = await service.database.client.query(
-      `select a.actor, o.type from audit_log a join campaigns c using (campaign_id) join outbox o on o.subject = c.product_id
+      `select a.actor, a.after ->> 'reason' as reason, o.type from audit_log a join campaigns c using (campaign_id) join outbox o on o.subject = c.product_id
        where c.product_id = $1 and a.actor = 'velocity' and o.type like '%campaign.paused%'`,
       [product],
     );
-    return rows.length === 1;
+    return rows.length === 1 && /^\d+ units and places were promised in a minute; 0.0 are usual$/.test(rows[0].reason);
+  });
+  const overview = await operator.call('GET', `/admin/overview?campaign=${product}`);
+  expect((overview.data as any).campaigns[0].pause).toEqual({
+    by: 'velocity',
+    at: expect.any(String),
+    reason: expect.stringMatching(/units and places were promised/),
   });
   await until('it is counted', async () => (await alerts('enforce')) >= 1);
   await operator.call('POST', `/admin/campaigns/${product}/resume`);
@@ -58,6 +64,9 @@ test('a campaign that is stormed is paused with its line and its holds, told of,
   const before = await looked();
   await until('the worker has looked again', async () => (await looked()) > before + 20, 20_000);
   expect(await statusOf(product)).toBe('open');
+  expect(
+    ((await operator.call('GET', `/admin/overview?campaign=${product}`)).data as any).campaigns[0].pause,
+  ).toBeNull();
 }, 60_000);
 
 test('one that only observes goes on, and somebody is told; a usual crowd and a small one are no attack', async () => {
@@ -78,9 +87,54 @@ test('one that only observes goes on, and somebody is told; a usual crowd and a 
   await until('without the hour before it is one', async () => (await statusOf(usual)) === 'paused', 20_000);
 }, 60_000);
 
-test('guesses of products that nobody sells are not told apart', async () => {
-  await Promise.all(Array.from({ length: 20 }, () => arrive(service.url, `none-${randomUUID()}`).checkout()));
-  const minute = async () => service.redis.client.hkeys(`db1:n:${Math.floor(Date.now() / 60_000)}`);
-  await until('they were counted', async () => (await minute()).includes(''), 5_000);
-  expect((await minute()).filter((name) => name.startsWith('none-'))).toEqual([]);
-});
+test('nobody pauses a sale with requests that take nothing, nor one user who takes and gives back', async () => {
+  const product = await open('enforce', { velocity_floor_per_minute: 10 });
+  const counted = async () => {
+    const minute = Math.floor(Date.now() / 60_000);
+    const counts = await Promise.all(
+      [minute - 1, minute].map((one) => service.redis.client.hget(`db1:n:${one}`, product)),
+    );
+    return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
+  };
+  const holder = arrive(service.url, product);
+  expect((await holder.checkoutWithHeader('the-key-of-it')).status).toBe(200);
+  const many = (call: () => Promise<{ status: number }>) => Promise.all(Array.from({ length: 60 }, call));
+  // Replays, refusals of a user who has a unit, of a device over its quota, of forged tokens, of made-up products.
+  await many(() => holder.checkoutWithHeader('the-key-of-it'));
+  await many(() => arrive(service.url, product, holder.user).checkout());
+  await many(() => holder.checkout());
+  await many(() => arrive(service.url, product).checkout({ attestation: 'a1.forged' }));
+  await many(() => arrive(service.url, `none-${randomUUID()}`).checkout());
+  // One who leaves the line and comes back.
+  const waiter = arrive(service.url, product);
+  for (let i = 0; i < 15; i += 1) {
+    await waiter.checkout();
+    expect((await waiter.leave()).status).toBe(200);
+  }
+  await until('the two are counted', async () => (await counted()) >= 2, 5_000);
+  expect(await counted()).toBeLessThanOrEqual(3);
+  const names = await service.redis.client.hkeys(`db1:n:${Math.floor(Date.now() / 60_000)}`);
+  expect(names.filter((name) => name === '' || name.startsWith('none-'))).toEqual([]);
+  expect(await statusOf(product)).toBe('open');
+}, 60_000);
+
+test('the floor follows the units of a campaign, and what an operator resumes is not paused again', async () => {
+  const minute = Math.floor(Date.now() / 60_000);
+  const limits = { unusual_hours: null };
+  const [large, small] = [
+    await operator.openCampaign({ total_limit: 2_000, risk: 'enforce', limits }),
+    await operator.openCampaign({ total_limit: 1_000, risk: 'enforce', limits }),
+  ];
+  for (const product of [large, small]) await service.redis.client.hset(`db1:n:${minute}`, product, 30_000);
+  await until('the small one is paused', async () => (await statusOf(small)) === 'paused', 20_000);
+  expect(await statusOf(large)).toBe('open');
+  // Resuming is one press: another minute of the same crowd does not pause again what an operator has just resumed.
+  await operator.call('POST', `/admin/campaigns/${small}/resume`);
+  const now = Math.floor(Date.now() / 60_000);
+  for (const one of [now - 1, now])
+    for (const product of [small, large]) await service.redis.client.hset(`db1:n:${one}`, product, 1_000_000);
+  // Each minute is judged product by product, so the small one has been judged as well.
+  await until('another minute was judged', async () => (await statusOf(large)) === 'paused', 20_000);
+  const alerted = await service.redis.client.keys(`db1:u:v:*:${small}`);
+  expect([alerted.length, await statusOf(small)]).toEqual([2, 'open']);
+}, 60_000);

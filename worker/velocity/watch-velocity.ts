@@ -2,7 +2,7 @@ import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { CampaignPolicies } from '../../shared/postgres/campaign-policies.js';
+import type { CampaignPolicies, CampaignPolicyWithUnits } from '../../shared/postgres/campaign-policies.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { VelocityBoard } from '../../shared/redis/velocity-board.js';
 
@@ -16,13 +16,13 @@ export type VelocityParts = {
   sale: SaleStore;
   metrics: Metrics;
   log: Log;
-  limits: { velocityFactor: number; velocityFloorPerMinute: number };
+  limits: { velocityFactor: number; velocityFloorPerMinute: number; velocityFloorPerUnit: number };
 };
 
 /**
- * Finds campaigns that meet far more attempts in a minute than they did on average in the hour before. One that enforces is
- * paused, with its line and its holds as they are, until an operator resumes it; for one that observes somebody is told. The floor
- * keeps a launch, whose hour before was empty, from being an attack.
+ * Finds campaigns that promise far more units and places in a minute than they did on average in the hour before. One that enforces
+ * is paused, with its line and its holds as they are, until an operator resumes it, and then not again for an hour; for one that
+ * observes an alert is raised. The floor keeps a launch, whose hour before was empty, from being an attack.
  */
 export async function watchVelocity(nowMs: number, parts: VelocityParts): Promise<void> {
   const { board, limits } = parts;
@@ -31,26 +31,40 @@ export async function watchVelocity(nowMs: number, parts: VelocityParts): Promis
   for (const minute of [thisMinute - 1, thisMinute]) {
     const counts = [...(await board.inMinute(minute))].filter(([product]) => product !== '');
     if (counts.length === 0) continue;
-    const policies = new Map((await parts.policies.live()).map((policy) => [policy.product, policy]));
-    for (const [product, attempts] of counts) {
+    const policies = new Map((await parts.policies.liveWithUnits()).map((policy) => [policy.product, policy]));
+    for (const [product, promised] of counts) {
       const policy = policies.get(product);
       if (!policy || policy.risk === 'off') continue;
-      if (attempts <= (policy.limits.velocityFloorPerMinute ?? limits.velocityFloorPerMinute)) continue;
+      if (promised <= floorOf(policy, limits)) continue;
       const usual = await board.usual(product, minute, USUAL_MINUTES);
-      if (attempts > usual * (policy.limits.velocityFactor ?? limits.velocityFactor))
-        await alarm(policy, { minute, attempts, usual }, parts);
+      if (promised > usual * (policy.limits.velocityFactor ?? limits.velocityFactor))
+        await alarm(policy, { minute, promised, usual }, parts);
     }
   }
 }
 
+/** Promises in a minute that are no attack: a campaign of more units draws a larger crowd. */
+function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityParts['limits']): number {
+  const { velocityFloorPerMinute, velocityFloorPerUnit } = defaults;
+  return limits.velocityFloorPerMinute ?? Math.max(velocityFloorPerMinute, (units ?? 0) * velocityFloorPerUnit);
+}
+
 async function alarm(
   { product, risk }: CampaignPolicy,
-  { minute, attempts, usual }: { minute: number; attempts: number; usual: number },
+  { minute, promised, usual }: { minute: number; promised: number; usual: number },
   { board, sale, metrics, log }: VelocityParts,
 ): Promise<void> {
   if (!(await board.claimAlert(product, minute))) return;
   metrics.velocityAlerts.inc({ mode: risk });
-  const outcome =
-    risk === 'enforce' ? (await sale.setStatus(product as ProductId, 'pause', VELOCITY_ACTOR, '')).kind : 'observed';
-  log.error({ campaign: product, attempts, usual, outcome }, 'a campaign meets far more attempts than usual');
+  const reason = `${promised} units and places were promised in a minute; ${rounded(usual)} are usual`;
+  const outcome = risk === 'enforce' ? await pause(product as ProductId, reason, board, sale) : 'observed';
+  log.error({ campaign: product, promised, usual, outcome }, 'a campaign promises far more than usual');
 }
+
+async function pause(product: ProductId, reason: string, board: VelocityBoard, sale: SaleStore): Promise<string> {
+  if (!(await board.claimPause(product))) return 'resumed_by_operator';
+  const { kind } = await sale.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
+  return kind;
+}
+
+const rounded = (value: number): string => (value < 10 ? value.toFixed(1) : String(Math.round(value)));

@@ -66,7 +66,7 @@ export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'fi
 export const setStatusScript = defineScript({
   name: 'set_status',
   keys: ['campaign', 'line', 'presence', 'journal', 'news', 'epoch'],
-  args: ['action', 'actor', 'request_id'],
+  args: ['action', 'actor', 'request_id', 'reason'],
   replies: {
     changed: (f) => ({
       before: oneOf(f, 0, CAMPAIGN_STATUSES),

@@ -89,6 +89,14 @@ for (const [action, before, times, result] of ARROWS) {
   });
 }
 
+test('journals why a campaign was paused, where a reason is given', async () => {
+  const campaign = await sale.openCampaign();
+  await sale.store.setStatus(campaign.product, 'pause', 'velocity', '', '90 units in a minute');
+  expect(await campaign.lastEntries(1)).toMatchObject([
+    { kind: 'status', action: 'pause', actor: 'velocity', reason: '90 units in a minute' },
+  ]);
+});
+
 test('closing drops the line and keeps the holds', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
