@@ -67,7 +67,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         const request = requestOf(req, body, source.key, attested, identity);
         const attributes = identity.attributes ?? body.attributes;
         const policy = policies.of(body.product_id);
-        velocity.attempted(policy.product, attested.device ?? body.user_id);
+        velocity.attempted(policy.product, attested.device.counted);
         const entering =
           policy.risk === 'off' && !policy.limits.attestationLevel
             ? null
