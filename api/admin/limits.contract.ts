@@ -37,8 +37,12 @@ const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
     takes: z.strictObject({ from: hour(0, 23), to: hour(0, 24) }).nullable(),
     meaning: 'hours of the campaign’s zone in which a solved challenge is needed, `to` not included; null = none',
   },
-  velocity_factor: { takes: z.int(), meaning: 'times the usual attempts in a minute that are an attack' },
-  velocity_floor_per_minute: { takes: z.int(), meaning: 'attempts in a minute that are never an attack' },
+  velocity_factor: { takes: z.int(), meaning: 'times the usual promises in a minute that are an attack' },
+  velocity_floor_per_minute: {
+    takes: z.int(),
+    meaning:
+      'units and places promised in a minute that are never an attack; default: 20 for each unit, at least 20,000',
+  },
 };
 
 /** Overrides of the abuse limits. */

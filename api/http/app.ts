@@ -21,11 +21,17 @@ export type AppOptions = { trustProxy: number };
 export type ExactRoutes = (req: Request) => Route | undefined;
 
 export function exactRoutes(routes: readonly Route[]): ExactRoutes {
-  const plain = routes.filter(({ contract }) => !/[:*]/.test(contract.path));
-  const known = new Map(plain.map((route) => [`${route.contract.method.toUpperCase()} ${route.contract.path}`, route]));
+  // By method first: a key made of both would be a new text for every request.
+  const byMethod = new Map<string, Map<string, Route>>();
+  for (const route of routes) {
+    const { method, path } = route.contract;
+    if (/[:*]/.test(path)) continue;
+    const byPath = byMethod.get(method.toUpperCase()) ?? new Map<string, Route>();
+    byMethod.set(method.toUpperCase(), byPath.set(path, route));
+  }
   return (req) => {
     const query = req.url.indexOf('?');
-    return known.get(`${req.method} ${query < 0 ? req.url : req.url.slice(0, query)}`);
+    return byMethod.get(req.method)?.get(query < 0 ? req.url : req.url.slice(0, query));
   };
 }
 
