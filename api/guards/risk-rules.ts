@@ -19,8 +19,11 @@ type Rule = {
 
 export const DEFAULT_ACCOUNTS_PER_DEVICE = 5;
 export const DEFAULT_ACCOUNTS_PER_ADDRESS = 100;
-/** Users on one device in a day that no household has. The device works for each attempt, also where rules only observe. */
-export const DEVICE_FARM_ACCOUNTS = 20;
+/**
+ * Users on one device in a day that no household, shop counter or school has. The device works for each attempt, also where rules only
+ * observe.
+ */
+export const DEVICE_FARM_ACCOUNTS = 60;
 const DEFAULT_UNUSUAL_HOURS: HourSpan = { from: 3, to: 5 };
 
 /** Signal → verdict. A block weighs more than a challenge; whatever no rule minds is allowed. */

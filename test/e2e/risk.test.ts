@@ -198,7 +198,9 @@ describe('rules that only observe', () => {
   test('ask for work from a device that more users have tried from than any household has', async () => {
     const product = await open('observe');
     const device = `fp-${randomUUID()}`;
-    expect(countStatuses(await inTurn(19, () => buy(product, { device })))).toEqual({ 200: 19 });
+    // The quota of the device refuses some of them; none is asked for work.
+    const first = await inTurn(59, () => buy(product, { device }));
+    expect(first.filter(({ status }) => status !== 200 && status !== 429)).toEqual([]);
     const refused = await buy(product, { device });
     expectProblem(refused, 403, 'challenge_required');
     const other = `fp-${randomUUID()}`;
