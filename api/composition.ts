@@ -350,7 +350,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
   const bans = new Bans({
-    board: new BanBoard(commands, subscriber, Math.max(LIMITS.addressBanMs, LIMITS.deviceBanMs), () => clock.nowMs()),
+    board: new BanBoard(commands, subscriber, LIMITS.deviceBanMs, () => clock.nowMs()),
     table: new BansTable(database),
     nowMs: () => clock.nowMs(),
     log,
@@ -628,27 +628,38 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
     limits: LIMITS,
   });
   const perAddress = (name: string, perMinute: number) =>
-    new CampaignQuota((limit, counter) => quota(name, limit * LIMITS.addressPatience, 60, counter), name, perMinute);
+    new CampaignQuota(
+      (limit, counter) => quota(name, limit * LIMITS.addressCountedTimes, 60, counter),
+      name,
+      perMinute,
+    );
   const addressLimits: EntryParts['addressLimits'] = {
     checkout: {
       rule: 'checkout_per_address',
       quota: perAddress('checkout-address', config.checkoutPerMinutePerAddress),
       limitOf: ({ checkoutPerMinutePerAddress }) => checkoutPerMinutePerAddress,
       why: 'Many checkouts have come from this address.',
-      banMs: LIMITS.checkoutAddressBanMs,
     },
     redeem: {
       rule: 'redeem_per_address',
       quota: perAddress('redeem-address', config.redeemPerMinutePerAddress),
       limitOf: ({ redeemPerMinutePerAddress }) => redeemPerMinutePerAddress,
       why: 'Many codes have been tried from this address.',
-      banMs: LIMITS.addressBanMs,
     },
   };
   return {
     challenges,
     platform,
-    entry: new Entry({ risk, bans, challenges, platform, addressLimits, nowMs, limits: LIMITS }),
+    entry: new Entry({
+      remembers: (user, key) => parts.sale.remembers(user, key),
+      risk,
+      bans,
+      challenges,
+      platform,
+      addressLimits,
+      nowMs,
+      limits: LIMITS,
+    }),
     failures: new Failures(redis, bans, log, LIMITS),
   };
 }

@@ -128,7 +128,8 @@ export class Line {
     this.#drop();
     if (this.#ended) return;
     if (code === 4401) return this.#lose('ticket_invalid');
-    this.#away(backoffMs(this.#failures, MAX_RECONNECT_MS));
+    // 4429: another tab has taken its place; asking serves as well.
+    this.#away(code === 4429 ? MAX_RECONNECT_MS : backoffMs(this.#failures, MAX_RECONNECT_MS));
     this.#failures += 1;
   }
 

@@ -24,7 +24,7 @@
 --   proven               1 = the caller has proved to be the user, else 0
 --   holder_device        device that a genuine token is for, unless its fingerprint was derived; "" = none
 --   order_ttl_ms         how long claims on the order are kept
---   new_keys             0 = the caller has used too many keys lately to be told a place under another one, else 1
+--   new_keys             promises that the caller may still get under new keys now, beyond as many as the user may have; negative = none
 -- REPLY
 --   reserved reservation_id order_id due_ms durable journal_id quota_left code terms slot at_ms stacking
 --                                     due_ms 0: nothing to pay, redeemed at once; durable 0|1: answers wait for Postgres;
@@ -36,7 +36,7 @@
 --   waiting no position queue_size quota_left pace presence_ms durable journal_id at_ms reservation_id
 --                                     already in the line, with this place; journal_id "" = not journaled;
 --                                     reservation_id: the place's, "" = the caller gets no ticket of it
---   place_limited                     already in the line, and new_keys is 0: nothing is remembered
+--   place_limited                     the caller got too many promises lately (new_keys); nothing is remembered
 --   replayed no answer durable        the first answer to this key, as remembered
 --   archived pass                     the campaign is, and its answers are in Postgres
 --   key_reused                        the user has used the key for another request
@@ -77,7 +77,7 @@ local ticket_key, journal_limit, device = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 local device_quota, device_window_ms, trace = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14]
 local request, code, terms, once_expires_at = ARGV[15], ARGV[16], tonumber(ARGV[17]), tonumber(ARGV[18])
 local replicas, proven, holder_device, order_ttl_ms = tonumber(ARGV[19]), ARGV[20], ARGV[21], ARGV[22]
-local new_keys = ARGV[23]
+local new_keys = tonumber(ARGV[23])
 local token_life_ms, token_skew_ms = 30000, 30000
 
 --   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
@@ -163,11 +163,12 @@ if phase ~= 'open' then return refuse(phase) end
 if qty > c.max_qty then return refuse('qty_above_max', tostring(c.max_qty)) end
 if c.type == 'unique' and code == '' then return refuse('code_needed') end
 
+if new_keys + c.per_user_limit <= 0 then return refuse('place_limited') end
+
 local person = unpack_person(redis.call('HGET', people_key, user))
 local score = person.state == 'queued' and redis.call('ZSCORE', line_key, user)
 -- A record that is `queued` without a place in the line means that the place was closed.
 if score then
-  if new_keys == '0' then return refuse('place_limited') end
   -- A full journal does not refuse the place, which is promised already; then only this Redis remembers the answer.
   local journaled = redis.call('XLEN', journal_key) < journal_limit
   local must_be_seen = c.presence_ms > 0

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { z } from 'zod';
+import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredBan } from '../../shared/postgres/bans.js';
 import type { ApiKeys } from '../guards/api-keys.js';
@@ -65,7 +66,7 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
         const filter = {
           effect: effect ?? null,
           kind: kind ?? null,
-          subject: kind === 'network' && subject !== undefined ? canonicalNetwork(subject) : (subject ?? null),
+          subject: kind === 'network' && subject !== undefined ? networkSubject(subject) : (subject ?? null),
           inForceOnly: all === 'false',
         };
         const page = await desk.list(filter, limit, cursor ?? null);
@@ -96,6 +97,15 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
       },
     },
   ];
+}
+
+/** @throws Problem 400 when it is no network */
+function networkSubject(subject: string): string {
+  const network = canonicalNetwork(subject);
+  if (network !== null) return network;
+  throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
+    members: { errors: [{ pointer: '#/subject', detail: 'must be an IPv4 or IPv6 address or range' }] },
+  });
 }
 
 function view(ban: StoredBan): z.input<typeof banData> {

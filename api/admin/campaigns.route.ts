@@ -7,7 +7,7 @@ import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
 import { campaignId } from '../http/fields.js';
 import { optionalIdempotencyKey } from '../http/idempotency-key.js';
-import { readJson } from '../http/json-body.js';
+import { readJson, requireNoFields } from '../http/json-body.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
@@ -63,6 +63,7 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
     },
     async handle(req, res) {
       const operator = operatorOf(req);
+      await requireNoFields(req);
       const campaign = await campaigns.setStatus(idOf(req), name, operator);
       record(req, operator, `campaign.${name}`);
       sendData(req, res, 200, campaignView(campaign));

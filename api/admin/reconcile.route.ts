@@ -8,6 +8,7 @@ import type { JobAnswers } from '../../shared/redis/job-answers.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { sendData } from '../http/exchange.js';
 import { campaignId } from '../http/fields.js';
+import { requireNoFields } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
@@ -73,6 +74,7 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
     },
     async handle(req, res) {
       const operator = apiKeys.require(req, 'admin');
+      await requireNoFields(req);
       const campaign = await campaigns.find(validate(params, req.params).id);
       const answerTo = uuidv7();
       await queues.add('reconcile', answerTo, { productId: campaign.productId, answerTo });

@@ -81,7 +81,11 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         } finally {
           admission.leave();
         }
-        if (!result.replayed && policy.risk !== 'off') velocity.promised(policy.product, body.user_id);
+        if (result.replayed) entry.replayed({ policy, network: networkOf(req) }, 'checkout');
+        else if (policy.risk !== 'off') {
+          velocity.promised(policy.product, body.user_id);
+          entry.promised({ policy, device: attested.device.named, user: request.user });
+        }
         outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
         reservation = result.answer.data.reservation_id as string | undefined;
         tell(req, res, body, source.from, result, quota);
@@ -171,6 +175,7 @@ function entryOf(
     token: genuine,
     solution: body.challenge_solution ?? null,
     use: `${user}|${key}`,
+    key,
   };
 }
 

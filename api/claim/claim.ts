@@ -105,10 +105,12 @@ type Promised = 'reserved' | 'queued' | 'waiting' | 'replayed';
 /** Claims a unit for a user: one atomic decision in Redis. Checkout and coupons both stand on it. */
 export class Claim {
   /**
-   * Calls by campaign, user and network. Each new key of a user who waits already costs a record, a journal entry and a row, so beyond
-   * them such a key is refused. A replay is not, and neither is the user who comes from another network.
+   * Promises by campaign and user, and by network where the user is not proven. Each costs a record, a journal entry and a row, so a
+   * user who takes and gives back, or sends new keys while waiting, gets so many beyond the allowance. A replay is none.
    */
-  readonly #calls: LocalQuota;
+  readonly #promises: LocalQuota;
+  /** Calls without a token by user and network: what they name as their device proves nothing. */
+  readonly #unproven: LocalQuota;
 
   constructor(
     readonly sale: SaleStore,
@@ -116,7 +118,8 @@ export class Claim {
     readonly acknowledgement: Acknowledgement,
     readonly limits: ClaimLimits,
   ) {
-    this.#calls = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
+    this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
+    this.#unproven = new LocalQuota(limits.deviceQuota, limits.deviceWindowMs, limits.callersKept);
   }
 
   /**
@@ -130,8 +133,8 @@ export class Claim {
       request;
     const reservationPrefix = newReservationPrefix();
     // Written out: copying an object by `...` costs as much as parsing the body it came from.
-    const caller = `${product}|${user}|${request.network}`;
-    const mayUseNewKeys = this.#calls.take(caller) === 0;
+    const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
+    if (token === null) await this.#requireQuota(request);
     const input = {
       product,
       user,
@@ -148,11 +151,12 @@ export class Claim {
       trace,
       terms,
       coupon,
-      mayUseNewKeys,
+      newKeys: this.limits.placeCalls - this.#promises.countOf(caller),
     };
     const outcome = await this.sale.reserve(input);
     switch (outcome.kind) {
       case 'reserved':
+        this.#promises.count(caller);
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         return first(
           this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
@@ -160,6 +164,7 @@ export class Claim {
         );
       case 'queued':
       case 'waiting': {
+        this.#promises.count(caller);
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
@@ -183,6 +188,14 @@ export class Claim {
       default:
         throw this.#refusal(outcome, caller);
     }
+  }
+
+  /** @throws Problem 429 when the user has made too many calls without a token from one network, and this is no repetition */
+  async #requireQuota({ user, network, key }: ClaimRequest): Promise<void> {
+    const waitMs = this.#unproven.take(`${user}|${network}`);
+    if (waitMs === 0 || (await this.sale.remembers(user, key))) return;
+    const { deviceQuota, deviceWindowMs } = this.limits;
+    throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }
 
   /** Most responses wait for nothing; the promise of an await is spared them. */
@@ -246,7 +259,7 @@ export class Claim {
       case 'rate_limited':
         return rateLimited('device', deviceQuota, deviceWindowMs / 1000, outcome.retryMs);
       case 'place_limited':
-        return rateLimited('place', placeCalls, placeWindowMs / 1000, this.#calls.waitOf(caller));
+        return rateLimited('place', placeCalls, placeWindowMs / 1000, this.#promises.waitOf(caller));
       case 'journal_full':
         return unavailable();
       case 'not_found':

@@ -66,12 +66,13 @@ export async function recorded<Value>(
   } finally {
     const reservation = redeemed?.data.reservation_id;
     metrics.coupons.inc({ action, outcome });
+    // A flood is counted; a line and a row for each would only fill disks.
+    if (!isFlood || !req.logged)
+      log.info(
+        { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
+        action,
+      );
     req.logged = true;
-    log.info(
-      { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
-      action,
-    );
-    // A flood is counted; a row for each would only fill the table.
     if (!isFlood) attempts.record(attemptOf(req, attempted, outcome, issued, reservation as ReservationId | undefined));
   }
 }

@@ -86,6 +86,7 @@ export function redeemRoute(parts: CouponParts): Route {
           token,
           solution,
           use,
+          key,
         });
         return rateLimit;
       };
@@ -126,10 +127,13 @@ export function redeemRoute(parts: CouponParts): Route {
             trace: req.trace,
           });
           about(found, result);
-          if (result.replayed) redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
-          else {
+          if (result.replayed) {
+            redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
+            entry.replayed({ policy, network }, 'redeem');
+          } else {
             failures.succeeded(guesser);
             if (policy.risk !== 'off') velocity.promised(found.product, user);
+            entry.promised({ policy, device: named, user });
           }
           return { issued: found, redeemed: result, rateLimit: headers };
         }),

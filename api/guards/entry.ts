@@ -1,7 +1,8 @@
 import type { CampaignLimits, CampaignPolicy } from '../../shared/domain/campaign-policy.js';
-import type { DeviceId } from '../../shared/domain/ids.js';
+import type { DeviceId, IdempotencyKey, UserId } from '../../shared/domain/ids.js';
+import { Problem } from '../../shared/errors/catalogue.js';
 import type { GenuineToken } from './attestation.js';
-import { type Bans, blocked } from './bans.js';
+import type { Bans } from './bans.js';
 import type { Challenges } from './challenges.js';
 import { LocalQuota } from './local-quota.js';
 import type { PlatformAttestation } from './platform-proof.js';
@@ -18,6 +19,7 @@ export type EntryRequest = RiskSubject & {
   solution: string | null;
   /** What a solution is used for: a repetition of the same request may use it again. */
   use: string;
+  key: IdempotencyKey;
 };
 
 export type EntryParts = {
@@ -25,21 +27,22 @@ export type EntryParts = {
   bans: Bans;
   challenges: Challenges;
   platform: PlatformAttestation;
+  /** Whether the response to a key is remembered; asked only when a request would be refused. */
+  remembers: (user: UserId, key: IdempotencyKey) => Promise<boolean>;
   addressLimits: { checkout: AddressLimit; redeem: AddressLimit };
   nowMs: () => number;
   limits: { callersKept: number };
 };
 
-/** Calls from one network in a minute, beyond which each needs a solved challenge, and at `addressPatience` times a ban follows. */
+/** Calls from one network in a minute, beyond which each needs a solved challenge. No ban follows: others are behind the address too. */
 export type AddressLimit = {
   rule: AddressRule;
-  /** Counts up to the ban; its `limit` is the default one. */
+  /** Its `limit` is the default one. */
   quota: CampaignQuota;
   /** What a campaign says instead of the default. */
   limitOf: (limits: CampaignLimits) => number | undefined;
   /** The challenge's reason, for the caller. */
   why: string;
-  banMs: number;
 };
 
 /** A token that was worked or vouched for serves one user: longer than it can be shown. */
@@ -70,13 +73,37 @@ export class Entry {
 
   #judge(request: EntryRequest, call: 'checkout' | 'redeem'): Promise<void> | null {
     const { policy } = request;
-    if (policy.risk === 'enforce') return this.#enforce(request, this.parts.addressLimits[call]);
+    if (policy.risk === 'enforce')
+      return this.#unlessReplay(this.#enforce(request, this.parts.addressLimits[call]), request);
     let why: string | null = null;
     if (policy.risk === 'observe') {
       why = this.parts.risk.observe(policy, request);
       this.#observeAddress(request, call);
     }
-    return why !== null || policy.limits.attestationLevel ? this.#enter(request, why) : null;
+    return why !== null || policy.limits.attestationLevel
+      ? this.#unlessReplay(this.#enter(request, why), request)
+      : null;
+  }
+
+  /** A repetition is answered with the first response, whatever a new request would need now. */
+  async #unlessReplay(judged: Promise<void>, request: EntryRequest): Promise<void> {
+    try {
+      await judged;
+    } catch (error) {
+      if (!(error instanceof Problem) || !(await this.parts.remembers(request.user, request.key))) throw error;
+    }
+  }
+
+  /** The request was promised a unit or a place. */
+  promised({ policy, device, user }: Pick<EntryRequest, 'policy' | 'device' | 'user'>): void {
+    if (policy.risk === 'observe' && device !== null) this.parts.risk.promised(device, user);
+  }
+
+  /** The request was a repetition, which does not count against its address. */
+  replayed({ policy, network }: Pick<EntryRequest, 'policy' | 'network'>, call: 'checkout' | 'redeem'): void {
+    if (policy.risk !== 'enforce') return;
+    const { quota, limitOf } = this.parts.addressLimits[call];
+    quota.of(limitOf(policy.limits)).giveBack(network);
   }
 
   async #enforce(request: EntryRequest, limit: AddressLimit): Promise<void> {
@@ -111,23 +138,17 @@ export class Entry {
     return this.parts.challenges.claim(`t:${token.id}`, user, PROVEN_TOKEN_MS);
   }
 
-  /** Behind one address may be a city: it is asked for work first, and blocked only when it goes on without. */
-  async #isAddressOver(request: EntryRequest, { rule, quota, limitOf, banMs }: AddressLimit): Promise<boolean> {
-    const { bans, risk, nowMs } = this.parts;
+  /** Behind one address may be a city: beyond the limit each call needs work, and none is refused that brings it. */
+  async #isAddressOver(request: EntryRequest, { rule, quota, limitOf }: AddressLimit): Promise<boolean> {
+    const { bans, risk } = this.parts;
     const { policy, network } = request;
     if (bans.isAllowed(request)) return false;
     const wanted = limitOf(policy.limits);
     const counter = quota.of(wanted);
-    const count = await counter.count(network);
-    if (count <= (wanted ?? quota.limit)) return false;
+    if ((await counter.count(network)) <= (wanted ?? quota.limit)) return false;
     counter.onLimited(quota.name);
-    if (count <= counter.limit) {
-      risk.parts.onVerdict(rule, 'challenge', 'enforce');
-      return true;
-    }
-    risk.parts.onVerdict(rule, 'block', 'enforce');
-    await bans.byRule('network', network, banMs, `${counter.limit} unsolved calls in a minute`, rule).catch(() => null);
-    throw blocked('network', nowMs() + banMs, nowMs());
+    risk.parts.onVerdict(rule, 'challenge', 'enforce');
+    return true;
   }
 
   #observeAddress({ policy, network }: EntryRequest, call: 'checkout' | 'redeem'): void {

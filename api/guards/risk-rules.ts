@@ -20,8 +20,8 @@ type Rule = {
 export const DEFAULT_ACCOUNTS_PER_DEVICE = 5;
 export const DEFAULT_ACCOUNTS_PER_ADDRESS = 100;
 /**
- * Users on one device in a day that no household, shop counter or school has. The device works for each attempt, also where rules only
- * observe.
+ * Users who were promised something on one device in a day, more than a household, a shop counter or a school has. The device works for
+ * each further attempt, also where rules only observe.
  */
 export const DEVICE_FARM_ACCOUNTS = 60;
 const DEFAULT_UNUSUAL_HOURS: HourSpan = { from: 3, to: 5 };

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { CampaignPolicy, RiskMode } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
@@ -48,6 +49,9 @@ const QUARTER_HOUR_MS = 900_000;
 export class Risk {
   readonly #devices: SeenAccounts;
   readonly #networks: SeenAccounts;
+  /** Users who were promised something, by device; and the devices with many of them. */
+  readonly #served: SeenAccounts;
+  readonly #farms: LRUCache<DeviceId, true>;
   readonly #lines = new LocalQuota(LINES_PER_SECOND, 1_000, 100);
   readonly #hours = new Map<string, { hour: number; quarter: number }>();
 
@@ -55,6 +59,13 @@ export class Risk {
     const { accountsObserved, accountsMemoryMs } = parts.limits;
     this.#devices = new SeenAccounts(accountsObserved, accountsMemoryMs);
     this.#networks = new SeenAccounts(accountsObserved, accountsMemoryMs);
+    this.#served = new SeenAccounts(accountsObserved, accountsMemoryMs);
+    this.#farms = new LRUCache({ max: accountsObserved, ttl: accountsMemoryMs });
+  }
+
+  /** Counts a unit or a place that a device was promised for a user. Attempts do not count: anybody makes them in any name. */
+  promised(device: DeviceId, user: UserId): void {
+    if (this.#served.see(device, user, DEVICE_FARM_ACCOUNTS) >= DEVICE_FARM_ACCOUNTS) this.#farms.set(device, true);
   }
 
   /**
@@ -66,17 +77,16 @@ export class Risk {
     const perDevice = policy.limits.accountsPerDevice ?? DEFAULT_ACCOUNTS_PER_DEVICE;
     const perAddress = policy.limits.accountsPerAddress ?? DEFAULT_ACCOUNTS_PER_ADDRESS;
     const signals: Signals = {
-      accountsOnDevice:
-        device === null ? null : this.#devices.see(device, user, Math.max(perDevice, DEVICE_FARM_ACCOUNTS)),
+      accountsOnDevice: device === null ? null : this.#devices.see(device, user, perDevice),
       accountsInNetwork: this.#networks.see(network, user, Math.min(perAddress + 1, OBSERVED_PER_ADDRESS)),
       accountAgeHours: this.#ageHours(accountCreatedAt),
       hour: this.#hourIn(policy.timeZone),
     };
     for (const finding of judge(signals, policy.limits)) this.#tell(policy, finding);
-    const isFarm = (signals.accountsOnDevice ?? 0) >= DEVICE_FARM_ACCOUNTS && policy.limits.accountsPerDevice !== null;
+    const isFarm = device !== null && policy.limits.accountsPerDevice !== null && this.#farms.has(device);
     if (!isFarm || this.parts.bans.isAllowed(subject)) return null;
     this.parts.onVerdict('device_farm', 'challenge', 'observe');
-    return 'Many users have tried from this device.';
+    return 'Many users have taken units from this device.';
   }
 
   /**

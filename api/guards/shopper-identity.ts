@@ -26,6 +26,8 @@ type Verify = (req: Request) => Promise<Proof | null>;
 
 const UNPROVEN: Identity = { proven: false, attributes: null, product: null };
 const JWKS_TIMEOUT_MS = 1_500;
+/** The clock of the login service may be ahead by twice as much: `nbf` is often the moment of issue. `exp` is taken as it is. */
+const CLOCK_TOLERANCE_SECONDS = 3;
 /** By the kind of the key, so that a public key is never taken for a shared secret. */
 const SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 const PUBLIC_KEY_ALGORITHMS = [
@@ -64,6 +66,11 @@ export class ShopperIdentity {
         : { scheme: 'Bearer', missing: 'A valid bearer JWT of the shopper is needed.' };
   }
 
+  /** Whether shoppers prove who they are. */
+  get proves(): boolean {
+    return this.#verify !== null;
+  }
+
   /**
    * @throws Problem 401 when a proof is required and missing or not valid, 403 when it belongs to another user, 503 when
    * the login service does not answer
@@ -100,7 +107,11 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
     // The library decodes several texts to the same JWT.
     if (jwt === null || !jwt.split('.').every((part) => decodeBase64url(part) !== null)) return null;
     try {
-      const { payload } = await verify(jwt, { ...options, currentDate: new Date(clock.nowMs()) });
+      const { payload } = await verify(jwt, {
+        ...options,
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
+        currentDate: new Date(clock.nowMs() + CLOCK_TOLERANCE_SECONDS * 1000),
+      });
       if (typeof payload.sub !== 'string') return null;
       const named = attributes.filter((name) => Object.hasOwn(payload, name)).map((name) => [name, payload[name]]);
       return { user: payload.sub, attributes: Object.fromEntries(named), product: null };

@@ -14,6 +14,7 @@ import { answerRaw } from './raw-answer.js';
 import type { Route } from './route.js';
 import { Turns } from './turns.js';
 import { knownQuery, requireKnownQuery } from './unknown-fields.js';
+import { wrongRequest } from './wrong-request.js';
 
 export type AppOptions = { trustProxy: number };
 
@@ -166,32 +167,6 @@ export function createHttpServer(
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
   server.on('clientError', answerMalformed);
   return server;
-}
-
-/** Node keeps the first of several; two servers on the way could go by different ones (RFC 9112, 3.2). */
-function hostFields({ rawHeaders }: Request): number {
-  let found = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] as string;
-    if (name.length === 4 && name.toLowerCase() === 'host') found += 1;
-  }
-  return found;
-}
-
-/** RFC 9112, 3.2.1, and nothing that a router may read in another way: no authority, no fragment, no blank. */
-const ORIGIN_FORM = /^\/[!"$-~]*$/;
-
-/** What Node lets through and Express would answer in its own way. */
-function wrongRequest(req: Request, expectationMet: boolean): Problem | null {
-  if (!expectationMet) return new Problem('expectation_failed', 'Only 100-continue can be expected.');
-  const hosts = hostFields(req);
-  if (hosts !== 1 && (hosts > 1 || req.httpVersion === '1.1')) {
-    return new Problem('invalid_request', `The Host field ${hosts === 0 ? 'is missing' : 'is there more than once'}.`);
-  }
-  if (!ORIGIN_FORM.test(req.url) && req.url !== '*') {
-    return new Problem('invalid_request', 'The request target must be a path with an optional query.');
-  }
-  return null;
 }
 
 /**

@@ -4,6 +4,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { requestIdOf } from './exchange.js';
 import { RESPONSE_HEADERS } from './route.js';
 import { API_HEADERS } from './security-headers.js';
+import { terseRefusal } from './terse-refusals.js';
 
 /** Calls of shoppers; operators' and services' are no business of another site's pages. */
 const SHOPPERS = /^\/(?:flash-sale|coupons)\//;
@@ -33,6 +34,7 @@ const EXPOSED = Object.keys(RESPONSE_HEADERS)
  * every call (preflight); it is answered before anything else is done.
  */
 export class Cors {
+  readonly #refusal = terseRefusal(new Problem('origin_not_allowed', 'Pages of this origin may not make this call.'));
   readonly #fields: ReadonlyMap<string, readonly string[]>;
 
   /** @param origins as browsers send them: scheme, host and port, in lower case */
@@ -52,11 +54,15 @@ export class Cors {
     return this.#fields.get(origin) ?? NONE;
   }
 
-  /** @returns whether the request was a preflight, which is answered then */
+  /** @returns whether the request was a preflight, which is answered then: 204, or 403 for an origin or call that is not allowed */
   preflight(req: Request, res: Response): boolean {
     const { origin } = req.headers;
     if (req.method !== 'OPTIONS' || origin === undefined) return false;
-    if (req.headers['access-control-request-method'] === undefined || !this.#isAllowed(req)) return false;
+    if (req.headers['access-control-request-method'] === undefined) return false;
+    if (!this.#isAllowed(req)) {
+      this.#refuse(req, res);
+      return true;
+    }
     res.writeHead(204, [
       ...API_HEADERS,
       ...['Access-Control-Allow-Origin', origin, 'Vary', 'Origin', 'Access-Control-Max-Age', String(MAX_AGE_SECONDS)],
@@ -76,6 +82,22 @@ export class Cors {
     if (origin === undefined || this.#fields.has(origin)) return null;
     if (URL.canParse(origin) && new URL(origin).host === host) return null;
     return new Problem('origin_not_allowed', 'Pages of this origin may not open sockets here.');
+  }
+
+  #refuse(req: Request, res: Response): void {
+    const id = requestIdOf(req);
+    const body = this.#refusal.before + id + this.#refusal.after;
+    res.writeHead(403, [
+      ...[
+        ...API_HEADERS,
+        'Content-Type',
+        'application/problem+json',
+        'Content-Length',
+        String(Buffer.byteLength(body)),
+      ],
+      ...['Cache-Control', 'no-store', 'X-Request-Id', id],
+    ]);
+    res.end(body);
   }
 
   #isAllowed(req: Request): boolean {

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
+import { z } from 'zod';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { validate } from './validate.js';
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
@@ -50,6 +52,13 @@ export function readJson(req: Request): Promise<unknown> {
     req.on('error', () => reject(cutOff()));
   });
 }
+
+/** For a call that takes no fields: a body is not needed, and one with fields is a mistake. @throws Problem 400, 413, 415 */
+export async function requireNoFields(req: Request): Promise<void> {
+  const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+  if (hasBody) validate(NO_FIELDS, await readJson(req));
+}
+const NO_FIELDS = z.strictObject({});
 
 function cutOff(): Problem {
   return new Problem('invalid_json', 'The body was cut off.');

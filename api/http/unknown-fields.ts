@@ -25,7 +25,7 @@ export function unknownFields(
  * The query parameters that a call takes; null = any, since shoppers' calls are read leniently.
  */
 export function knownQuery({ caller, tag, query, anyQuery }: RouteContract): readonly string[] | null {
-  const isStrict = tag === 'admin' || caller === 'service' || caller === 'service or ticket';
+  const isStrict = tag === 'admin' || caller === 'service';
   return isStrict && !anyQuery ? Object.keys(query?.shape ?? {}) : null;
 }
 
@@ -53,7 +53,7 @@ export function knownNames(schema: z.ZodType, path: readonly PropertyKey[]): str
 function unknownDetail(name: string, known: readonly string[]): string {
   const shown = name.length > MAX_NAMED_CHARACTERS ? `${name.slice(0, MAX_NAMED_CHARACTERS)}…` : name;
   const nearest = nearestName(name, known);
-  return `Unknown field \`${shown}\`.${nearest ? ` Did you mean \`${nearest}\`?` : ''}`;
+  return `Unknown field \`${shown}\`.${nearest && nearest !== name ? ` Did you mean \`${nearest}\`?` : ''}`;
 }
 
 function nearestName(name: string, known: readonly string[]): string | null {

@@ -41,7 +41,8 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
       return [];
     });
     const text = await metrics.textWith(others);
-    return { text, zipped: await zip(text) };
+    const plain = Buffer.from(text);
+    return { plain, zipped: await zip(plain) };
   }, METRICS_EVERY_MS);
   return [
     {
@@ -88,13 +89,15 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         errors: [],
       },
       async handle(req, res) {
-        const { text, zipped } = await metricsText.get();
-        if (!acceptsGzip(req)) return sendJson(req, res, 200, text, [], METRICS_TYPE);
+        const { plain, zipped } = await metricsText.get();
+        const zips = acceptsGzip(req);
+        const body = zips ? zipped : plain;
         res.writeHead(200, [
-          ...[...API_HEADERS, 'Content-Type', METRICS_TYPE, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'],
-          ...['Content-Length', String(zipped.length), 'Cache-Control', 'no-store', 'X-Request-Id', req.requestId],
+          ...[...API_HEADERS, 'Content-Type', METRICS_TYPE, ...(zips ? ['Content-Encoding', 'gzip'] : [])],
+          ...['Vary', 'Accept-Encoding', 'Content-Length', String(body.length)],
+          ...['Cache-Control', 'no-store', 'X-Request-Id', req.requestId],
         ]);
-        res.end(zipped);
+        res.end(body);
       },
     },
   ];

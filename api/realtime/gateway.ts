@@ -26,6 +26,7 @@ import type { Cors } from '../http/cors.js';
 import { requestIdOf } from '../http/exchange.js';
 import { answerRaw } from '../http/raw-answer.js';
 import { Turns } from '../http/turns.js';
+import { wrongTarget } from '../http/wrong-request.js';
 import { Audience } from './audience.js';
 import { PlaceTeller } from './place-teller.js';
 import { Session } from './session.js';
@@ -80,12 +81,24 @@ export class Gateway {
   }
 
   attach(http: Server): void {
+    // What the library finds wrong with an offer.
+    this.#server.on('wsClientError', (error: Error, socket: Duplex, req: IncomingMessage) =>
+      answerRaw(
+        socket,
+        new Problem('invalid_request', `This is no offer of a WebSocket: ${error.message}.`),
+        requestIdOf(req),
+      ),
+    );
     http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on('error', () => socket.destroy());
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
       // The server makes upgrades from the app's own request class, so that the address is found as everywhere.
       const network = networkOf(req as Request);
-      const refusal = refusalOf(req, url?.pathname) ?? this.parts.cors.refusalOfSocket(req) ?? this.#tooMany(network);
+      const refusal =
+        wrongTarget(req as Request) ??
+        refusalOf(req, url?.pathname) ??
+        this.parts.cors.refusalOfSocket(req) ??
+        this.#tooMany(network);
       if (refusal || !url) {
         answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;
@@ -153,7 +166,12 @@ export class Gateway {
       session.heard(performance.now());
       if (this.#admitFrame(session, network)) this.#onMessage(session, data, isBinary);
     });
-    socket.on('pong', () => session.heard(performance.now()));
+    // Control frames cost as much as others, and a client chooses how many it sends.
+    socket.on('ping', () => this.#admitFrame(session, network));
+    socket.on('pong', () => {
+      session.heard(performance.now());
+      this.#admitFrame(session, network);
+    });
     socket.on('error', () => socket.terminate());
     socket.on('close', () => {
       clearTimeout(late);
@@ -167,7 +185,7 @@ export class Gateway {
     const { frameQuota, metrics } = this.parts;
     if (session.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
     metrics.limited.inc({ policy: 'frames' });
-    session.close('tooMany', 'too many frames');
+    session.cutOff('tooMany', 'too many frames');
     return false;
   }
 

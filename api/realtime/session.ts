@@ -5,6 +5,8 @@ import type { ProductId, ReservationId, UserId } from '../../shared/domain/ids.j
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 const FRAME_WINDOW_MS = 10_000;
+/** A close frame and its reply take one round trip. */
+const CLOSE_PATIENCE_MS = 2_000;
 /** So that one that is lost on a bad network costs nobody his place. */
 const PINGS_A_PRESENCE = 3;
 
@@ -134,7 +136,15 @@ export class Session {
     return this.#framesInWindow <= LIMITS.socketFramesPer10s;
   }
 
+  /** Asks the client to close, and closes a moment later if it does not. */
   close(code: keyof typeof CLOSE_CODES, reason: string): void {
     this.socket.close(CLOSE_CODES[code], reason);
+    setTimeout(() => this.socket.terminate(), CLOSE_PATIENCE_MS).unref();
+  }
+
+  /** Closes without reading what the client has sent besides. */
+  cutOff(code: keyof typeof CLOSE_CODES, reason: string): void {
+    this.close(code, reason);
+    this.socket.pause();
   }
 }

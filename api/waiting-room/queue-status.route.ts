@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { standingData, standingFields } from '../../shared/contracts/standing.js';
 import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
@@ -10,8 +11,8 @@ import type { SaleStore } from '../../shared/redis/sale-store.js';
 import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
 import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
-import { assertProofFor, type ShopperIdentity } from '../guards/shopper-identity.js';
-import { isFor, type Tickets } from '../guards/ticket.js';
+import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
+import { isFor, type Ticket, type Tickets } from '../guards/ticket.js';
 import { sendJson } from '../http/exchange.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -71,8 +72,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       const { product_id, user_id } = validate(query, req.query);
       const product = product_id as ProductId;
       const user = user_id as UserId;
-      const ticket = parts.tickets.of(req);
-      const identity = ticket ? null : await parts.shopper.identify(req, user);
+      const { ticket, identity } = await callerOf(parts, req, user);
       if (identity) assertProofFor(identity, product);
       const [rateLimit, outcome] = await Promise.all([
         parts.quota.take(`${product}|${user}|${networkOf(req)}`),
@@ -109,4 +109,22 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
       sendJson(req, res, 200, json, headers);
     },
   };
+}
+
+/**
+ * A ticket goes before a proof of identity; where shoppers prove who they are, one that is no longer valid is passed over.
+ * @throws Problem 401 when neither is valid and one is needed
+ */
+async function callerOf(
+  { tickets, shopper }: QueueStatusParts,
+  req: Request,
+  user: UserId,
+): Promise<{ ticket: Ticket | null; identity: Identity | null }> {
+  try {
+    const ticket = tickets.of(req);
+    return { ticket, identity: ticket ? null : await shopper.identify(req, user) };
+  } catch (error) {
+    if (!shopper.proves || !(error instanceof Problem) || error.code !== 'ticket_invalid') throw error;
+    return { ticket: null, identity: await shopper.identify(req, user) };
+  }
 }

@@ -185,7 +185,7 @@ describe('SHOPPER_IDENTITY', () => {
   test('is gateway by default, and jwt or signed when a key of that mode is set', () => {
     const jwks = { mode: 'jwt', key: { kind: 'jwks', url: new URL(SHOPPER_JWT_JWKS) }, ...unchecked };
     const secret = new TextEncoder().encode(SHOPPER_JWT_SECRET);
-    const signed = { mode: 'signed', keys: [{ id: 's1', key: Buffer.alloc(32, 1) }] };
+    const signed = { mode: 'signed', keys: [{ id: 's1', key: Buffer.from(random(3), 'base64') }] };
     expect(identityOf({})).toEqual({ mode: 'gateway' });
     expect(identityOf({ SHOPPER_JWT_JWKS })).toEqual(jwks);
     expect(identityOf({ SHOPPER_JWT_JWKS, SHOPPER_IDENTITY: 'jwt' })).toEqual(jwks);

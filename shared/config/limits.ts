@@ -49,7 +49,7 @@ export const LIMITS = {
   deviceQuota: 20,
   deviceWindowMs: 1_000,
   /** Checkouts of a user from one network in each process, after which a place that is taken already is told under no other key. */
-  placeCalls: 20,
+  placeCalls: 60,
   placeWindowMs: 600_000,
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
   persistBatchEntries: 500,
@@ -213,11 +213,8 @@ export const LIMITS = {
    * behind one address ask for, less than the network's quota.
    */
   tokensFreeInPeace: 100_000,
-  /** An address that goes on at so many times its limit, without solving a challenge, is blocked. */
-  addressPatience: 5,
-  addressBanMs: 3_600_000,
-  /** Behind it others check out who did nothing: the ban is made again for as long as the flood goes on. */
-  checkoutAddressBanMs: 60_000,
+  /** Calls of an address are counted up to so many times its limit; beyond that solved ones are not taken out of the count. */
+  addressCountedTimes: 5,
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,

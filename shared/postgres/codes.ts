@@ -58,11 +58,11 @@ export class CodesTable {
     return new Map(rows.map(({ code, code_no }) => [code_no, code]));
   }
 
-  /** Lengths of codes of open campaigns with uniform refusals, by the first hundred of each. */
+  /** Lengths of codes of campaigns with uniform refusals, closed ones too, by the first hundred of each. */
   async uniformLengths(): Promise<number[]> {
     const { rows } = await this.database.query<{ length: number }>(
       `select distinct length(c.code) as length from campaigns join codes c using (campaign_id)
-       where rules ->> 'uniform_refusals' = 'true' and status <> 'closed' and code_no <= 100`,
+       where rules ->> 'uniform_refusals' = 'true' and code_no <= 100`,
     );
     return rows.map(({ length }) => length);
   }

@@ -133,8 +133,8 @@ export type ReserveInput = {
   terms: number;
   /** null = a checkout, by no code */
   coupon: CouponClaim | null;
-  /** Whether a user who waits already may get that answer under another key. */
-  mayUseNewKeys: boolean;
+  /** Promises that the caller may still get under new keys, beyond as many as the user may have. */
+  newKeys: number;
 };
 
 /** What a redemption by code adds to a checkout. */
@@ -179,6 +179,12 @@ export class SaleStore {
     /** Null for those who never meet somebody of an archived campaign, or take him for unknown. */
     readonly recall: Recall | null = null,
   ) {}
+
+  /** Whether the response to a key is remembered, so that a request with it is a repetition. */
+  async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
+    const names = [keys.idempotency(user, key), keys.unscopedIdempotency(key)];
+    return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
+  }
 
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
     let outcome = await this.#reserve(input);
@@ -229,7 +235,7 @@ export class SaleStore {
         input.proven ? 1 : 0,
         input.holderDevice ?? '',
         limits.orderMemoryMs,
-        input.mayUseNewKeys ? 1 : 0,
+        input.newKeys,
       ],
     );
   }

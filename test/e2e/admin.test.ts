@@ -338,6 +338,19 @@ describe('names that a call does not have', () => {
     ]);
   });
 
+  test('are refused where a call takes no fields at all', async () => {
+    const product = await operator.openCampaign({ total_limit: 1 });
+    expect(await unknownIn('POST', `/admin/campaigns/${product}/pause`, { reson: 'lunch' })).toEqual([
+      'Unknown field `reson`.',
+      '#/reson',
+    ]);
+    expect(await unknownIn('POST', `/admin/campaigns/${product}/reconcile`, { dry: true })).toEqual([
+      'Unknown field `dry`.',
+      '#/dry',
+    ]);
+    expect((await operator.call('POST', `/admin/campaigns/${product}/pause`, {})).data.status).toBe('paused');
+  });
+
   test('are refused in operators’ queries', async () => {
     expect(await unknownIn('GET', '/admin/campaigns?limt=3')).toEqual([
       'Unknown field `limt`. Did you mean `limit`?',

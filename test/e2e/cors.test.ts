@@ -60,7 +60,7 @@ test('a preflight from anywhere else, or for what is not for shoppers, is refuse
   for (const origin of others) {
     const answer = await preflight('/flash-sale/checkout', origin);
     expect([origin, allowed(answer)]).toEqual([origin, null]);
-    expectProblem(answer, 405, 'method_not_allowed');
+    expectProblem(answer, 403, 'origin_not_allowed');
   }
   for (const path of [
     '/admin/campaigns',

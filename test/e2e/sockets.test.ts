@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { describe, expect, test } from '@jest/globals';
+import { WebSocket } from 'ws';
 import { withoutAdvice } from '../harness/checks.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
 import { startApiProcess, startService } from '../harness/service.js';
@@ -297,4 +299,17 @@ test('a ticket has a few sockets: the oldest goes when one more comes', async ()
   // Those that are left are told what happens.
   await operator.call('POST', `/admin/campaigns/${product}/close`);
   await Promise.all(sockets.slice(2).map((socket) => socket.frame('closed')));
+});
+
+test('control frames count like others, and a socket that floods them is cut off', async () => {
+  for (const flood of ['ping', 'pong'] as const) {
+    const socket = new WebSocket(`${service.url.replace('http', 'ws')}/flash-sale/ws`, { autoPong: false });
+    const closed = once(socket, 'close');
+    socket.on('error', () => {
+      // Reset while it still sends.
+    });
+    await once(socket, 'open');
+    for (let i = 0; i < 200; i += 1) socket[flood]();
+    expect([flood, (await closed)[0]]).toEqual([flood, 4429]);
+  }
 });

@@ -27,7 +27,7 @@ export type CheckoutOptions = {
   ticketKey?: string;
   proven?: boolean;
   holderDevice?: string;
-  mayUseNewKeys?: boolean;
+  newKeys?: number;
   trace?: string;
   /** Version that was judged; negative = the audience does not match, 0 = not judged. */
   terms?: number;
@@ -67,7 +67,7 @@ export class TestCampaign {
       token: expiresAt === null ? null : { expiresAtSeconds: expiresAt },
       key: (options.key ?? newKey()) as IdempotencyKey,
       ticketKey: options.ticketKey ?? 't1',
-      mayUseNewKeys: options.mayUseNewKeys ?? true,
+      newKeys: options.newKeys ?? 60,
       device: (options.device ?? null) as DeviceId | null,
       proven: options.proven ?? false,
       holderDevice: (options.holderDevice ?? null) as DeviceId | null,

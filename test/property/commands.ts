@@ -93,7 +93,7 @@ const checkout = fc
             token: null,
             key: uniqueKey as IdempotencyKey,
             ticketKey: 't1',
-            mayUseNewKeys: true,
+            newKeys: 60,
             device: given.device === null ? null : real.device(given.device),
             proven: false,
             holderDevice: null,

@@ -92,7 +92,7 @@ test('refuses more than the campaign allows: quantity, allowances, an empty stoc
   await shortLine.join('ann');
   await expectRefusal(shortLine, 'bob', {}, { kind: 'line_full' });
   expect((await shortLine.checkout('ann')).kind).toBe('waiting');
-  await expectRefusal(shortLine, 'ann', { mayUseNewKeys: false }, { kind: 'place_limited' });
+  await expectRefusal(shortLine, 'ann', { newKeys: -1 }, { kind: 'place_limited' });
 });
 
 test('promises nothing more once the journal has reached its limit, but still answers for what was promised', async () => {
