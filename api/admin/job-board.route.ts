@@ -46,6 +46,8 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   };
   return [
     { contract: { ...common, path: PATH, summary: 'The dashboard of jobs' }, handle },
+    // Its own links lead to this one, which is another path.
+    { contract: { ...common, path: `${PATH}/`, summary: 'The dashboard of jobs, as it links to itself' }, handle },
     {
       contract: {
         ...common,

@@ -57,6 +57,7 @@ test('reads what is given and has a default for the rest', () => {
     validatePerMinutePerUser: 10,
     redeemPerMinutePerUser: 5,
     redeemPerMinutePerAddress: 20,
+    unknownCodesPerMinute: 300,
     wrongKeysPerMinute: 1_000,
     wrongLoginsPerMinute: 10,
     socketsPerMinute: 20_000,

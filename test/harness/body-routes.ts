@@ -163,7 +163,14 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
         user_id: text(`user-${randomUUID()}`),
         cart: text({ subtotal: 1_000, currency: 'IDR' }),
       }),
-      fields: { code: 'typedCode', codes: 'typedCodes', user_id: 'externalId', attributes: 'attributes', cart: 'cart' },
+      fields: {
+        code: 'typedCode',
+        codes: 'typedCodes',
+        user_id: 'externalId',
+        attributes: 'attributes',
+        cart: 'cart',
+        challenge_solution: 'text',
+      },
     },
     {
       method: 'POST',
