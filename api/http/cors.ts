@@ -4,7 +4,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { requestIdOf } from './exchange.js';
 import { RESPONSE_HEADERS } from './route.js';
 import { API_HEADERS } from './security-headers.js';
-import { terseRefusal } from './terse-refusals.js';
+import { sendTerse, terseRefusal } from './terse-refusals.js';
 
 /** Calls of shoppers; operators' and services' are no business of another site's pages. */
 const SHOPPERS = /^\/(?:flash-sale|coupons)\//;
@@ -60,7 +60,7 @@ export class Cors {
     if (req.method !== 'OPTIONS' || origin === undefined) return false;
     if (req.headers['access-control-request-method'] === undefined) return false;
     if (!this.#isAllowed(req)) {
-      this.#refuse(req, res);
+      sendTerse(req, res, this.#refusal);
       return true;
     }
     res.writeHead(204, [
@@ -82,22 +82,6 @@ export class Cors {
     if (origin === undefined || this.#fields.has(origin)) return null;
     if (URL.canParse(origin) && new URL(origin).host === host) return null;
     return new Problem('origin_not_allowed', 'Pages of this origin may not open sockets here.');
-  }
-
-  #refuse(req: Request, res: Response): void {
-    const id = requestIdOf(req);
-    const body = this.#refusal.before + id + this.#refusal.after;
-    res.writeHead(403, [
-      ...[
-        ...API_HEADERS,
-        'Content-Type',
-        'application/problem+json',
-        'Content-Length',
-        String(Buffer.byteLength(body)),
-      ],
-      ...['Cache-Control', 'no-store', 'X-Request-Id', id],
-    ]);
-    res.end(body);
   }
 
   #isAllowed(req: Request): boolean {

@@ -27,6 +27,15 @@ export function terseRefusal(problem: Problem): TerseRefusal {
   return { code: problem.code, status: problem.status, before, after, bytes };
 }
 
+/** Sends a refusal that is in no log, with the fields of every response. @param fields flat list of names and values */
+export function sendTerse(req: Request, res: Response, refusal: TerseRefusal, fields: readonly string[] = []): void {
+  const id = req.requestId ?? requestIdOf(req);
+  // An id has no character of more than one byte.
+  const length = String(refusal.bytes + id.length);
+  const type = ['Content-Type', 'application/problem+json', 'Content-Length', length, 'X-Request-Id', id];
+  sendText(res, refusal.status, [...type, ...fields], refusal.before + id + refusal.after);
+}
+
 /**
  * Answers those who are known to be kept out with as little work as Node allows: no stack of handlers, no document made anew,
  * and one line of the log for many, with all their ids, so that each `instance` is found again.
@@ -45,24 +54,14 @@ export class TerseRefusals {
     waitSeconds: number | null,
     fields: readonly string[] = [],
   ): void {
-    const id = req.requestId ?? requestIdOf(req);
+    req.requestId ??= requestIdOf(req);
     req.logged = true;
-    this.#note(refusal.code, id);
-    // An id has no character of more than one byte.
-    const length = String(refusal.bytes + id.length);
-    const headers = [
-      'Content-Type',
-      'application/problem+json',
-      'Content-Length',
-      length,
-      'X-Request-Id',
-      id,
-      ...fields,
-    ];
+    this.#note(refusal.code, req.requestId);
+    const headers = [...fields];
     if (waitSeconds !== null) headers.push('Retry-After', retryAfter(waitSeconds));
     // A body that was not read is thrown away by Node when it is small; for a larger one, or one of unknown length, nobody waits.
     if (isLongBody(req)) headers.push('Connection', 'close');
-    sendText(res, refusal.status, headers, refusal.before + id + refusal.after);
+    sendTerse(req, res, refusal, headers);
   }
 
   /** Writes what waits for its line. */
