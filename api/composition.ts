@@ -162,7 +162,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
-  const cors = new Cors(config.shopOrigins);
+  const cors = new Cors(config.shopOrigins, parts.door.terse);
   const docs = await docsRoutes(documented, version);
   const pages = await pageRoutes();
   const serverOf = (shown: readonly Route[], exact: readonly Route[]) =>

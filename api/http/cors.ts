@@ -4,7 +4,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { requestIdOf } from './exchange.js';
 import { RESPONSE_HEADERS } from './route.js';
 import { API_HEADERS } from './security-headers.js';
-import { sendTerse, terseRefusal } from './terse-refusals.js';
+import { sendTerse, type TerseRefusals, terseRefusal } from './terse-refusals.js';
 
 /** Calls of shoppers; operators' and services' are no business of another site's pages. */
 const SHOPPERS = /^\/(?:flash-sale|coupons)\//;
@@ -38,7 +38,11 @@ export class Cors {
   readonly #fields: ReadonlyMap<string, readonly string[]>;
 
   /** @param origins as browsers send them: scheme, host and port, in lower case */
-  constructor(readonly origins: readonly string[]) {
+  constructor(
+    readonly origins: readonly string[],
+    /** Logs refused preflights, many in one line. */
+    readonly terse: TerseRefusals | null = null,
+  ) {
     this.#fields = new Map(
       origins.map((origin) => [
         origin,
@@ -60,7 +64,8 @@ export class Cors {
     if (req.method !== 'OPTIONS' || origin === undefined) return false;
     if (req.headers['access-control-request-method'] === undefined) return false;
     if (!this.#isAllowed(req)) {
-      sendTerse(req, res, this.#refusal);
+      if (this.terse) this.terse.answer(req, res, this.#refusal, null);
+      else sendTerse(req, res, this.#refusal);
       return true;
     }
     res.writeHead(204, [
