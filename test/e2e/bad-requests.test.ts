@@ -297,6 +297,20 @@ describe('an offer to upgrade', () => {
   test('to a WebSocket elsewhere is 404', async () => {
     expect(expectAnswer(await offer('GET /elsewhere', 'websocket')).status).toBe(404);
     expect(expectAnswer(await offer('GET /flash-sale/ws/x', 'websocket')).status).toBe(404);
-    expect(expectAnswer(await offer('GET http://[/flash-sale/ws', 'websocket')).status).toBe(404);
+  });
+
+  test('to a WebSocket that is no request of ours is 400, with a problem document', async () => {
+    for (const target of ['http://[/flash-sale/ws', 'http://x/flash-sale/ws', '/flash-sale/ws#x'])
+      expectProblem(expectAnswer(await offer(`GET ${target}`, 'websocket')), 400, 'invalid_request');
+    const withHead = (head: string) =>
+      exchange(`GET /flash-sale/ws HTTP/1.1\r\n${head}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+    const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+    for (const head of [
+      key,
+      `Host: x\r\nHost: y\r\n${key}`,
+      `Host: a b/c\r\n${key}`,
+      'Host: x\r\nSec-WebSocket-Key: x\r\n',
+    ])
+      expectProblem(expectAnswer(await withHead(head)), 400, 'invalid_request');
   });
 });

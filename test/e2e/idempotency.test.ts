@@ -248,6 +248,34 @@ describe('what is replayed', () => {
   });
 });
 
+test('a user who takes and gives back gets sixty units in ten minutes beyond the allowance, and each key its answer', async () => {
+  const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900 });
+  const shopper = arrive(service.url, product);
+  const statuses: number[] = [];
+  for (let i = 0; i < 62; i += 1) {
+    const { token } = arrive(service.url, product, shopper.user);
+    const answer = await send(`${service.url}/flash-sale/checkout`, {
+      method: 'POST',
+      headers: { 'idempotency-key': `take-and-give-${i}` },
+      json: { product_id: product, user_id: shopper.user, qty: 1, ...token },
+    });
+    statuses.push(answer.status);
+    if (answer.status !== 200) continue;
+    const { reservation_id } = answer.data;
+    const released = { method: 'POST', headers: { 'x-ticket': answer.data.ticket }, json: { reservation_id } };
+    expect((await send(`${service.url}/flash-sale/release`, released)).status).toBe(200);
+  }
+  expect(statuses).toEqual([...Array(61).fill(200), 429]);
+  const { token } = arrive(service.url, product, shopper.user);
+  const again = await send(`${service.url}/flash-sale/checkout`, {
+    method: 'POST',
+    headers: { 'idempotency-key': 'take-and-give-0' },
+    json: { product_id: product, user_id: shopper.user, qty: 1, ...token },
+  });
+  expect([again.status, isReplay(again)]).toEqual([200, true]);
+  expect((await arrive(service.url, product).checkout()).status).toBe(200);
+});
+
 describe('refusals are not remembered', () => {
   test('after 400, 401, 422 and 503 the same key still buys', async () => {
     const product = await operator.openCampaign(sale);

@@ -45,6 +45,20 @@ describe('a user without a device', () => {
     expect([other.status, other.headers.get('ratelimit')]).toEqual([200, '"device";r=19;t=1']);
   });
 
+  test('gets no further by naming another device in each call, since a name without a token proves nothing', async () => {
+    const product = await open();
+    const user = newUser();
+    const names = (i: number) => (i % 2 === 0 ? { device_fp: `fp-${i}-${user}` } : {});
+    const agents = (i: number) => ({ 'user-agent': `telephone ${i}` });
+    const call = (i: number) =>
+      post(
+        '/flash-sale/checkout',
+        { product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID(), ...names(i) },
+        agents(i),
+      );
+    expect(await burst(call)).toEqual({ 200: 20, 429: 5 });
+  });
+
   test('redeems as often', async () => {
     const code = `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
     await open({ code });
