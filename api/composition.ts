@@ -174,11 +174,13 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
     );
+  const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
+  const limited = (route: Route): Route =>
+    isLargeDocument(route)
+      ? { ...route, guard: (req, res) => parts.door.refusesBeyond(req, res, 'documents', documentQuota) }
+      : route;
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
-  const server = serverOf(
-    [...documented, ...docs, ...pages].filter((route) => !onOpsPort(route)),
-    routes,
-  );
+  const server = serverOf([...documented, ...docs, ...pages].filter((route) => !onOpsPort(route)).map(limited), routes);
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
   if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, metrics);
@@ -228,6 +230,10 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
 /** What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own. */
 const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
   path === '/metrics' || path.startsWith('/admin/queues');
+
+/** What anybody may ask for and is hundreds of kilobytes. */
+const isLargeDocument = ({ contract: { path } }: Route): boolean =>
+  path === '/metrics' || path === '/openapi.json' || path === '/asyncapi.json' || path.startsWith('/docs');
 
 /** @returns the address it listens on */
 async function listen(server: Server, port: number, host: string): Promise<string> {

@@ -3,6 +3,7 @@ import type { Ban } from '../../shared/domain/ban.js';
 import { type TerseRefusal, type TerseRefusals, terseRefusal } from '../http/terse-refusals.js';
 import { networkOf } from './address.js';
 import { type Bans, blocked, type Caller } from './bans.js';
+import type { LocalQuota } from './local-quota.js';
 import { policyField, type Quota, rateLimited } from './quotas.js';
 
 /** Refuses those who are banned or flood us, in the fewest steps: this is what an attack costs us. */
@@ -35,6 +36,15 @@ export class Door {
     const policy = policyField(quota.name, quota.limit, quota.windowSeconds);
     const fields = ['RateLimit-Policy', policy, 'RateLimit', `"${quota.name}";r=0;t=${seconds}`];
     this.terse.answer(req, res, flood, seconds, fields);
+    return true;
+  }
+
+  /** By a quota of this process alone. Whether the request was answered with 429. */
+  refusesBeyond(req: Request, res: Response, name: string, quota: LocalQuota): boolean {
+    const waitMs = quota.take(networkOf(req));
+    if (waitMs === 0) return false;
+    const problem = rateLimited(name, quota.limit, quota.windowMs / 1000, waitMs);
+    this.terse.answer(req, res, terseRefusal(problem), Math.ceil(waitMs / 1000));
     return true;
   }
 

@@ -86,7 +86,7 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         answers: {
           200: { description: 'Text exposition format, prefix `doorbuster_`.', contentTypes: ['text/plain'] },
         },
-        errors: [],
+        errors: ['rate_limited'],
       },
       async handle(req, res) {
         const { plain, zipped } = await metricsText.get();

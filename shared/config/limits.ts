@@ -15,6 +15,8 @@ export const LIMITS = {
   connectionCheckMs: 1_000,
   /** A client that takes no byte of its response for so long is gone, or holds our memory on purpose. No response takes as long. */
   idleTimeoutMs: 30_000,
+  /** Large documents (`/metrics`, `/docs`, `/openapi.json`) for one network in ten seconds: far more than scrapers and readers need. */
+  documentsPer10s: 2_000,
   /** Requests of one connection served at once; what else it pipelines waits, and the connection is not read meanwhile. */
   requestsPerConnection: 8,
   /** Longer than a load balancer's usual 60 s would be, shorter would make it reuse closed connections. */
