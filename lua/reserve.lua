@@ -184,7 +184,7 @@ if score then
     tostring(c.presence_ms), durable, '', tostring(now), place_id }
   return keep_place(reply, must_be_seen, was_away and person.line_no, journaled, answer)
 end
--- Whoever waits was judged when they joined.
+-- A user who waits was judged when joining the line.
 local judged_version = math.abs(terms)
 if judged_version ~= c.version and (terms ~= 0 or not c.open_to_all) then
   return refuse('terms_changed', tostring(c.version))
@@ -202,7 +202,7 @@ end
 
 local reservation_id = reservation_prefix .. string.format('%08x', c.no)
 local stacking = takes_part(c, order_id == '') and c.stacking or ''
--- Nobody can have been on an order that is made now.
+-- An order that is made now has no claims.
 local claims = order_id ~= '' and claims_on(order_key) or {}
 local against = claims_against(claims, reservation_id, stacking)
 if against[1] then return refuse('not_combinable', unpack(against)) end

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
 
-/** Whoever has one address of an IPv6 /64 has them all, so nothing smaller is counted apart. */
+/** One client has all addresses of an IPv6 /64, so nothing smaller is counted apart. */
 export const IPV6_BITS = 64;
 
 /**

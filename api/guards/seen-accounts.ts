@@ -74,7 +74,7 @@ export class SeenAccounts {
   }
 }
 
-/** So that nobody can choose users that are taken for one. */
+/** Random, so that an attacker cannot choose users that collide. */
 const SEED = randomInt(0x1_0000_0000);
 
 /** FNV-1a, 32 bits, from a start of this process's own; never 0, which an empty slot has. */

@@ -20,7 +20,7 @@ const CHECK_EVERY_MS = 1_000;
  */
 export class ReadinessCheck {
   draining = false;
-  /** The engines are asked once a second, whoever asks: /readyz needs no key. */
+  /** Checks the engines at most once a second, since /readyz needs no key. */
   readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
 
   constructor(

@@ -50,7 +50,7 @@ export const LIMITS = {
   /** 20 checkouts in any second for one device (CONTRACT §5). */
   deviceQuota: 20,
   deviceWindowMs: 1_000,
-  /** Checkouts of a user from one network in each process, after which a place that is taken already is told under no other key. */
+  /** Units and places promised to a user in one campaign beyond the allowance, counted by each process; further new keys get 429. */
   placeCalls: 60,
   placeWindowMs: 600_000,
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
@@ -220,7 +220,7 @@ export const LIMITS = {
   deviceBanMs: 3_600_000,
   /** Rules count accounts over a day. */
   accountsMemoryMs: 86_400_000,
-  /** A device with one user so far: whoever makes up a device for each call leaves 110 bytes for so long. */
+  /** A device with one user so far. A client that invents a device for each call leaves 110 bytes for so long. */
   firstAccountMs: 3_600_000,
   /** Devices that one network adds in an hour in each process; a carrier's has more, and is asked for work by its accounts first. */
   newDevicesPerHour: 1_000,
