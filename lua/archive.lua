@@ -4,7 +4,7 @@
 -- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV
 --   committed     id of the last journal entry that Postgres has
---   limit         later entries that may be looked at; bounds how long Redis serves nobody else
+--   limit         later promises that may be looked at; bounds how long Redis serves nobody else
 --   grace_ms      since the campaign was closed
 --   rest_ms       how long the first who was recalled stays at least
 --   redeemed burned rows    units and reservations that Postgres has of it; rows "" = not asked yet
@@ -15,7 +15,7 @@
 --   differs               Postgres has other units or reservations: nothing is removed
 --   not_closed | held | early
 --   unsettled             Postgres lacks an entry of it
---   busy                  Postgres lacks more entries than may be looked at
+--   busy                  Postgres lacks more promises than may be looked at
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing: no promise changes
@@ -43,15 +43,21 @@ local function lately(at, pause_ms) return at > 0 and math.abs(now - at) < pause
 if lately(closed_at, grace_ms) or lately(recalled_at, rest_ms) then return { 'early' } end
 
 -- What Postgres has not committed stands in the journal, since entries leave it only then.
-local entries = redis.call('XRANGE', journal_key, '(' .. committed, '+', 'COUNT', limit + 1)
-if #entries > limit then return { 'busy' } end
-local last = committed
-for _, entry in ipairs(entries) do
-  last = entry[1]
-  for i = 1, #entry[2], 2 do
-    if entry[2][i] == 'no' and tonumber(entry[2][i + 1]) == c.no then return { 'unsettled' } end
+-- An entry holds the promises of one campaign.
+local last, looked_at, entries = committed, 0, nil
+repeat
+  entries = redis.call('XRANGE', journal_key, '(' .. last, '+', 'COUNT', 16)
+  for _, entry in ipairs(entries) do
+    local promises = 1
+    for i = 1, #entry[2], 2 do
+      local name, value = entry[2][i], tonumber(entry[2][i + 1])
+      if name == 'no' and value == c.no then return { 'unsettled' } end
+      if name == 'count' then promises = value end
+    end
+    last, looked_at = entry[1], looked_at + promises
   end
-end
+  if looked_at > limit then return { 'busy' } end
+until #entries < 16
 local promised
 if not c.archived then
   if rows == '' then return { 'ready' } end

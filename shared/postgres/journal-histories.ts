@@ -27,7 +27,16 @@ export type Heartbeat = {
  * What Postgres knows of the journal: the last committed entry, the latest history, and the latest one that went into
  * service (null before the first one). A history that was begun and never opened contains no entry.
  */
-export type JournalState = { cursor: string; latest: History | null; current: History | null };
+export type JournalState = {
+  cursor: string;
+  latest: History | null;
+  current: History | null;
+  /** Whether every worker that is alive can read journal entries with several promises, and there is one. */
+  mayPack: boolean;
+};
+
+/** A worker that has not reported for so long is not alive any more. */
+const WORKER_ALIVE_SECONDS = 5;
 
 type HistoryRow = {
   generation: string | null;
@@ -35,6 +44,8 @@ type HistoryRow = {
   after_id: string;
   opened: boolean;
 };
+
+type StateRow = HistoryRow & { last_id: string; may_pack: boolean | null };
 
 /** The latest history and the latest that is open: one row or two. */
 const LATEST = `left join lateral (
@@ -51,13 +62,14 @@ export class JournalHistories {
   /** Reports a process as alive and reads the state of the journal, in one statement. */
   async beat(heartbeat: Heartbeat): Promise<JournalState> {
     const { processId, kind, generation, unsaved, serving } = heartbeat;
-    const { rows } = await this.database.query<HistoryRow & { last_id: string }>(
+    const { rows } = await this.database.query<StateRow>(
       `with beat as (
-         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving)
-         values ($1, $2, clock_timestamp(), $3, $4, $5)
+         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, reads_packed)
+         values ($1, $2, clock_timestamp(), $3, $4, $5, true)
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
-       select c.last_id, h.* from journal_cursor c ${LATEST}`,
+       select c.last_id, (select bool_and(reads_packed) from journal_processes where kind = 'worker'
+         and seen_at > clock_timestamp() - make_interval(secs => ${WORKER_ALIVE_SECONDS})) as may_pack, h.* from journal_cursor c ${LATEST}`,
       [processId, kind, generation, unsaved, serving],
     );
     return stateOf(rows);
@@ -143,11 +155,16 @@ export class JournalHistories {
   }
 }
 
-function stateOf(rows: readonly (HistoryRow & { last_id: string })[]): JournalState {
+function stateOf(rows: readonly StateRow[]): JournalState {
   const [row] = rows;
   if (!row) throw new Error('journal_cursor has lost its row');
   const open = rows.find(({ opened }) => opened);
-  return { cursor: row.last_id, latest: historyOf(row), current: open ? historyOf(open) : null };
+  return {
+    cursor: row.last_id,
+    latest: historyOf(row),
+    current: open ? historyOf(open) : null,
+    mayPack: row.may_pack ?? false,
+  };
 }
 
 function historyOf({ generation, server, after_id, opened }: HistoryRow): History | null {

@@ -4,6 +4,7 @@ import type { CampaignStatus } from '../domain/campaign.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type Epoch, readEpoch } from './epoch.js';
 import { keys } from './keys.js';
+import { PackedPromise, unpackPromises } from './packed-promises.js';
 
 /** Before every entry: where a reader of a fresh journal starts. */
 export const JOURNAL_START = '0-0';
@@ -103,7 +104,9 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
 };
 
 /** @throws ContractError when a script wrote what this version does not know */
-export function decodeEntry({ journalId, fields }: RawEntry): JournalEntry {
+export function decodeEntry(raw: RawEntry): JournalEntry {
+  if (raw instanceof PackedPromise) return raw.decode();
+  const { journalId, fields } = raw;
   const kind = fields.kind as JournalKind;
   const decode = Object.hasOwn(decoders, kind) ? decoders[kind] : undefined;
   if (!decode) throw new ContractError(`journal entry ${journalId} has the unknown kind ${fields.kind}`);
@@ -150,17 +153,52 @@ export function nextId(journalId: string): string {
   return `${generation}-${number + 1}`;
 }
 
-/** What the stream contains: its first entry (null = none), the last id that was ever given, and how many entries. */
+/** What the stream contains: its first promise (null = none), the last id that was ever given, and how many rows. */
 export type JournalPosition = { firstId: string | null; lastId: string; entries: number };
+
+/** Entries of the stream as `entriesOf` takes them. */
+type StreamRow = [id: string, flat: string[]];
+
+/**
+ * The entries in rows of the stream, with each promise of a packed row as an entry of its own.
+ * @param after entries up to here are left out: a packed row may be committed in part
+ */
+export function entriesOf(rows: readonly StreamRow[], after: string): RawEntry[] {
+  const entries: RawEntry[] = [];
+  for (const [journalId, flat] of rows) {
+    const fields = unflatten(flat);
+    if (fields.promises === undefined) {
+      entries.push({ journalId, fields });
+      continue;
+    }
+    const promises = unpackPromises(journalId, fields);
+    const isPartial = compareJournalIds(promises[0]?.journalId ?? journalId, after) <= 0;
+    entries.push(...(isPartial ? promises.filter((one) => compareJournalIds(one.journalId, after) > 0) : promises));
+  }
+  return entries;
+}
 
 /** The journal in Redis, as its reader sees it. Only scripts append to it. */
 export class Journal {
+  /** Promises in a row of the stream when it was read last: rows have 1 to 64, and a reader wants so many promises. */
+  #promisesInRow = 1;
+
   constructor(readonly redis: Redis) {}
 
-  /** Entries later than `after`, oldest first. */
+  /** Entries later than `after`, oldest first, each with one promise. Fewer than `limit` only when the journal has no more. */
   async read(after: string, limit: number): Promise<RawEntry[]> {
-    const rows = await engine(() => this.redis.xrange(keys.journal, `(${after}`, '+', 'COUNT', limit));
-    return rows.map(([journalId, flat]) => ({ journalId, fields: unflatten(flat) }));
+    const entries: RawEntry[] = [];
+    for (let from = after; ; ) {
+      const count = Math.ceil((limit - entries.length) / this.#promisesInRow);
+      const rows = await engine(() => this.redis.xrange(keys.journal, `(${from}`, '+', 'COUNT', count));
+      const found = entriesOf(rows, after);
+      entries.push(...found);
+      if (rows.length > 0) this.#promisesInRow = Math.max(1, found.length / rows.length);
+      if (entries.length >= limit) return entries.slice(0, limit);
+      const last = rows.at(-1);
+      if (!last || rows.length < count) return entries;
+      from = last[0];
+    }
   }
 
   /** The same with the epoch, in one round trip: an epoch is replaced only while nothing is appended. */
@@ -178,9 +216,9 @@ export class Journal {
     try {
       const info = (await this.redis.xinfo('STREAM', keys.journal)) as unknown[];
       const field = (name: string) => info[info.indexOf(name) + 1];
-      const first = field('first-entry') as [string, string[]] | null;
+      const first = field('first-entry') as StreamRow | null;
       return {
-        firstId: first ? first[0] : null,
+        firstId: first ? (entriesOf([first], JOURNAL_START)[0]?.journalId ?? null) : null,
         lastId: String(field('last-generated-id')),
         entries: Number(field('length')),
       };
@@ -210,13 +248,25 @@ export class Journal {
     await engine(() => this.redis.publish(keys.persisted, upTo));
   }
 
-  /** Entries that Postgres has not committed yet, and the time of the oldest of them (null = none). */
+  /** Promises that Postgres has not committed yet, and the time of the oldest of them (null = none). */
   async backlog(): Promise<{ entries: number; oldestMs: number | null }> {
-    const [entries, first] = await engine(() =>
-      Promise.all([this.redis.xlen(keys.journal), this.redis.xrange(keys.journal, '-', '+', 'COUNT', 1)]),
+    const [[first], [last]] = await engine(() =>
+      Promise.all([
+        this.redis.xrange(keys.journal, '-', '+', 'COUNT', 1),
+        this.redis.xrevrange(keys.journal, '+', '-', 'COUNT', 1),
+      ]),
     );
-    const [oldest] = first;
-    return { entries, oldestMs: oldest ? whole(unflatten(oldest[1]), 'at') : null };
+    if (!first || !last) return { entries: 0, oldestMs: null };
+    const [oldest] = entriesOf([first], JOURNAL_START) as [RawEntry];
+    return { entries: await this.#countBetween(oldest.journalId, last[0]), oldestMs: whole(oldest.fields, 'at') };
+  }
+
+  /** How many promises there are from one to another one; numbers have no gap, and each history begins with 0. */
+  async #countBetween(firstId: string, lastId: string): Promise<number> {
+    const [[firstGeneration, first], [generation, last]] = [journalPlace(firstId), journalPlace(lastId)];
+    if (generation === firstGeneration) return last - first + 1;
+    const [before] = await engine(() => this.redis.xrevrange(keys.journal, `(${generation}-0`, '-', 'COUNT', 1));
+    return last + 1 + (before ? await this.#countBetween(firstId, before[0]) : 0);
   }
 }
 

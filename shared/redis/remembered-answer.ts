@@ -11,6 +11,13 @@ export function durabilityOf(durable: boolean, replicas: number): Durability {
   return replicas > 0 ? 'replicated' : 'journaled';
 }
 
+/** @param digit as scripts write it @throws ContractError when there is no such durability */
+export function decodeDurability(digit: string): Durability {
+  const durability = DURABILITIES[Number(digit)];
+  if (!durability) throw new ContractError(`there is no durability ${digit}`);
+  return durability;
+}
+
 /** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
 export type RememberedAnswer =
   | {

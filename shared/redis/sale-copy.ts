@@ -3,7 +3,7 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import { unflatten } from './journal.js';
+import { entriesOf } from './journal.js';
 import { keys } from './keys.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
@@ -133,10 +133,7 @@ export class SaleCopy {
     for (const product of products) transaction.hgetall(keys.campaign(product));
     const decoders = wanted.map((one) => ({ product: one.product, decode: readRecords(transaction, one) }));
     const results = await run(transaction);
-    const entries = (results.shift() as [string, string[]][]).map(([journalId, flat]) => ({
-      journalId,
-      fields: unflatten(flat),
-    }));
+    const entries = entriesOf(results.shift() as [string, string[]][], after);
     const journal = results.shift() as unknown[] | null;
     // Entries after `after` may have been persisted and trimmed before this moment.
     const lastId = journal ? String(journal[journal.indexOf('last-generated-id') + 1]) : after;

@@ -16,7 +16,7 @@ const inService: Omit<Look, 'cursorAfter'> = {
   server: 'primary',
   epoch: { generation: GENERATION, server: 'primary' },
   journal: { firstId: '100-11', lastId: '100-12', entries: 2 },
-  postgres: { cursor: '100-10', latest: opened, current: opened },
+  postgres: { cursor: '100-10', latest: opened, current: opened, mayPack: true },
   firstBegins: '90-7',
   recovered: false,
 };
@@ -82,7 +82,12 @@ describe('diagnose', () => {
   });
 
   it('finishes a recovery that a worker left', () => {
-    const postgres = { cursor: '90-7', latest: { ...opened, opened: false }, current: { ...opened, generation: 90 } };
+    const postgres = {
+      cursor: '90-7',
+      latest: { ...opened, opened: false },
+      current: { ...opened, generation: 90 },
+      mayPack: true,
+    };
     expect(diagnose({ ...inService, postgres, journal: empty })).toMatchObject({ kind: 'recover', intact: true });
   });
 

@@ -1,0 +1,168 @@
+import type { EntryOf, RawEntry } from '../contracts/journal.js';
+import { orderIdOf } from '../domain/ids.js';
+import { ContractError } from '../errors/faults.js';
+import { decodeDurability, encodeRememberedAnswer } from './remembered-answer.js';
+
+type Fields = Record<string, string>;
+
+/** Promises in one entry at most (lua/includes/journal_tail.lua). */
+const MOST_PROMISES = 64;
+
+/** What the promises of one entry have in common. */
+type Common = {
+  no: number;
+  atMs: number;
+  dueMs: number;
+  terms: number;
+  ticketKey: string;
+  /** As scripts write it. */
+  durability: string;
+};
+
+type PromiseEntry = EntryOf<'reserved' | 'queued' | 'answered'>;
+
+/**
+ * A promise of an entry that holds all promises of one call of lua/reserve.lua. Such an entry has one line for each promise,
+ * whose values are separated by tabs; no id, key or answer contains one. The id of the entry is the number of its last promise,
+ * so that numbers have no gap and trimming by id keeps an entry until all of it is committed.
+ */
+export class PackedPromise implements RawEntry {
+  constructor(
+    readonly journalId: string,
+    readonly common: Common,
+    readonly line: string,
+  ) {}
+
+  /** As an entry of its own would have it; a promise that cannot be decoded as it is. */
+  get fields(): Fields {
+    try {
+      return this.#plainFields();
+    } catch {
+      return { promise: this.line };
+    }
+  }
+
+  #plainFields(): Fields {
+    const entry = this.decode();
+    const { no, atMs } = entry;
+    if (entry.kind === 'answered') {
+      return { kind: 'answered', no: String(no), at: String(atMs), key: entry.key, answer: entry.answer };
+    }
+    const { kind, reservation, user, order, qty, code, key, answer, device, trace, stacking } = entry;
+    const begin = { kind, no: String(no), reservation, user, order, qty: String(qty) };
+    const end = { key, answer, device, trace, stacking: stacking ?? '' };
+    const codeText = code === null ? '' : String(code);
+    if (kind === 'queued') return { ...begin, line: String(entry.lineNo), code: codeText, at: String(atMs), ...end };
+    return {
+      ...begin,
+      slot: String(entry.slot),
+      at: String(atMs),
+      due: String(entry.dueMs),
+      line: '0',
+      state: entry.state,
+      code: codeText,
+      terms: String(entry.terms),
+      ...end,
+    };
+  }
+
+  /** @throws ContractError when a script wrote what this version does not know */
+  decode(): PromiseEntry {
+    const values = this.line.split('\t');
+    if (values[0] === 'reserved' && values.length === 12) return this.#reserved(values);
+    if (values[0] === 'queued' && values.length === 12) return this.#queued(values);
+    if (values[0] === 'answered' && values.length === 3) {
+      const { no, atMs } = this.common;
+      return {
+        journalId: this.journalId,
+        no,
+        atMs,
+        kind: 'answered',
+        key: String(values[1]),
+        answer: String(values[2]),
+      };
+    }
+    throw new ContractError(`journal entry ${this.journalId} has the unknown promise ${this.line}`);
+  }
+
+  #reserved(values: string[]): EntryOf<'reserved'> {
+    const [, reservation, user, order, qty, slot, code, key, request, device, trace, stacking] = values as Strings;
+    const { no, atMs, dueMs, terms, ticketKey, durability } = this.common;
+    const entry: EntryOf<'reserved'> = {
+      journalId: this.journalId,
+      no,
+      atMs,
+      kind: 'reserved',
+      reservation,
+      user,
+      order: order || orderIdOf(reservation),
+      qty: Number(qty),
+      slot: Number(slot),
+      dueMs,
+      lineNo: 0,
+      state: dueMs > 0 ? 'reserved' : 'redeemed',
+      code: code === '' ? null : Number(code),
+      terms,
+      key,
+      answer: '',
+      device,
+      trace,
+      stacking: stacking || null,
+    };
+    const kept = { kind: 'completed', reservationId: reservation, orderId: entry.order, dueMs } as const;
+    const answer = encodeRememberedAnswer({
+      ...kept,
+      ticketKey,
+      durability: decodeDurability(durability),
+      code: entry.code,
+      terms,
+    });
+    entry.answer = `${no}|${qty}|${user}|${request}${answer}`;
+    return entry;
+  }
+
+  #queued(values: string[]): EntryOf<'queued'> {
+    const [, reservation, user, order, qty, lineNo, code, key, answer, device, trace, stacking] = values as Strings;
+    return {
+      journalId: this.journalId,
+      no: this.common.no,
+      atMs: this.common.atMs,
+      kind: 'queued',
+      reservation,
+      user,
+      order,
+      qty: Number(qty),
+      lineNo: Number(lineNo),
+      code: code === '' ? null : Number(code),
+      key,
+      answer,
+      device,
+      trace,
+      stacking: stacking || null,
+    };
+  }
+}
+
+type Strings = [string, string, string, string, string, string, string, string, string, string, string, string];
+
+/**
+ * The promises of a packed entry, in their order. One that is malformed still has as many as it says, so that their numbers have
+ * no gap; they fail when they are decoded.
+ * @param fields of the entry
+ */
+export function unpackPromises(journalId: string, fields: Fields): PackedPromise[] {
+  const lines = String(fields.promises).split('\n');
+  const count = Number(fields.count);
+  if (lines.length !== count) lines.length = Math.max(1, Math.min(count || 1, MOST_PROMISES));
+  const dash = journalId.indexOf('-');
+  const [generation, first] = [journalId.slice(0, dash + 1), Number(journalId.slice(dash + 1)) - lines.length + 1];
+  const common: Common = {
+    no: Number(fields.no),
+    atMs: Number(fields.at),
+    dueMs: Number(fields.due),
+    terms: Number(fields.terms),
+    ticketKey: String(fields.ticket_key),
+    durability: String(fields.durability),
+  };
+  return Array.from(lines, (line, i) => new PackedPromise(generation + (first + i), common, line ?? ''));
+}
