@@ -343,6 +343,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       ...LIMITS,
       idempotencyTtlMs: config.idempotencyTtlMs,
     }),
+    { mayPack: () => watch.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
   );
   const admission = new Admission(LIMITS);
   const attempts = new AttemptRecorder(new RedemptionAttempts(database), {

@@ -19,8 +19,9 @@ import {
   decodeRememberedAnswer,
   type RememberedAnswer,
 } from '../../shared/redis/remembered-answer.js';
-import type { CouponClaim, SaleStore } from '../../shared/redis/sale-store.js';
-import type { ReserveOutcome } from '../../shared/redis/scripts/checkout.js';
+import type { CouponClaim } from '../../shared/redis/reserve-call.js';
+import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { ReserveOutcome } from '../../shared/redis/scripts/reserve.js';
 import { LocalQuota } from '../guards/local-quota.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';

@@ -6,12 +6,16 @@
 -- A cart has a few codes; a longer list would cost every later claim on the order its length.
 local most_claims = 100
 
-local function claims_on(order_key)
+local function claims_in(text)
   local claims = {}
-  for reservation_id, stacking in string.gmatch(redis.call('GET', order_key) or '', '([^=,]+)=([^,]+)') do
+  for reservation_id, stacking in string.gmatch(text or '', '([^=,]+)=([^,]+)') do
     table.insert(claims, { reservation_id = reservation_id, stacking = stacking })
   end
   return claims
+end
+
+local function claims_on(order_key)
+  return claims_in(redis.call('GET', order_key))
 end
 
 -- Ids of the reservations that keep this one off the order; of all of them when the order is full.

@@ -25,6 +25,12 @@ export class Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
     registers: [this.registry],
   });
+  readonly claimBatch = new Histogram({
+    name: `${PREFIX}claim_batch_size`,
+    help: 'Checkouts and redemptions that one call of the script decided',
+    buckets: [1, 2, 4, 8, 16, 32, 64],
+    registers: [this.registry],
+  });
   readonly httpRequests = this.#counter('http_requests_total', 'Requests by route and status', ['route', 'status']);
   readonly #timed = new Map<string, Map<number, (seconds: number) => void>>();
   readonly sockets = this.#gauge('sockets', 'WebSocket connections of this process');

@@ -1,8 +1,8 @@
 import type { RawEntry } from '../contracts/journal.js';
 import { reservationIdOf } from '../domain/ids.js';
 import { durabilityOf, encodeRememberedAnswer } from './remembered-answer.js';
-import type { ReserveInput } from './sale-store.js';
-import type { ReserveOutcome } from './scripts/checkout.js';
+import type { ReserveInput } from './reserve-call.js';
+import type { ReserveOutcome } from './scripts/reserve.js';
 
 type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;
 

@@ -1,26 +1,25 @@
 import type { Redis } from 'ioredis';
-import { LRUCache } from 'lru-cache';
 import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
 import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
 import {
   type CampaignNo,
   campaignNoOf,
-  type DeviceId,
   type IdempotencyKey,
   type OrderId,
-  orderIdOf,
   type ProductId,
   type ReservationId,
   type UserId,
 } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
+import { CallBatcher } from './call-batcher.js';
+import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
 import { claimKeys, keys, OPERATORS } from './keys.js';
 import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
-import type { OutcomeOf, ScriptRunner, WithoutEntries } from './script-runner.js';
+import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
+import type { ScriptRunner, WithoutEntries } from './script-runner.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   type AddCodesOutcome,
@@ -37,13 +36,7 @@ import {
   type StatusAction,
   setStatusScript,
 } from './scripts/campaign.js';
-import {
-  type AppraiseOutcome,
-  appraiseScript,
-  checkOrderClaimScript,
-  type ReserveOutcome,
-  reserveScript,
-} from './scripts/checkout.js';
+import { type AppraiseOutcome, appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
@@ -72,6 +65,13 @@ import {
   type VoidOutcome,
   voidScript,
 } from './scripts/payment.js';
+import {
+  decodeDecisions,
+  MAX_REQUESTS,
+  type ReserveDecision,
+  type ReserveOutcome,
+  reserveScript,
+} from './scripts/reserve.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 /** Every script, for loading and for the tests that compare headers with contracts. */
@@ -106,45 +106,6 @@ export const SALE_SCRIPTS = [
   beginHistoryScript,
 ] as const;
 
-export type ReserveInput = {
-  product: ProductId;
-  user: UserId;
-  qty: number;
-  reservationPrefix: string;
-  /** null = made from the reservation id */
-  order: OrderId | null;
-  /** null = no token was sent; its signature is checked before, its age by the script */
-  token: { expiresAtSeconds: number } | null;
-  key: IdempotencyKey;
-  ticketKey: string;
-  /** For the record; null = unknown */
-  device: DeviceId | null;
-  /** Whether the caller has proved to be the user. */
-  proven: boolean;
-  /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
-  holderDevice: DeviceId | null;
-  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
-  counted: string | null;
-  trace: string;
-  /**
-   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
-   * is enough for a campaign without an audience.
-   */
-  terms: number;
-  /** null = a checkout, by no code */
-  coupon: CouponClaim | null;
-  /** Promises that the caller may still get under new keys, beyond as many as the user may have. */
-  newKeys: number;
-};
-
-/** What a redemption by code adds to a checkout. */
-export type CouponClaim = {
-  /** Number of the code; 0 = the campaign's one code. */
-  code: number;
-  /** null = no one-time token; its signature is checked before, its age and use by the script */
-  once: { nonce: string; expiresAtMs: number } | null;
-};
-
 export type SaleLimits = {
   idempotencyTtlMs: number;
   journalLimitEntries: number;
@@ -154,6 +115,14 @@ export type SaleLimits = {
   orderMemoryMs: number;
   /** Replicas that callers wait for before they answer; 0 = none. */
   waitReplicas: number;
+};
+
+/** How claims are decided together. */
+export type ClaimBatches = {
+  /** Whether every worker can read journal entries with several promises. */
+  mayPack: () => boolean;
+  /** Receives the number of claims of each call. */
+  onBatch: (size: number) => void;
 };
 
 /** `endsAtMs` 0 = open end. */
@@ -171,6 +140,8 @@ export type Archived = { pass: string; promised: number };
  * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
  */
 export class SaleStore {
+  readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
+
   constructor(
     readonly scripts: ScriptRunner,
     readonly limits: SaleLimits,
@@ -178,7 +149,14 @@ export class SaleStore {
     readonly promises: UnpersistedPromises | null = null,
     /** Null for those who never meet somebody of an archived campaign, or take him for unknown. */
     readonly recall: Recall | null = null,
-  ) {}
+    readonly claims: ClaimBatches = { mayPack: () => true, onBatch: () => {} },
+  ) {
+    this.#reservations = new CallBatcher({
+      maxBatch: MAX_REQUESTS,
+      send: (_group, inputs) => this.#reserveAll(inputs),
+      onBatch: claims.onBatch,
+    });
+  }
 
   /** Whether the response to a key is remembered, so that a request with it is a repetition. */
   async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
@@ -186,6 +164,7 @@ export class SaleStore {
     return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
   }
 
+  /** Decides on one claim, together with those of its campaign that arrive meanwhile. */
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
     let outcome = await this.#reserve(input);
     if (outcome.kind === 'not_combinable') {
@@ -196,53 +175,21 @@ export class SaleStore {
     return outcome;
   }
 
-  #reserve(input: ReserveInput): Promise<OutcomeOf<typeof reserveScript>> {
-    const { product, coupon } = input;
-    const { limits } = this;
-    return this.scripts.run(
-      reserveScript,
-      [
-        ...saleKeys(product),
-        keys.journal,
-        keys.idempotency(input.user, input.key),
-        keys.unscopedIdempotency(input.key),
-        keys.device(input.counted ?? ''),
-        keys.once(product, coupon?.once?.nonce ?? ''),
-        keys.holders(product),
-        keys.epoch,
-        keys.order(input.user, orderOf(input)),
-      ],
-      [
-        input.user,
-        input.qty,
-        input.reservationPrefix,
-        input.order ?? '',
-        input.token ? 'genuine' : 'none',
-        input.token?.expiresAtSeconds ?? 0,
-        input.key,
-        limits.idempotencyTtlMs,
-        input.ticketKey,
-        limits.journalLimitEntries,
-        input.device ?? '',
-        input.counted === null ? 0 : limits.deviceQuota,
-        limits.deviceWindowMs,
-        input.trace,
-        requestOf(input),
-        coupon?.code ?? '',
-        input.terms,
-        coupon?.once?.expiresAtMs ?? 0,
-        limits.waitReplicas,
-        input.proven ? 1 : 0,
-        input.holderDevice ?? '',
-        limits.orderMemoryMs,
-        input.newKeys,
-      ],
-    );
+  #reserve(input: ReserveInput): Promise<ReserveDecision> {
+    // One key for all requests of a call: a server that changes its key meanwhile makes two groups.
+    return this.#reservations.run(`${input.product} ${input.ticketKey}`, input);
+  }
+
+  async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
+    const { keyNames, input } = reserveCall(inputs, this.limits, this.claims.mayPack());
+    const outcome = await this.scripts.run(reserveScript, keyNames, [input]);
+    if (outcome.kind === 'decided') return decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+    return inputs.map(() => ({ kind: outcome.kind }));
   }
 
   /** In an archived campaign: the first answer again, if this key had one; else it is over. */
   #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
-    return decided<OutcomeOf<typeof reserveScript>>(
+    return decided<ReserveDecision>(
       () => this.#reserve(input),
       (recall) => recall.answer(input.product, input.user, input.key),
       () => ({ kind: 'ended' }),
@@ -657,29 +604,12 @@ export class SaleStore {
   }
 }
 
-/** The order that a claim is for: the caller's, else the one that the script will make. */
-const orderOf = ({ order, reservationPrefix }: ReserveInput): OrderId => order ?? orderIdOf(reservationPrefix);
-
 /** Everything that `confirm` may reply but what it wants to know of the order. */
 type Confirmed = ConfirmOutcome | Missed;
 
-/** Products whose keys are kept ready; making them anew for every call would be a tenth of it. */
-const READY_PRODUCTS = 1_000;
-const readyKeys = new LRUCache<ProductId, readonly string[]>({ max: READY_PRODUCTS });
-
-/** `claimKeys`, kept ready. */
-function saleKeys(product: ProductId): readonly string[] {
-  let ready = readyKeys.get(product);
-  if (!ready) {
-    ready = claimKeys(product);
-    readyKeys.set(product, ready);
-  }
-  return ready;
-}
-
 /** Keys of every script that may hand a unit to the next in line. */
 function movingKeys(product: ProductId): string[] {
-  return [...saleKeys(product), keys.journal, keys.news(product), keys.epoch];
+  return [...claimKeys(product), keys.journal, keys.news(product), keys.epoch];
 }
 
 function saleTerms(campaign: Campaign): (string | number)[] {

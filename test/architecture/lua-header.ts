@@ -10,6 +10,10 @@ export type LuaHeader = {
   /** Kind of reply → names of its fields. */
   replies: Map<string, string[]>;
   journals: string[];
+  /** Of a script that is given JSON: names in the argument, names in each of its requests, kind of decision → names. */
+  input: string[];
+  request: string[];
+  decisions: Map<string, string[]>;
 };
 
 /** @throws Error when the script has no header, or one without its parts */
@@ -21,7 +25,9 @@ export function readHeader(source: string): LuaHeader {
   const parts = new Map<string, string[]>([['purpose', []]]);
   let part = 'purpose';
   for (const line of lines) {
-    const [, name, rest = ''] = /^(KEYS|ARGV|REPLY|JOURNALS)\b ?(.*)$/.exec(line) ?? [];
+    const [, whole, begun, rest = ''] =
+      /^(KEYS|ARGV|INPUT|REQUEST|REPLY|DECISION|JOURNALS)$|^(KEYS|JOURNALS) (.*)$/.exec(line) ?? [];
+    const name = whole ?? begun;
     if (name) {
       part = name;
       parts.set(name, rest ? [rest] : []);
@@ -34,7 +40,15 @@ export function readHeader(source: string): LuaHeader {
     if (!found || found.length === 0) throw new Error(`the header has no ${name}`);
     return found;
   };
-  const args = entriesOf(of('ARGV')).flatMap((entry) => entry.split(' '));
+  const namesIn = (lines: readonly string[]) => entriesOf(lines).flatMap((entry) => entry.split(' '));
+  const repliesIn = (lines: readonly string[]) =>
+    new Map(
+      entriesOf(lines)
+        .flatMap((entry) => entry.split(' | '))
+        .map((entry) => entry.split(' '))
+        .map(([kind, ...fields]) => [String(kind), fields]),
+    );
+  const args = namesIn(of('ARGV'));
   const keys = of('KEYS').join(' ').split(', ');
   return {
     purpose: of('purpose').join(' '),
@@ -42,13 +56,11 @@ export function readHeader(source: string): LuaHeader {
     variadicKeys: keys.at(-1)?.endsWith('...') ?? false,
     args: args.map((name) => name.replace(/\.\.\.$/, '')),
     variadic: args.at(-1)?.endsWith('...') ?? false,
-    replies: new Map(
-      entriesOf(of('REPLY'))
-        .flatMap((entry) => entry.split(' | '))
-        .map((entry) => entry.split(' '))
-        .map(([kind, ...fields]) => [String(kind), fields]),
-    ),
+    replies: repliesIn(of('REPLY')),
     journals: journaledKinds(of('JOURNALS').join(' ')),
+    input: namesIn(parts.get('INPUT') ?? []),
+    request: namesIn(parts.get('REQUEST') ?? []),
+    decisions: repliesIn(parts.get('DECISION') ?? []),
   };
 }
 
@@ -70,7 +82,7 @@ export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, 
 /** How many keys and arguments the script takes; `exact` unless it takes any number up to one. */
 export function arityOf(source: string): { keys: number; exactKeys: boolean; args: number; exact: boolean } {
   const found =
-    /^assert\(#KEYS (==|<=) (\d+) and #ARGV (==|<=) (\d+), '(\w+) takes (at most )?(\d+) keys? and (at most )?(\d+) \w+'\)$/m.exec(
+    /^assert\(#KEYS (==|<=|>=) (\d+) and #ARGV (==|<=) (\d+), '(\w+) takes (at most |at least )?(\d+) keys? and (at most )?(\d+) \w+'\)$/m.exec(
       codeOf(source),
     );
   if (!found) throw new Error('there is no assert on the arity');
@@ -104,9 +116,12 @@ function wordsOf(code: string, expression: string, index: number): string[] {
   return words;
 }
 
-/** First words of every reply: tables that are returned, given to `apply`, named `reply`, or refusals. */
+/** First words of every reply: tables that are returned, given to `apply`, or named `reply`. */
 export const returnedKinds = (code: string): string[] => [
-  ...new Set(
-    [...code.matchAll(/(?:(?:return|reply =|apply\(plan,) \{ |refuse\()'(\w+)'/g)].map(([, kind]) => String(kind)),
-  ),
+  ...new Set([...code.matchAll(/(?:return|reply =|apply\(plan,) \{ '(\w+)'/g)].map(([, kind]) => String(kind))),
+];
+
+/** Kinds of decisions about one request of a call. */
+export const decidedKinds = (code: string): string[] => [
+  ...new Set([...code.matchAll(/\{ kind = '(\w+)'/g)].map(([, kind]) => String(kind))),
 ];

@@ -6,7 +6,8 @@ import { ContractError } from '../../shared/errors/faults.js';
 import { decodeEntry } from '../../shared/redis/journal.js';
 import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
 import { scriptSource } from '../../shared/redis/script-runner.js';
-import { appendedKinds, arityOf, codeOf, readHeader, returnedKinds } from './lua-header.js';
+import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/redis/scripts/reserve.js';
+import { appendedKinds, arityOf, codeOf, decidedKinds, readHeader, returnedKinds } from './lua-header.js';
 import { isWriting, ordersWrong, reachableCode } from './lua-order.js';
 
 /** Each script against its header and against its contract in TypeScript, in both directions. */
@@ -77,6 +78,40 @@ for (const name of files) {
     expect(body).not.toMatch(/KEYS\[/);
     expect(code).not.toMatch(/redis\.pcall|math\.random/);
   });
+}
+
+test('reserve: its call, its requests and its decisions are the same in header, code and contract', () => {
+  const [header, code] = [readHeader(sourceOf('reserve')), codeOf(sourceOf('reserve'))];
+  expect(header.input).toEqual(CALL_NAMES);
+  expect(header.request).toEqual(REQUEST_NAMES);
+  for (const name of header.input) expect(code).toMatch(new RegExp(`\\binput\\.${name}\\b`));
+  for (const name of header.request) expect(code).toMatch(new RegExp(`\\br\\.${name}\\b`));
+  const kinds = [...header.decisions.keys()];
+  // The phases of a campaign are kinds too.
+  expect([...decidedKinds(code), 'paused', 'ended'].sort()).toEqual([...kinds].sort());
+  expect([...DECISION_KINDS, 'failed'].sort()).toEqual([...kinds].sort());
+  for (const [kind, fields] of header.decisions) {
+    for (const field of fields)
+      expect([kind, code]).toEqual([kind, expect.stringMatching(new RegExp(`\\b${field} =`))]);
+    // The promise of a call has its number from `decodeDecisions`.
+    const own = fields.filter((field) => field !== 'promise').sort();
+    expect([kind, fieldsRead(kind)]).toEqual([kind, own]);
+  }
+});
+
+/** Names of a decision that its decoder reads. */
+function fieldsRead(kind: string): string[] {
+  const read = new Set<string>();
+  const raw = new Proxy({ kind } as Record<string, unknown>, {
+    get: (target, name) => {
+      if (typeof name === 'symbol' || name === 'kind') return target[name as string];
+      read.add(name);
+      return 1;
+    },
+  });
+  const call = { no: 1, at: 1, due: 1, terms: 1, durable: true, replies: [] };
+  decodeDecision({ raw: raw as never, call, request: { reservationPrefix: '', order: null }, journalId: '' });
+  return [...read].sort();
 }
 
 /** How many fields a decoder reads: it is given one more until it is content. */
@@ -154,6 +189,9 @@ test('a header is read as it is written', () => {
       ['never', []],
     ]),
     journals: ['left', 'reserved'],
+    input: [],
+    request: [],
+    decisions: new Map(),
   });
   expect(arityOf(GOOD)).toEqual({ keys: 2, exactKeys: true, args: 3, exact: true });
 });

@@ -8,10 +8,19 @@ import { atEnd } from './cleanup.js';
  * Everything else of them is as it is.
  */
 export function luaWithClockAt(luaFolder: string, nowMs: number): string {
+  return luaWithClock(luaFolder, `{ '${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}' }`);
+}
+
+/** The same with the time that stands in a key, in milliseconds, so that a test can turn the clock on. */
+export function luaWithClockIn(luaFolder: string, key: string): string {
+  const ms = `redis.call('GET', '${key}')`;
+  return luaWithClock(luaFolder, `{ string.sub(${ms}, 1, -4), string.sub(${ms}, -3) .. '000' }`);
+}
+
+function luaWithClock(luaFolder: string, time: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-lua-'));
   atEnd('a folder with scripts', () => rmSync(folder, { recursive: true }));
   cpSync(luaFolder, folder, { recursive: true });
-  const time = `{ '${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}' }`;
   const clock = `local redis = setmetatable({ call = function(command, ...)
   if command == 'TIME' then return ${time} end
   return redis.call(command, ...)

@@ -13,6 +13,7 @@ import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
+import { DECISION_KINDS, type DecidedCall } from '../../shared/redis/scripts/reserve.js';
 import { auditCampaign } from './audit.js';
 import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
@@ -56,6 +57,10 @@ class RecordingRunner extends ScriptRunner {
     try {
       const outcome = await super.run(contract, keyNames, args);
       this.met.add(`${contract.name} ${outcome.kind}`);
+      if (outcome.kind === 'decided') {
+        const { replies } = JSON.parse(String((outcome as { decisions?: string }).decisions)) as DecidedCall;
+        for (const { kind } of replies) this.met.add(`${contract.name} ${kind}`);
+      }
       return outcome;
     } catch (error) {
       // Redis was reached and replied: two replies become exceptions.
@@ -155,7 +160,8 @@ export class Sale {
   unmetReplies(script: string): string[] {
     const contract = SALE_SCRIPTS.find(({ name }) => name === script);
     if (!contract) throw new Error(`there is no script ${script}`);
-    return Object.keys(contract.replies).filter((kind) => !this.#runner.met.has(`${script} ${kind}`));
+    const kinds = [...Object.keys(contract.replies), ...(script === 'reserve' ? [...DECISION_KINDS, 'failed'] : [])];
+    return kinds.filter((kind) => !this.#runner.met.has(`${script} ${kind}`));
   }
 }
 

@@ -24,7 +24,11 @@ for (const script of SALE_SCRIPTS) {
   const [keyCount, argCount] = [script.keys.length, script.args.length];
   const arities: [string, number, number][] = [
     ...('variadicKeys' in script
-      ? [['more keys than it takes', MAX_FILLED_KEYS + 3, argCount] as [string, number, number]]
+      ? [
+          (script.name === 'reserve'
+            ? ['a key too few', keyCount - 1, argCount]
+            : ['more keys than it takes', MAX_FILLED_KEYS + 3, argCount]) as [string, number, number],
+        ]
       : ([
           ['a key too few', keyCount - 1, argCount],
           ['a key too many', keyCount + 1, argCount],

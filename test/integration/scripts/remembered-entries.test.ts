@@ -30,7 +30,7 @@ const ENDINGS = ['redeemed', 'released', 'expired', 'refunded', 'voided'];
 async function expectSame(): Promise<string[]> {
   const stream = await sale.journal.read(start, 10_000);
   const remembered = promises.after(start, Number.POSITIVE_INFINITY, 10_000);
-  expect(remembered.map(withoutRecord)).toEqual(stream);
+  expect(remembered.map(withoutRecord)).toEqual(stream.map(withoutRecord));
   expect(remembered.filter(({ fields }) => 'record' in fields).map(({ fields }) => fields.kind)).toEqual(
     stream.map(({ fields }) => fields.kind).filter((kind) => ENDINGS.includes(String(kind))),
   );

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Campaign } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
-import type { CouponClaim } from '../../../shared/redis/sale-store.js';
+import type { CouponClaim } from '../../../shared/redis/reserve-call.js';
 import type { CheckoutOptions, TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
@@ -287,6 +287,17 @@ test('refuses a code that another one on the order excludes', async () => {
   const refused = { kind: 'not_combinable', reservations: [taken] };
   await expectRefusal(campaign, 'ann', { coupon: claimOf(0), terms: 1, order: 'cart-1' }, refused);
   await expectRefusal(campaign, 'ann', { order: 'cart-1' }, refused);
+});
+
+test('a record that is malformed fails alone, and the requests beside it are decided', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 9 });
+  await sale.redis.hset(keys.people(campaign.product), 'bob', 'malformed');
+  const [ann, bob, cid] = await Promise.allSettled(['ann', 'bob', 'cid'].map((user) => campaign.checkout(user)));
+  expect(ann).toMatchObject({ value: { kind: 'reserved' } });
+  expect(bob).toMatchObject({ reason: { message: expect.stringContaining('a person record is malformed') } });
+  expect(cid).toMatchObject({ value: { kind: 'reserved' } });
+  expect(await campaign.stock()).toMatchObject({ free: 7, held: 2 });
+  await sale.redis.hdel(keys.people(campaign.product), 'bob');
 });
 
 test('every reply of the script has come in this file', () => {

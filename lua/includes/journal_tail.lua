@@ -1,0 +1,49 @@
+-- How the journal grows, counted in promises. An entry holds one promise, or several of one call: then its id is the number of
+-- the last one, and `count` says how many they are (shared/redis/journal.ts).
+
+-- An entry never holds more, so that a reader can bound what it reads.
+local most_in_entry = 64
+
+local function id_parts(id)
+  local generation, n = string.match(id, '^(%d+)-(%d+)$')
+  return generation, tonumber(n)
+end
+
+-- Number of the first promise of an entry as XRANGE returns it.
+local function first_number(entry)
+  local _, n = id_parts(entry[1])
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'count' then return n - tonumber(entry[2][i + 1]) + 1 end
+  end
+  return n
+end
+
+-- Promises in the journal. Exact where it matters, at `limit`; a number below it is a lower bound.
+local function backlog_of(journal_key, limit)
+  local entries = redis.call('XLEN', journal_key)
+  if entries == 0 or entries >= limit or entries * most_in_entry < limit then return entries end
+  local first = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
+  local first_generation = id_parts(first[1])
+  local promises, before = 0, '+'
+  repeat
+    local last = redis.call('XREVRANGE', journal_key, before, '-', 'COUNT', 1)[1]
+    local generation, n = id_parts(last[1])
+    -- A later history begins with number 0, and everything of it is still here.
+    promises = promises + n + 1 - (generation == first_generation and first_number(first) or 0)
+    before = '(' .. generation .. '-0'
+  until generation == first_generation
+  return promises
+end
+
+-- Id of the entry that holds the next `count` promises.
+local function id_for(journal_key, generation, count)
+  if count == 1 or redis.call('EXISTS', journal_key) == 0 then
+    return count == 1 and generation .. '-*' or generation .. '-' .. string.format('%d', count - 1)
+  end
+  local info, last = redis.call('XINFO', 'STREAM', journal_key), nil
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then last = info[i + 1] end
+  end
+  local last_generation, n = id_parts(last)
+  return generation .. '-' .. string.format('%d', last_generation == generation and n + count or count - 1)
+end

@@ -1,0 +1,112 @@
+import {
+  type DeviceId,
+  type IdempotencyKey,
+  type OrderId,
+  orderIdOf,
+  type ProductId,
+  type UserId,
+} from '../domain/ids.js';
+import { requestOf } from './checkout-entries.js';
+import { claimKeys, keys } from './keys.js';
+import type { SaleLimits } from './sale-store.js';
+import type { ReserveCall, ReserveRequest } from './scripts/reserve.js';
+
+export type ReserveInput = {
+  product: ProductId;
+  user: UserId;
+  qty: number;
+  reservationPrefix: string;
+  /** null = made from the reservation id */
+  order: OrderId | null;
+  /** null = no token was sent; its signature is checked before, its age by the script */
+  token: { expiresAtSeconds: number } | null;
+  key: IdempotencyKey;
+  ticketKey: string;
+  /** For the record; null = unknown */
+  device: DeviceId | null;
+  /** Whether the caller has proved to be the user. */
+  proven: boolean;
+  /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
+  holderDevice: DeviceId | null;
+  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
+  counted: string | null;
+  trace: string;
+  /**
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
+   * is enough for a campaign without an audience.
+   */
+  terms: number;
+  /** null = a checkout, by no code */
+  coupon: CouponClaim | null;
+  /** Promises that the caller may still get under new keys, beyond as many as the user may have. */
+  newKeys: number;
+};
+
+/** What a redemption by code adds to a checkout. */
+export type CouponClaim = {
+  /** Number of the code; 0 = the campaign's one code. */
+  code: number;
+  /** null = no one-time token; its signature is checked before, its age and use by the script */
+  once: { nonce: string; expiresAtMs: number } | null;
+};
+
+/**
+ * Keys and argument of lua/reserve.lua for some claims of one campaign.
+ * @param packed whether their promises may share a journal entry
+ */
+export function reserveCall(
+  inputs: readonly ReserveInput[],
+  limits: SaleLimits,
+  packed: boolean,
+): { keyNames: string[]; input: string } {
+  const { product, ticketKey } = inputs[0] as ReserveInput;
+  const keyNames = [...claimKeys(product), keys.journal, keys.holders(product), keys.epoch];
+  const before = keyNames.length;
+  const call: ReserveCall = {
+    requests: inputs.map((input) => requestAs(input, (name) => keyNames.push(name) - before)),
+    key_ttl_ms: limits.idempotencyTtlMs,
+    ticket_key: ticketKey,
+    journal_limit: limits.journalLimitEntries,
+    device_quota: limits.deviceQuota,
+    device_window_ms: limits.deviceWindowMs,
+    replicas: limits.waitReplicas,
+    order_ttl_ms: limits.orderMemoryMs,
+    packed,
+  };
+  return { keyNames, input: JSON.stringify(call) };
+}
+
+/** @param place gives a key of the request its position */
+function requestAs(input: ReserveInput, place: (key: string) => number): ReserveRequest {
+  const { user, product, counted, coupon } = input;
+  const request: ReserveRequest = {
+    user,
+    qty: input.qty,
+    prefix: input.reservationPrefix,
+    key: input.key,
+    idempotency_key: place(keys.idempotency(user, input.key)),
+    unscoped_key: place(keys.unscopedIdempotency(input.key)),
+    order_key: place(keys.order(user, orderOf(input))),
+    terms: input.terms,
+    new_keys: input.newKeys,
+  };
+  if (counted !== null) request.device_key = place(keys.device(counted));
+  if (input.order !== null) request.order = input.order;
+  if (input.token) request.token_expires_at = input.token.expiresAtSeconds;
+  if (input.device !== null) request.device = input.device;
+  if (input.trace !== '') request.trace = input.trace;
+  if (input.proven) request.proven = true;
+  if (input.holderDevice !== null) request.holder_device = input.holderDevice;
+  if (coupon) {
+    request.request = requestOf(input);
+    request.code = coupon.code;
+    if (coupon.once) {
+      request.once_key = place(keys.once(product, coupon.once.nonce));
+      request.once_expires_at = coupon.once.expiresAtMs;
+    }
+  }
+  return request;
+}
+
+/** The order that a claim is for: the caller's, else the one that the script will make. */
+export const orderOf = ({ order, reservationPrefix }: ReserveInput): OrderId => order ?? orderIdOf(reservationPrefix);

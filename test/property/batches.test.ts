@@ -1,0 +1,355 @@
+import { join } from 'node:path';
+import { beforeAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { projectRoot } from '../../shared/config/project-root.js';
+import type { Campaign } from '../../shared/domain/campaign.js';
+import {
+  type CampaignNo,
+  type DeviceId,
+  type IdempotencyKey,
+  newReservationPrefix,
+  type OrderId,
+  type ProductId,
+  type ReservationId,
+  type UserId,
+} from '../../shared/domain/ids.js';
+import { writeEpoch } from '../../shared/redis/epoch.js';
+import { JOURNAL_START, Journal } from '../../shared/redis/journal.js';
+import { keys } from '../../shared/redis/keys.js';
+import { type ReserveInput, reserveCall } from '../../shared/redis/reserve-call.js';
+import { SaleStore } from '../../shared/redis/sale-store.js';
+import { ScriptRunner } from '../../shared/redis/script-runner.js';
+import { DECISION_KINDS, decodeDecisions, reserveScript } from '../../shared/redis/scripts/reserve.js';
+import { startTestRedis } from '../harness/engines.js';
+import { luaWithClockIn } from '../harness/frozen-clock.js';
+import { connectToRedis, describeCampaign, TEST_LIMITS } from '../harness/sale.js';
+
+/**
+ * A call decides on many requests as if each had come alone. Random sales run twice: one request a call, and in calls of
+ * random sizes. Replies, everything in Redis and the journal are the same.
+ *
+ * BATCH_SALES says how many sales are tried, 1,500 by default.
+ */
+const SALES = Number(process.env.BATCH_SALES ?? 1_500);
+const CLOCK = 'test:now';
+const PRODUCT = 'sale' as ProductId;
+const START_MS = 1_800_000_000_000;
+/** Longer than a run takes, since the keys of Redis expire by its own clock. */
+const LIMITS = { ...TEST_LIMITS, deviceQuota: 3, deviceWindowMs: 60_000 };
+
+type Request = {
+  user: number;
+  qty: number;
+  key: number;
+  order: number | null;
+  tokenAgeMs: number | null;
+  device: number | null;
+  proven: boolean;
+  holderDevice: number | null;
+  terms: number;
+  coupon: { code: number; once: { nonce: number; leftMs: number } | null } | null;
+  newKeys: number;
+};
+type Step =
+  | { kind: 'requests'; requests: Request[] }
+  | { kind: 'tick'; ms: number }
+  | { kind: 'confirm' | 'release' | 'refund'; which: number }
+  | { kind: 'leave' | 'attend' | 'corrupt'; user: number }
+  | { kind: 'restock'; delta: number }
+  | { kind: 'expire' | 'tend' | 'pause' | 'resume' | 'archive' };
+type RandomSale = {
+  terms: Partial<Campaign>;
+  presenceSeconds: number | null;
+  codes: number;
+  journalLimit: number;
+  replicas: number;
+  steps: Step[];
+  packed: [one: boolean, many: boolean];
+};
+
+const small = (max: number) => fc.nat({ max });
+const rarely = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 2, nil: null });
+
+const requests: fc.Arbitrary<Request> = fc.record({
+  user: small(5),
+  qty: fc.constantFrom(1, 1, 1, 2, 4),
+  key: small(12),
+  order: fc.option(small(2), { nil: null, freq: 2 }),
+  tokenAgeMs: fc.option(fc.constantFrom(-10_000, -10_000, 29_999, 30_001, -60_001), { nil: null, freq: 2 }),
+  device: fc.option(small(2), { nil: null, freq: 4 }),
+  proven: fc.boolean(),
+  holderDevice: fc.option(small(2), { nil: null, freq: 3 }),
+  terms: fc.constantFrom(0, 1, 1, 1, -1, 2),
+  coupon: rarely(
+    fc.record({
+      code: small(4),
+      once: fc.option(fc.record({ nonce: small(1), leftMs: fc.constantFrom(0, 90_000, 90_000, 90_000) }), {
+        nil: null,
+      }),
+    }),
+  ),
+  newKeys: fc.constantFrom(60, 60, 60, 60, -9),
+});
+
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('requests' as const),
+      requests: fc.array(requests, { minLength: 1, maxLength: 20 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('tick' as const), ms: fc.constantFrom(1, 999, 20_000, 61_000) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('confirm' as const, 'release' as const, 'refund' as const),
+      which: small(30),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('leave' as const, 'attend' as const, 'attend' as const, 'corrupt' as const),
+      user: small(5),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('restock' as const), delta: fc.constantFrom(-1, 1, 2) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constantFrom(
+        'expire' as const,
+        'tend' as const,
+        'tend' as const,
+        'pause' as const,
+        'resume' as const,
+        'archive' as const,
+      ),
+    }),
+  },
+);
+
+const sales: fc.Arbitrary<RandomSale> = fc.record({
+  terms: fc.record({
+    type: fc.constantFrom('shared' as const, 'shared' as const, 'pool' as const, 'unique' as const),
+    totalLimit: fc.option(small(6), { nil: null, freq: 9 }),
+    status: fc.constantFrom(
+      'open' as const,
+      'open' as const,
+      'open' as const,
+      'open' as const,
+      'scheduled' as const,
+      'draft' as const,
+    ),
+    startsAt: fc.constantFrom(new Date(START_MS - 60_000), new Date(START_MS + 30_000)),
+    endsAt: fc.constantFrom(null, null, null, new Date(START_MS + 90_000)),
+    holdSeconds: fc.constantFrom(60, 0),
+    perUserLimit: fc.constantFrom(1, 2, 3),
+    maxQty: fc.constant(3),
+    confirmation: fc.constantFrom('fast' as const, 'durable' as const),
+    latePayment: fc.constantFrom('refuse' as const, 'reacquire' as const),
+    requireAttestation: fc.constantFrom(false, false, true),
+    requireToken: fc.constantFrom(false, false, true),
+    hasAudience: fc.boolean(),
+    stacking: fc.constantFrom('combines' as never, 'exclusive' as never, 'group:a' as never),
+    waitingRoom: fc.record({
+      enabled: fc.constantFrom(true, true, true, false),
+      maxSize: fc.constantFrom(2, 1_000),
+      presenceSeconds: fc.constant(null),
+    }),
+  }) as fc.Arbitrary<Partial<Campaign>>,
+  presenceSeconds: fc.option(fc.constant(60), { nil: null, freq: 2 }),
+  codes: small(5),
+  journalLimit: fc.constantFrom(1_000_000, 1_000_000, 3, 7, 12),
+  replicas: fc.constantFrom(0, 1),
+  steps: fc.array(steps, { minLength: 1, maxLength: 12 }),
+  packed: fc.tuple(fc.boolean(), fc.constantFrom(true, true, false)),
+});
+
+/** One of the two Redis, with the same history in both. */
+class World {
+  private constructor(
+    readonly redis: Redis,
+    readonly scripts: ScriptRunner,
+    readonly isBatched: boolean,
+  ) {}
+
+  static async start(luaFolder: string, isBatched: boolean): Promise<World> {
+    const redis = await connectToRedis((await startTestRedis()).url);
+    return new World(redis, new ScriptRunner(redis, luaFolder), isBatched);
+  }
+
+  /** @returns every reply, in the order of the requests and steps */
+  async run(sale: RandomSale, inputs: Map<Step, ReserveInput[]>): Promise<unknown[]> {
+    await this.redis.flushall();
+    await this.redis.set(CLOCK, START_MS);
+    await writeEpoch(this.redis, { generation: 7, server: 'test' });
+    const limits = { ...LIMITS, journalLimitEntries: sale.journalLimit, waitReplicas: sale.replicas };
+    const store = new SaleStore(this.scripts, limits);
+    await store.load(campaignOf(sale));
+    const replies: unknown[] = [];
+    let nowMs = START_MS;
+    for (const step of sale.steps) {
+      if (step.kind === 'tick') {
+        nowMs += step.ms;
+        await this.redis.set(CLOCK, nowMs);
+      } else if (step.kind === 'requests') {
+        replies.push(...(await this.#reserve(inputs.get(step) ?? [], limits, sale.packed[this.isBatched ? 1 : 0])));
+      } else {
+        replies.push(await this.#act(store, step));
+      }
+    }
+    return replies;
+  }
+
+  async #reserve(inputs: readonly ReserveInput[], limits: typeof LIMITS, packed: boolean): Promise<unknown[]> {
+    const size = this.isBatched ? inputs.length : 1;
+    const calls: Promise<unknown[]>[] = [];
+    for (let at = 0; at < inputs.length; at += size)
+      calls.push(this.#call(inputs.slice(at, at + size), limits, packed));
+    return (await Promise.all(calls)).flat();
+  }
+
+  async #call(inputs: readonly ReserveInput[], limits: typeof LIMITS, packed: boolean): Promise<unknown[]> {
+    const { keyNames, input } = reserveCall(inputs, limits, packed);
+    const outcome = await this.scripts.run(reserveScript, keyNames, [input]);
+    if (outcome.kind !== 'decided') return [outcome];
+    const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+    return decisions.map((one) => (one instanceof Error ? one.message.replace(/user_script:\d+/, '') : one));
+  }
+
+  async #act(store: SaleStore, step: Exclude<Step, { kind: 'requests' | 'tick' }>): Promise<unknown> {
+    if ('which' in step) {
+      const ids = (await this.redis.hkeys(keys.reservations(PRODUCT))).sort();
+      const id = ids[step.which % ids.length] as ReservationId | undefined;
+      if (!id) return null;
+      if (step.kind === 'confirm') return settled(store.confirm(PRODUCT, id, 'pay', ''));
+      if (step.kind === 'refund') return settled(store.refund(PRODUCT, id, ''));
+      return settled(store.release(PRODUCT, id, null, '', ''));
+    }
+    if ('user' in step) {
+      const user = `user${step.user}` as UserId;
+      if (step.kind === 'leave') return settled(store.leave(PRODUCT, user, null, ''));
+      if (step.kind === 'attend') return settled(store.attend(PRODUCT, [[user, 0]]));
+      return this.redis.hset(keys.people(PRODUCT), user, 'malformed');
+    }
+    if (step.kind === 'restock') return settled(store.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));
+    if (step.kind === 'expire') return settled(store.expire(PRODUCT, 10));
+    if (step.kind === 'tend') return settled(store.tendLine(PRODUCT, 10, 30_000, 2_000));
+    if (step.kind === 'archive') return this.redis.hset(keys.campaign(PRODUCT), { status: 'closed', archived: 'pass' });
+    return settled(store.setStatus(PRODUCT, step.kind, 'tester', 'request'));
+  }
+
+  /** All that is in Redis; the journal promise by promise. */
+  async everything(): Promise<Record<string, unknown>> {
+    const found: Record<string, unknown> = {};
+    for (const key of (await this.redis.keys('*')).sort()) {
+      const type = await this.redis.type(key);
+      if (type === 'hash') found[key] = await this.redis.hgetall(key);
+      else if (type === 'zset') found[key] = await this.redis.zrange(key, '0', '-1', 'WITHSCORES');
+      else if (type === 'string')
+        found[key] = [(await this.redis.getBuffer(key))?.toString('latin1'), (await this.redis.ttl(key)) < 0];
+    }
+    const journal = new Journal(this.redis);
+    const entries = await journal.read(JOURNAL_START, 10_000);
+    found.journal = entries.map(({ journalId, fields }) => ({ journalId, fields }));
+    found.backlog = (await journal.backlog()).entries;
+    found.position = { ...(await journal.position()), entries: null };
+    return found;
+  }
+}
+
+async function settled(call: Promise<unknown>): Promise<unknown> {
+  try {
+    return await call;
+  } catch (error) {
+    return error instanceof Error ? error.message.replace(/user_script.*/, '') : error;
+  }
+}
+
+function campaignOf({ terms, presenceSeconds, codes }: RandomSale): Campaign {
+  const waitingRoom = { enabled: true, maxSize: 1_000, ...terms.waitingRoom, presenceSeconds };
+  return describeCampaign({
+    ...terms,
+    no: 5 as CampaignNo,
+    productId: PRODUCT,
+    waitingRoom,
+    codes: terms.type === 'shared' ? 0 : codes,
+  });
+}
+
+function inputOf(one: Request, nowMs: number): ReserveInput {
+  const { coupon } = one;
+  const device = one.device === null ? null : (`device${one.device}` as DeviceId);
+  return {
+    product: PRODUCT,
+    user: `user${one.user}` as UserId,
+    qty: one.qty,
+    reservationPrefix: newReservationPrefix(),
+    order: one.order === null ? null : (`order${one.order}` as OrderId),
+    token: one.tokenAgeMs === null ? null : { expiresAtSeconds: Math.floor((nowMs - one.tokenAgeMs) / 1_000) },
+    key: `key${one.key}` as IdempotencyKey,
+    ticketKey: 't1',
+    device,
+    proven: one.proven,
+    holderDevice: one.holderDevice === null ? null : (`device${one.holderDevice}` as DeviceId),
+    counted: device,
+    trace: '',
+    terms: one.terms,
+    coupon: coupon && {
+      code: coupon.code,
+      once: coupon.once && { nonce: `nonce${coupon.once.nonce}`, expiresAtMs: nowMs + coupon.once.leftMs },
+    },
+    newKeys: one.newKeys,
+  };
+}
+
+/** What each request sends, the same for both. */
+function inputsOf({ steps: all }: RandomSale): Map<Step, ReserveInput[]> {
+  const inputs = new Map<Step, ReserveInput[]>();
+  let nowMs = START_MS;
+  for (const step of all) {
+    if (step.kind === 'tick') nowMs += step.ms;
+    if (step.kind === 'requests')
+      inputs.set(
+        step,
+        step.requests.map((one) => inputOf(one, nowMs)),
+      );
+  }
+  return inputs;
+}
+
+const lua = luaWithClockIn(join(projectRoot(), 'lua'), CLOCK);
+const kinds = new Map<string, number>();
+let alone: World;
+let together: World;
+beforeAll(async () => {
+  alone = await World.start(lua, false);
+  together = await World.start(lua, true);
+});
+
+test('requests that are decided together get what they would get one by one', async () => {
+  await fc.assert(
+    fc.asyncProperty(sales, async (sale) => {
+      const inputs = inputsOf(sale);
+      const [expected, replies] = await Promise.all([alone.run(sale, inputs), together.run(sale, inputs)]);
+      expect(replies).toEqual(expected);
+      expect(await together.everything()).toEqual(await alone.everything());
+      for (const reply of expected) {
+        const kind = typeof reply === 'string' ? 'failed' : String((reply as { kind?: string } | null)?.kind);
+        kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+      }
+    }),
+    { numRuns: SALES, endOnFailure: process.env.BATCH_SHRINK === '0' },
+  );
+}, 600_000);
+
+test('the random sales had every decision among them', () => {
+  const missing = [...DECISION_KINDS, 'failed'].filter((kind) => !kinds.has(kind));
+  expect(missing).toEqual([]);
+});
