@@ -2,23 +2,33 @@
 -- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it. A payment of what is
 -- paid already is kept beside the first one.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, order, payments
+-- Decides some payments of one campaign in the order in which they are given, each as if it came alone.
+--
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments, request_keys...
 -- ARGV
+--   input           JSON of INPUT
+-- INPUT
+--   requests        as in REQUEST
+--   order_ttl_ms    how long claims on an order are kept
+-- REQUEST
 --   reservation_id
 --   payment_ref   "" = none
 --   trace         traceparent, "" = none
---   order_state   unknown | known (the key `order` is that of the reservation) | taken (others exclude it)
---   order_ttl_ms  how long claims on the order are kept
+--   order_state   unknown | known (`order_key` is the one of the reservation) | taken (others exclude it)
+--   order_key     which of the request_keys is the order's, from 1; none = unknown
 -- REPLY
---   redeemed order_id reacquired paid_by durable entry...   reacquired 0|1; the same for each repetition, which appends no entry
---       paid_by: reference of the first payment when this is another one, "" = it is not
---   ended state durable entry...     released, expired, refunded, burned or voided: the unit is not the user's any more
---       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
---   order_needed user order_id         a unit would be taken again: the caller has to name the key of its order
---   not_combinable reservation_id...   it would be, if these were not on the same order; nothing is changed
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   decided decisions entry...     JSON of an object: durable, and `replies`, one DECISION for each request
+--       entry: each appended journal entry as JSON (lua/README.md), in the order of the requests
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
+-- DECISION
+--   redeemed entries order_id reacquired paid_by   entries: how many the request has appended, none for a repetition
+--                                     paid_by: reference of the first payment when this is another one
+--   ended entries state               released, expired, refunded, burned or voided: the unit is not the user's any more
+--   order_needed user order_id        a unit would be taken again: the caller has to name the key of its order
+--   not_combinable reservations       it would be, if these were not on the same order; nothing is changed
+--   archived pass                     not here, and the campaign is archived: Postgres may have it
+--   not_found
 -- JOURNALS redeemed, paid_again, expired, reserved (the next in line), left (of those in line who cannot be served)
 
 --#include clock
@@ -35,78 +45,107 @@
 --#include orders
 --#include payments
 
-assert(#KEYS == 12 and #ARGV == 5, 'confirm takes 12 keys and 5 arguments')
-local epoch_key, order_key = KEYS[10], KEYS[11]
+assert(#KEYS >= 11 and #ARGV == 1, 'confirm takes at least 11 keys and 1 argument')
+local epoch_key = KEYS[10]
 local campaign_key = KEYS[1]
 local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9], payments = KEYS[12] }
-local reservation_id, payment_ref, trace, order_state, order_ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9], payments = KEYS[11] }
+local request_keys = { unpack(KEYS, 12) }
+local input = cjson.decode(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
-local text = redis.call('HGET', keys.reservations, reservation_id)
-if not text and c.archived then return { 'archived', c.archived } end
-if not text then return { 'not_found' } end
-local reservation = unpack_reservation(text)
-local durable = c.durable and '1' or '0'
 local now = now_ms()
 local plan = new_plan(c, keys, generation, now)
-if reservation.state == 'redeemed' or reservation.state == 'reacquired' then
-  local references = payments_of(keys.payments, reservation_id)
-  local first = payment_ref ~= '' and references[1] or ''
-  if payment_ref ~= '' and not is_known_payment(references, payment_ref) then
-    plan.payments[reservation_id] = with_payment(references, payment_ref)
-    add_entry(plan, nil, 'kind', 'paid_again', 'no', c.no, 'at', now, 'reservation', reservation_id,
-      'payment', payment_ref, 'first', first, 'trace', trace)
-  end
-  local paid_by = first ~= payment_ref and first or ''
-  return apply(plan, { 'redeemed', reservation.order_id, reservation.state == 'reacquired' and '1' or '0', paid_by, durable })
-end
-local function redeem(state, reacquired)
+plan.order_ttl_ms = input.order_ttl_ms
+
+local function redeem(r, reservation, state)
+  local reacquired = state == 'reacquired'
   reservation.state = state
   local packed = pack_reservation(reservation)
-  plan.reservations[reservation_id] = packed
+  plan.reservations[r.reservation_id] = packed
   c.redeemed = c.redeemed + reservation.qty
-  if payment_ref ~= '' then plan.payments[reservation_id] = with_payment({}, payment_ref) end
-  add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no, 'at', now, 'reservation', reservation_id,
-    'slot', reservation.slot, 'reacquired', reacquired, 'payment', payment_ref, 'trace', trace)
-  table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
+  if r.payment_ref ~= '' then plan.payments[r.reservation_id] = with_payment({}, r.payment_ref) end
+  add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no, 'at', now, 'reservation', r.reservation_id,
+    'slot', reservation.slot, 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'trace', r.trace)
+  table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. r.reservation_id .. '|' .. reservation.order_id .. '|0')
+  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired }
 end
 
-if reservation.state == 'reserved' and now < reservation.due then
-  plan.deadlines[reservation_id] = false
-  c.held = c.held - reservation.qty
-  redeem('redeemed', '0')
-  return apply(plan, { 'redeemed', reservation.order_id, '0', '', durable })
-end
-if reservation.state == 'reserved' then
-  give_back(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', trace)
+-- It is paid already; another reference is kept beside the first one.
+local function pay_again(r, reservation)
+  local references = payments_of(plan.payments[r.reservation_id] or redis.call('HGET', keys.payments, r.reservation_id))
+  local first = r.payment_ref ~= '' and references[1] or ''
+  if r.payment_ref ~= '' and not is_known_payment(references, r.payment_ref) then
+    plan.payments[r.reservation_id] = with_payment(references, r.payment_ref)
+    add_entry(plan, nil, 'kind', 'paid_again', 'no', c.no, 'at', now, 'reservation', r.reservation_id,
+      'payment', r.payment_ref, 'first', first, 'trace', r.trace)
+  end
+  local paid_by = first ~= '' and first ~= r.payment_ref and first or nil
+  return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reservation.state == 'reacquired', paid_by = paid_by }
 end
 
-local may_return = reservation.state == 'released' or reservation.state == 'expired'
-if may_return and c.late_payment == 'reacquire' and (c.unlimited or (c.waiting == 0 and c.free >= reservation.qty)) then
+-- Whether a user whose reservation has ended may have the unit again, as far as the user and the code go. Of a reservation that
+-- ends in this request both are free then.
+local function is_eligible(r, reservation, is_overdue)
+  if r.order_state == 'taken' or in_line(plan, reservation.user) then return false end
+  if is_overdue then return true end
+  local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code, plan.codes)
+  return code_free and free_slot(person_of(plan, reservation.user).slots, c.per_user_limit) ~= nil
+end
+
+-- The claims on the order with the one of this reservation, "" = it takes no part; else the decision that something is missing.
+local function joined_order(r, reservation)
+  if not takes_part(c, reservation.order_id == order_id_of(r.reservation_id)) then return '' end
+  if r.order_state == 'unknown' then
+    return nil, { kind = 'order_needed', user = reservation.user, order_id = reservation.order_id }
+  end
+  local order_key = request_keys[r.order_key]
+  local claims = claims_in(plan.orders[order_key] or redis.call('GET', order_key))
+  local stacking = claimed_stacking(claims, r.reservation_id) or c.stacking
+  local against = claims_against(claims, r.reservation_id, stacking)
+  if against[1] then return nil, { kind = 'not_combinable', reservations = against } end
+  return with_claim(claims, r.reservation_id, stacking)
+end
+
+local function take_again(r, reservation, claims)
   local person = person_of(plan, reservation.user)
   local slot = free_slot(person.slots, c.per_user_limit)
-  local code_free = reservation.code == '' or not code_is_used(keys.codes, reservation.code, plan.codes)
-  if slot and code_free and order_state ~= 'taken' and not in_line(plan, reservation.user) then
-    if takes_part(c, reservation.order_id == order_id_of(reservation_id)) then
-      if order_state == 'unknown' then return { 'order_needed', reservation.user, reservation.order_id } end
-      local claims = claims_on(order_key)
-      local stacking = claimed_stacking(claims, reservation_id) or c.stacking
-      local against = claims_against(claims, reservation_id, stacking)
-      if against[1] then return { 'not_combinable', unpack(against) } end
-      plan.order = { key = order_key, text = with_claim(claims, reservation_id, stacking), ttl_ms = order_ttl_ms }
-    end
-    reservation.slot = slot
-    use_code(plan, reservation.code)
-    person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
-    person.reservation_id, person.qty, person.code = reservation_id, reservation.qty, reservation.code
-    plan.changed[reservation.user] = true
-    if not c.unlimited then c.free = c.free - reservation.qty end
-    redeem('reacquired', '1')
-    return apply(plan, { 'redeemed', reservation.order_id, '1', '', durable })
-  end
+  if claims ~= '' then plan.orders[request_keys[r.order_key]] = claims end
+  reservation.slot = slot
+  use_code(plan, reservation.code)
+  person.state, person.slots, person.line_no = 'held', with_slot(person.slots, slot), reservation.line_no
+  person.reservation_id, person.qty, person.code = r.reservation_id, reservation.qty, reservation.code
+  plan.changed[reservation.user] = true
+  if not c.unlimited then c.free = c.free - reservation.qty end
+  return redeem(r, reservation, 'reacquired')
 end
-return apply(plan, { 'ended', reservation.state, durable })
+
+local function confirm(r)
+  local reservation = reservation_of(plan, r.reservation_id)
+  if not reservation and c.archived then return { kind = 'archived', pass = c.archived } end
+  if not reservation then return { kind = 'not_found' } end
+  if reservation.state == 'redeemed' or reservation.state == 'reacquired' then return pay_again(r, reservation) end
+  if reservation.state == 'reserved' and now < reservation.due then
+    plan.deadlines[r.reservation_id] = false
+    c.held = c.held - reservation.qty
+    return redeem(r, reservation, 'redeemed')
+  end
+  local is_overdue = reservation.state == 'reserved'
+  local has_ended = is_overdue or reservation.state == 'released' or reservation.state == 'expired'
+  local free = c.free + (is_overdue and reservation.qty or 0)
+  local may_return = has_ended and c.late_payment == 'reacquire' and
+    (c.unlimited or (c.waiting == 0 and free >= reservation.qty)) and is_eligible(r, reservation, is_overdue)
+  local claims, missing
+  if may_return then claims, missing = joined_order(r, reservation) end
+  if missing then return missing end
+  if is_overdue then
+    give_back(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
+  end
+  if claims then return take_again(r, reservation, claims) end
+  return { kind = 'ended', state = reservation.state }
+end
+
+return apply(plan, { 'decided', decide_each(plan, input.requests, confirm) })

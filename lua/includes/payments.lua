@@ -3,8 +3,8 @@
 -- A payment service that repeats itself has one or two; more are kept by Postgres alone.
 local most_references = 20
 
-local function payments_of(payments_key, reservation_id)
-  return cjson.decode(redis.call('HGET', payments_key, reservation_id) or '[]')
+local function payments_of(text)
+  return cjson.decode(text or '[]')
 end
 
 local function is_known_payment(references, reference)

@@ -13,8 +13,8 @@ local function new_plan(c, keys, generation, now)
     people = {}, changed = {}, codes = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
     fields = {}, unlinked = {},
-    -- The claims on an order: {key, text, ttl_ms}.
-    promoted = 0, answer = nil, order = nil,
+    -- Key of an order → the claims on it, as they are kept.
+    promoted = 0, answer = nil, orders = {}, order_ttl_ms = nil,
   }
 end
 
@@ -45,6 +45,12 @@ local function waiting_person(plan, user)
   return person
 end
 
+-- A reservation as the plan leaves it; nil when there is none.
+local function reservation_of(plan, id)
+  local text = plan.reservations[id] or redis.call('HGET', plan.keys.reservations, id)
+  return text and unpack_reservation(text) or nil
+end
+
 local function in_line(plan, user)
   local score = plan.line[user]
   if score == nil then score = redis.call('ZSCORE', plan.keys.line, user) end
@@ -57,6 +63,17 @@ end
 
 local function use_code(plan, code)
   if code ~= '' then plan.codes[tonumber(code)] = true end
+end
+
+-- Decides each request on the plan, in their order. Returns the decisions as JSON, each with the number of entries it added.
+local function decide_each(plan, requests, decide)
+  local decisions = {}
+  for i, request in ipairs(requests) do
+    local before = #plan.entries
+    decisions[i] = decide(request)
+    decisions[i].entries = #plan.entries - before
+  end
+  return cjson.encode({ durable = plan.c.durable, replies = decisions })
 end
 
 -- The campaign's fields that the plan changes, as a flat list, and those that it removes.
@@ -82,7 +99,7 @@ end
 -- one), and the id of the first entry.
 local function apply(plan, reply)
   assert_counters(plan.c)
-  local keys, answer, order, first_id = plan.keys, plan.answer, plan.order, nil
+  local keys, answer, first_id = plan.keys, plan.answer, nil
   local written, removed = planned_fields(plan)
   local people, bits = {}, {}
   for user in pairs(plan.changed) do people[user] = pack_person(plan.people[user]) end
@@ -116,7 +133,7 @@ local function apply(plan, reply)
   if written[1] then redis.call('HSET', keys.campaign, unpack(written)) end
   if removed[1] then redis.call('HDEL', keys.campaign, unpack(removed)) end
   for _, key in ipairs(plan.unlinked) do redis.call('UNLINK', key) end
-  if order then redis.call('SET', order.key, order.text, 'PX', order.ttl_ms) end
+  for key, text in pairs(plan.orders) do redis.call('SET', key, text, 'PX', plan.order_ttl_ms) end
   if answer then redis.call('SET', answer.key, answer.text(first_id), 'PX', answer.ttl_ms) end
   for _, message in ipairs(plan.news) do redis.call('PUBLISH', keys.news, message) end
   return reply, first_id

@@ -55,16 +55,7 @@ import {
   tendLineScript,
 } from './scripts/line.js';
 import { type LineOutcome, lineScript } from './scripts/line-head.js';
-import {
-  type ConfirmOutcome,
-  confirmScript,
-  type RefundOutcome,
-  type ReleaseOutcome,
-  refundScript,
-  releaseScript,
-  type VoidOutcome,
-  voidScript,
-} from './scripts/payment.js';
+import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
 import {
   decodeDecisions,
   MAX_REQUESTS,
@@ -72,6 +63,20 @@ import {
   type ReserveOutcome,
   reserveScript,
 } from './scripts/reserve.js';
+import {
+  CONFIRM_DECISIONS,
+  type ConfirmDecision,
+  type ConfirmOutcome,
+  type ConfirmRequest,
+  confirmScript,
+  decodeSettlements,
+  MAX_SETTLEMENTS,
+  RELEASE_DECISIONS,
+  type ReleaseDecision,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  releaseScript,
+} from './scripts/settlement.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 /** Every script, for loading and for the tests that compare headers with contracts. */
@@ -141,6 +146,8 @@ export type Archived = { pass: string; promised: number };
  */
 export class SaleStore {
   readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
+  readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
+  readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
 
   constructor(
     readonly scripts: ScriptRunner,
@@ -155,6 +162,14 @@ export class SaleStore {
       maxBatch: MAX_REQUESTS,
       send: (_group, inputs) => this.#reserveAll(inputs),
       onBatch: claims.onBatch,
+    });
+    this.#confirms = new CallBatcher({
+      maxBatch: MAX_SETTLEMENTS,
+      send: (product, payments) => eachAlone(payments, (some) => this.#confirmAll(product as ProductId, some)),
+    });
+    this.#releases = new CallBatcher({
+      maxBatch: MAX_SETTLEMENTS,
+      send: (product, requests) => eachAlone(requests, (some) => this.#releaseAll(product as ProductId, some)),
     });
   }
 
@@ -187,6 +202,24 @@ export class SaleStore {
     return inputs.map(() => ({ kind: outcome.kind }));
   }
 
+  async #confirmAll(product: ProductId, payments: readonly Payment[]): Promise<readonly ConfirmDecision[]> {
+    const keyNames = [...movingKeys(product), keys.payments(product)];
+    const before = keyNames.length;
+    const requests = payments.map(({ request, owner }) =>
+      owner ? { ...request, order_key: keyNames.push(keys.order(owner.user, owner.order)) - before } : request,
+    );
+    const input = JSON.stringify({ requests, order_ttl_ms: this.limits.orderMemoryMs });
+    const outcome = await this.scripts.run(confirmScript, keyNames, [input]);
+    if (outcome.kind === 'decided') return decodeSettlements(CONFIRM_DECISIONS, outcome.decisions, outcome.entries);
+    return payments.map(() => ({ kind: outcome.kind }));
+  }
+
+  async #releaseAll(product: ProductId, requests: readonly ReleaseRequest[]): Promise<readonly ReleaseDecision[]> {
+    const outcome = await this.scripts.run(releaseScript, movingKeys(product), [JSON.stringify({ requests })]);
+    if (outcome.kind === 'decided') return decodeSettlements(RELEASE_DECISIONS, outcome.decisions, outcome.entries);
+    return requests.map(() => ({ kind: outcome.kind }));
+  }
+
   /** In an archived campaign: the first answer again, if this key had one; else it is over. */
   #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
     return decided<ReserveDecision>(
@@ -204,18 +237,14 @@ export class SaleStore {
 
   /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
-    const ask = (orderState: 'unknown' | 'known' | 'taken', user = '' as UserId, order = '' as OrderId) =>
-      this.#keep(
-        this.scripts.run(
-          confirmScript,
-          [...movingKeys(product), keys.order(user, order), keys.payments(product)],
-          [reservation, paymentRef, trace, orderState, this.limits.orderMemoryMs],
-        ),
-      );
+    const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
+      const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
+      return this.#keep(this.#confirms.run(product, { request, owner }));
+    };
     const first = await ask('unknown');
     if (first.kind !== 'order_needed') return first as Confirmed;
     const { user, order } = first;
-    const again = () => ask('known', user, order);
+    const again = () => ask('known', { user, order });
     const reply = await withLiveClaims(this, user, order, await again(), again);
     return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
   }
@@ -251,7 +280,7 @@ export class SaleStore {
     trace: string,
   ): Promise<ReleaseOutcome> {
     return this.#of(product, reservation, () =>
-      this.#keep(this.scripts.run(releaseScript, movingKeys(product), [reservation, holder ?? '', reason, trace])),
+      this.#keep(this.#releases.run(product, { reservation_id: reservation, holder: holder ?? '', reason, trace })),
     );
   }
 
@@ -601,6 +630,27 @@ export class SaleStore {
     } catch (error) {
       throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
     }
+  }
+}
+
+/** A payment, and whose order it is for once that is known. */
+type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
+type OrderOwner = { user: UserId; order: OrderId };
+
+/**
+ * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only those
+ * fail that do so by themselves.
+ */
+async function eachAlone<Request, Reply>(
+  requests: readonly Request[],
+  call: (some: readonly Request[]) => Promise<readonly Reply[]>,
+): Promise<readonly (Reply | Error)[]> {
+  try {
+    return await call(requests);
+  } catch (error) {
+    if (!(error instanceof ContractError) || requests.length === 1) throw error;
+    const replies = await Promise.allSettled(requests.map((request) => call([request])));
+    return replies.map((reply) => (reply.status === 'fulfilled' ? (reply.value[0] as Reply) : (reply.reason as Error)));
   }
 }
 

@@ -7,6 +7,12 @@ import { decodeEntry } from '../../shared/redis/journal.js';
 import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
 import { scriptSource } from '../../shared/redis/script-runner.js';
 import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/redis/scripts/reserve.js';
+import {
+  CONFIRM_DECISIONS,
+  CONFIRM_NAMES,
+  RELEASE_DECISIONS,
+  RELEASE_NAMES,
+} from '../../shared/redis/scripts/settlement.js';
 import { appendedKinds, arityOf, codeOf, decidedKinds, readHeader, returnedKinds } from './lua-header.js';
 import { isWriting, ordersWrong, reachableCode } from './lua-order.js';
 
@@ -80,37 +86,73 @@ for (const name of files) {
   });
 }
 
-test('reserve: its call, its requests and its decisions are the same in header, code and contract', () => {
-  const [header, code] = [readHeader(sourceOf('reserve')), codeOf(sourceOf('reserve'))];
-  expect(header.input).toEqual(CALL_NAMES);
-  expect(header.request).toEqual(REQUEST_NAMES);
-  for (const name of header.input) expect(code).toMatch(new RegExp(`\\binput\\.${name}\\b`));
-  for (const name of header.request) expect(code).toMatch(new RegExp(`\\br\\.${name}\\b`));
-  const kinds = [...header.decisions.keys()];
-  // The phases of a campaign are kinds too.
-  expect([...decidedKinds(code), 'paused', 'ended'].sort()).toEqual([...kinds].sort());
-  expect([...DECISION_KINDS, 'failed'].sort()).toEqual([...kinds].sort());
-  for (const [kind, fields] of header.decisions) {
-    for (const field of fields)
-      expect([kind, code]).toEqual([kind, expect.stringMatching(new RegExp(`\\b${field} =`))]);
-    // The promise of a call has its number from `decodeDecisions`.
-    const own = fields.filter((field) => field !== 'promise').sort();
-    expect([kind, fieldsRead(kind)]).toEqual([kind, own]);
-  }
+/** Scripts that decide on several requests, by name: what they are given, and what becomes of a request. */
+const call = { no: 1, at: 1, due: 1, terms: 1, durable: true, replies: [] };
+const reserved = (raw: never) =>
+  decodeDecision({ raw, call, request: { reservationPrefix: '', order: null }, journalId: '' });
+const settled = (decoders: Record<string, (decision: never) => object>) => (raw: never) =>
+  decoders[(raw as { kind: string }).kind]?.({ raw, durable: true, entries: [] } as never);
+const BATCHES = {
+  reserve: { input: CALL_NAMES, request: REQUEST_NAMES, kinds: DECISION_KINDS, decode: reserved },
+  confirm: {
+    input: ['requests', 'order_ttl_ms'],
+    request: CONFIRM_NAMES,
+    kinds: Object.keys(CONFIRM_DECISIONS),
+    decode: settled(CONFIRM_DECISIONS),
+  },
+  release: {
+    input: ['requests'],
+    request: RELEASE_NAMES,
+    kinds: Object.keys(RELEASE_DECISIONS),
+    decode: settled(RELEASE_DECISIONS),
+  },
+};
+/** Fields that all decisions of a call are numbered by, which are read before the decision is decoded. */
+const NUMBERING = ['promise', 'entries'];
+
+test('every script with decisions is compared here', () => {
+  const found = files.filter((name) => readHeader(sourceOf(name)).decisions.size > 0);
+  expect(found.sort()).toEqual(Object.keys(BATCHES).sort());
 });
 
-/** Names of a decision that its decoder reads. */
-function fieldsRead(kind: string): string[] {
+for (const [name, { input, request, kinds, decode }] of Object.entries(BATCHES)) {
+  test(`${name}: its input, requests and decisions are the same in header, code and contract`, () => {
+    const [header, code] = [readHeader(sourceOf(name)), codeOf(sourceOf(name))];
+    expect(header.input).toEqual(input);
+    expect(header.request).toEqual(request);
+    for (const field of input) expect(code).toMatch(new RegExp(`\\binput\\.${field}\\b`));
+    for (const field of request) expect(code).toMatch(new RegExp(`\\br\\.${field}\\b`));
+    const decisions = [...header.decisions.keys()].filter((kind) => kind !== 'failed').sort();
+    expect([...kinds].sort()).toEqual(decisions);
+    // The phases of a campaign are kinds too, and need no literal.
+    const phases = name === 'reserve' ? ['paused', 'ended'] : [];
+    const decided = decidedKinds(code).filter((kind) => kind !== 'failed');
+    expect([...new Set([...decided, ...phases])].sort()).toEqual(decisions);
+    for (const kind of decisions) {
+      const own = header.decisions.get(kind)?.filter((field) => !NUMBERING.includes(field)) ?? [];
+      expect([kind, fieldsRead(kind, decode)]).toEqual([kind, own.sort()]);
+      for (const field of own) expect([kind, code]).toEqual([kind, expect.stringMatching(new RegExp(`\\b${field} =`))]);
+    }
+  });
+}
+
+/** Names of the fields that a decoder reads of a decision. */
+function fieldsRead(kind: string, decode: (raw: never) => unknown): string[] {
   const read = new Set<string>();
-  const raw = new Proxy({ kind } as Record<string, unknown>, {
+  const values: Record<string, unknown> = { kind, state: 'released', reacquired: true, reservations: [] };
+  const raw = new Proxy(values, {
     get: (target, name) => {
-      if (typeof name === 'symbol' || name === 'kind') return target[name as string];
-      read.add(name);
-      return 1;
+      if (typeof name === 'string' && name !== 'kind') read.add(name);
+      return target[name as string] ?? 1;
     },
   });
-  const call = { no: 1, at: 1, due: 1, terms: 1, durable: true, replies: [] };
-  decodeDecision({ raw: raw as never, call, request: { reservationPrefix: '', order: null }, journalId: '' });
+  try {
+    decode(raw as never);
+  } catch {
+    // The other states of this kind.
+    values.state = 'redeemed';
+    decode(raw as never);
+  }
   return [...read].sort();
 }
 

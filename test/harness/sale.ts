@@ -13,7 +13,8 @@ import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { DECISION_KINDS, type DecidedCall } from '../../shared/redis/scripts/reserve.js';
+import { DECISION_KINDS } from '../../shared/redis/scripts/reserve.js';
+import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/redis/scripts/settlement.js';
 import { auditCampaign } from './audit.js';
 import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
@@ -27,6 +28,13 @@ export const TEST_LIMITS: SaleLimits = {
   deviceWindowMs: 1_000,
   orderMemoryMs: 600_000,
   waitReplicas: 0,
+};
+
+/** Of scripts that decide on several requests: what may become of one. */
+const DECISIONS_OF: Record<string, string[]> = {
+  reserve: [...DECISION_KINDS, 'failed'],
+  confirm: Object.keys(CONFIRM_DECISIONS),
+  release: Object.keys(RELEASE_DECISIONS),
 };
 
 const LUA_FOLDER = join(projectRoot(), 'lua');
@@ -58,7 +66,9 @@ class RecordingRunner extends ScriptRunner {
       const outcome = await super.run(contract, keyNames, args);
       this.met.add(`${contract.name} ${outcome.kind}`);
       if (outcome.kind === 'decided') {
-        const { replies } = JSON.parse(String((outcome as { decisions?: string }).decisions)) as DecidedCall;
+        const { replies } = JSON.parse(String((outcome as { decisions?: string }).decisions)) as {
+          replies: { kind: string }[];
+        };
         for (const { kind } of replies) this.met.add(`${contract.name} ${kind}`);
       }
       return outcome;
@@ -160,7 +170,7 @@ export class Sale {
   unmetReplies(script: string): string[] {
     const contract = SALE_SCRIPTS.find(({ name }) => name === script);
     if (!contract) throw new Error(`there is no script ${script}`);
-    const kinds = [...Object.keys(contract.replies), ...(script === 'reserve' ? [...DECISION_KINDS, 'failed'] : [])];
+    const kinds = [...Object.keys(contract.replies), ...(DECISIONS_OF[script] ?? [])];
     return kinds.filter((kind) => !this.#runner.met.has(`${script} ${kind}`));
   }
 }

@@ -9,6 +9,7 @@ import {
 } from '../../domain/ids.js';
 import { ContractError } from '../../errors/faults.js';
 import { defineScript } from '../script-runner.js';
+import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
 import { rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
@@ -86,9 +87,6 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   holder_device: true,
   new_keys: true,
 });
-
-/** A decision as the script writes it: `kind`, and the fields of its kind that are not empty. */
-type RawDecision = { kind: string } & Partial<Record<string, string | number | readonly string[]>>;
 
 /** What all decisions of a call have in common. */
 export type DecidedCall = {
@@ -192,7 +190,7 @@ const DECISIONS = {
   token_missing: () => ({}),
   token_expired: () => ({}),
   token_used: () => ({}),
-  not_combinable: ({ raw }: Decision) => ({ reservations: raw.reservations as readonly ReservationId[] }),
+  not_combinable: ({ raw }: Decision) => ({ reservations: words<ReservationId>(raw, 'reservations') }),
 };
 
 /** What became of a request. `archived` is left to the store, which recalls what is asked for. */
@@ -236,20 +234,3 @@ export function decodeDecision(decision: Decision): ReserveDecision | ContractEr
   outcome.kind = kind;
   return outcome;
 }
-
-/** The keys of a type, every one of them. */
-function namesOf<Shape>(names: Record<keyof Shape, true>): (keyof Shape & string)[] {
-  return Object.keys(names) as (keyof Shape & string)[];
-}
-
-function number(raw: RawDecision, name: string): number {
-  const value = raw[name];
-  if (!Number.isSafeInteger(value))
-    throw new ContractError(`decision field ${name} is no integer in ${JSON.stringify(raw)}`);
-  return value as number;
-}
-
-const numberOrNull = (raw: RawDecision, name: string): number | null =>
-  raw[name] === undefined ? null : number(raw, name);
-
-const word = (raw: RawDecision, name: string): string => String(raw[name] ?? '');

@@ -25,8 +25,8 @@ for (const script of SALE_SCRIPTS) {
   const arities: [string, number, number][] = [
     ...('variadicKeys' in script
       ? [
-          (script.name === 'reserve'
-            ? ['a key too few', keyCount - 1, argCount]
+          (script.keys.at(-1) === 'request_keys'
+            ? ['a key too few', keyCount - 2, argCount]
             : ['more keys than it takes', MAX_FILLED_KEYS + 3, argCount]) as [string, number, number],
         ]
       : ([
