@@ -1,5 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator, Shopper } from '../harness/clients.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
@@ -89,7 +90,7 @@ test('what could not be written is written as soon as it can, although the clock
   // By then the pause between two attempts is as long as it gets.
   await until('the worker has tried several times', () => failures() >= before + 5, 30_000);
   await clock.moveUnder(everybody(), 0);
-  expect(await redis.xlen('db1:journal')).toBeGreaterThanOrEqual(crowd.completed.length);
+  expect((await new Journal(redis).backlog()).entries).toBeGreaterThanOrEqual(crowd.completed.length);
   await stage.startPostgres();
   await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0, 15_000);
   await stage.expectNothingLost(crowd, product);

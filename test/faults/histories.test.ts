@@ -1,5 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
 import pg from 'pg';
+import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { failOver, moveTo, promote, ReplicatedStage, ready } from '../harness/replicated-stage.js';
@@ -96,7 +97,7 @@ test('what a promoted replica lacks comes back from the processes that acknowled
   await until('the campaigns are on the replica', async () => (await replica.redis.hlen('db1:campaigns')) === 2);
   const letGo = await holdCursor(stage);
   const onBoth = await buy(api.url, product, named('both', 5));
-  await until('the replica has them', async () => (await replica.redis.xlen('db1:journal')) >= 5);
+  await until('the replica has them', async () => (await new Journal(replica.redis).backlog()).entries >= 5);
   await replica.redis.replicaof('NO', 'ONE');
   const onPrimary = await buy(api.url, product, named('primary', 11));
   const waiting = await buy(api.url, product, ['waiter', 'leaver', 'last']);

@@ -4,6 +4,7 @@ import { expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { LIMITS } from '../../shared/config/limits.js';
+import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
 import { PaymentService, Shopper, send } from '../harness/clients.js';
 import { until } from '../harness/until.js';
@@ -22,7 +23,7 @@ atEnd('the clients', async () => {
   redis.disconnect();
   await holder.end();
 });
-const journalEntries = () => redis.xlen('db1:journal');
+const journalEntries = async () => (await new Journal(redis).backlog()).entries;
 
 test('a journal that is full refuses what is new, goes on with what was promised, and takes in again by itself', async () => {
   const product = await stage.openCampaign({ total_limit: 500 });
