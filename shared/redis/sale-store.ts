@@ -14,6 +14,7 @@ import {
   type UserId,
 } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { CallBatcher } from './call-batcher.js';
 import { answeredEntry, queuedEntry, requestOf, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
 import { claimKeys, keys, OPERATORS } from './keys.js';
@@ -72,6 +73,7 @@ import {
   type VoidOutcome,
   voidScript,
 } from './scripts/payment.js';
+import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 /** Every script, for loading and for the tests that compare headers with contracts. */
@@ -171,6 +173,21 @@ export type Archived = { pass: string; promised: number };
  * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
  */
 export class SaleStore {
+  readonly #standings = new CallBatcher<StandingRequest, StandingReply>({
+    maxBatch: MAX_STANDINGS,
+    send: (product, requests) => readStandings(this.scripts, product as ProductId, requests),
+  });
+  readonly #sightings = new CallBatcher<UserId, AttendOutcome>({
+    maxBatch: MAX_STANDINGS,
+    send: async (product, users) => {
+      const outcome = await this.attend(
+        product as ProductId,
+        users.map((user) => [user, 0]),
+      );
+      return users.map(() => outcome);
+    },
+  });
+
   constructor(
     readonly scripts: ScriptRunner,
     readonly limits: SaleLimits,
@@ -357,15 +374,22 @@ export class SaleStore {
     );
   }
 
-  /** @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit */
+  /**
+   * Says that a user is there now, together with those of the same campaign of whom that is said meanwhile.
+   * @returns whether one of them, perhaps another one, came back to their place
+   */
+  async seen(product: ProductId, user: UserId): Promise<boolean> {
+    const outcome = await this.#sightings.run(product, user);
+    return outcome.kind === 'attended' && outcome.returned > 0;
+  }
+
+  /**
+   * Reads where a user stands, together with those of the same campaign that are asked for meanwhile.
+   * @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit
+   */
   standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
-    return decided(
-      () =>
-        this.scripts.run(
-          standingScript,
-          [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
-          [user, place ?? ''],
-        ),
+    return decided<StandingReply>(
+      () => this.#standings.run(product, { user, place }),
       (recall, pass) => recall.person(product, user, pass),
       notQueued,
       this.recall,
