@@ -1,17 +1,19 @@
--- Where a shopper stands. Reads only.
+-- Where shoppers of one campaign stand, those who asked at the same time in one call. Reads only; the caller bounds their number.
 --
 -- KEYS campaign, people, reservations, line, epoch
 -- ARGV
---   user
---   place         reservation id of the unit that is asked about; the user's last place or unit when it is "", or none
---                 of the user's units
+--   user place...     at most 64 pairs. place: reservation id of the unit that is asked about; the user's last place or unit when it
+--                     is "", or none of the user's units
 -- REPLY
---   standing status position waiting reservation_id order_id due_ms code pace presence_ms durable
---       status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
---       position 0 = not in the line; reservation to code are "", "", 0, "" when the user holds nothing
---       pace: ms for each person in the line, "" = unknown; presence_ms 0 = presence does not matter
---       durable 0|1: answers wait for Postgres
---   archived pass presence_ms    not here, and the campaign is archived: Postgres may have it
+--   standings waiting presence_ms durable pace standing...    one for each pair in their order
+--       presence_ms 0 = presence does not matter; durable 0|1: answers wait for Postgres
+--       pace: ms for each person in the line, "" = unknown, or none of them waits
+--       standing is one of
+--         status|position|reservation_id|order_id|due_ms|code
+--             status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
+--             position 0 = not in the line; the rest is "", "", 0, "" when the user holds nothing
+--         archived|pass    not here, and the campaign is archived: Postgres may have it
+--         failed|why       a record of this user is malformed
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- JOURNALS nothing
@@ -22,42 +24,51 @@
 --#include pace
 --#include presence
 
-assert(#KEYS == 5 and #ARGV == 2, 'standing takes 5 keys and 2 arguments')
+assert(#KEYS == 5 and #ARGV <= 128, 'standing takes 5 keys and at most 128 arguments')
 local epoch_key = KEYS[5]
 local campaign_key, people_key, reservations_key, line_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local user, place = ARGV[1], ARGV[2]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 if c.status == 'draft' then return { 'not_found' } end
-local now = now_ms()
-local person = unpack_person(redis.call('HGET', people_key, user))
-local waiting, presence_ms, durable = tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0'
-if person.state == 'new' and c.archived then return { 'archived', c.archived, presence_ms } end
-if person.state == 'new' then return { 'standing', 'not_queued', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
--- The unit that is asked about, when it is not the last one of the user.
-local earlier = place ~= '' and place ~= person.reservation_id and redis.call('HGET', reservations_key, place)
-earlier = earlier and unpack_reservation(earlier)
-if earlier and earlier.user ~= user then earlier = nil end
-local reservation_id = earlier and place or person.reservation_id
-if not earlier and person.state == 'left' then return { 'standing', 'left', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
-if not earlier and person.state == 'queued' then
-  local score = redis.call('ZSCORE', line_key, user)
-  if not score or phase_of(c, now) == 'ended' then return { 'standing', 'closed', '0', waiting, '', '', '0', '', '', presence_ms, durable } end
-  -- A user who stepped back has the position that they would come back to.
-  local rank = is_away(score) and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no)
-    or redis.call('ZRANK', line_key, user)
-  return { 'standing', 'queued', tostring(rank + 1), waiting, '', '', '0', '', pace_of(campaign_key, now), presence_ms, durable }
+local now, users, pace = now_ms(), {}, ''
+for i = 1, #ARGV, 2 do users[#users + 1] = ARGV[i] end
+local people = redis.call('HMGET', people_key, unpack(users))
+
+local function standing_of(user, place, record)
+  local person = unpack_person(record)
+  if person.state == 'new' then return c.archived and 'archived|' .. c.archived or 'not_queued|0|||0|' end
+  -- The unit that is asked about, when it is not the last one of the user.
+  local earlier = place ~= '' and place ~= person.reservation_id and redis.call('HGET', reservations_key, place)
+  earlier = earlier and unpack_reservation(earlier)
+  if earlier and earlier.user ~= user then earlier = nil end
+  local reservation_id = earlier and place or person.reservation_id
+  if not earlier and person.state == 'left' then return 'left|0|||0|' end
+  if not earlier and person.state == 'queued' then
+    local score = redis.call('ZSCORE', line_key, user)
+    if not score or phase_of(c, now) == 'ended' then return 'closed|0|||0|' end
+    -- A user who stepped back has the position that they would come back to.
+    local rank = is_away(score) and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no)
+      or redis.call('ZRANK', line_key, user)
+    if pace == '' then pace = pace_of(campaign_key, now) end
+    return 'queued|' .. rank + 1 .. '|||0|'
+  end
+
+  local reservation = earlier or unpack_reservation(redis.call('HGET', reservations_key, reservation_id))
+  local status = reservation.state
+  if status == 'reserved' then
+    -- By the clock the promise is over although the sweep has not come yet.
+    if now >= reservation.due then status = 'expired'
+    elseif reservation.line_no > 0 then status = 'promoted'
+    else status = 'completed' end
+  elseif status == 'reacquired' then status = 'redeemed'
+  elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
+  return status .. '|0|' .. reservation_id .. '|' .. reservation.order_id .. '|' .. reservation.due .. '|' .. reservation.code
 end
 
-local reservation = earlier or unpack_reservation(redis.call('HGET', reservations_key, reservation_id))
-local status = reservation.state
-if status == 'reserved' then
-  -- By the clock the promise is over although the sweep has not come yet.
-  if now >= reservation.due then status = 'expired'
-  elseif reservation.line_no > 0 then status = 'promoted'
-  else status = 'completed' end
-elseif status == 'reacquired' then status = 'redeemed'
-elseif status == 'refunded' or status == 'burned' or status == 'voided' then status = 'released' end
-return { 'standing', status, '0', waiting, reservation_id, reservation.order_id, tostring(reservation.due),
-  reservation.code, '', presence_ms, durable }
+local standings = {}
+for i, user in ipairs(users) do
+  local ok, standing = pcall(standing_of, user, ARGV[2 * i], people[i])
+  standings[i] = ok and standing or 'failed|' .. tostring(standing)
+end
+return { 'standings', tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0', pace, unpack(standings) }

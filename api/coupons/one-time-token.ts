@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { SigningKey } from '../../shared/config/config.js';
 import type { Code } from '../../shared/domain/codes.js';
 
@@ -10,7 +10,7 @@ const PATTERN = /^([\w-]+)\.([0-9a-z]{1,11})\.([\w-]{16})\.([\w-]{43})$/;
  * made; the script that claims stores that it was used.
  */
 export class OneTimeTokens {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
   readonly #signing: SigningKey;
 
   constructor(keys: readonly SigningKey[]) {
@@ -37,6 +37,6 @@ export class OneTimeTokens {
 }
 
 /** The first word keeps these apart from tickets, which the same keys sign. */
-function mac(key: Buffer, payload: string, code: Code, user: string): string {
+function mac(key: KeyObject, payload: string, code: Code, user: string): string {
   return createHmac('sha256', key).update(`once|${payload}|${code}|${user}`).digest('base64url');
 }

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -18,18 +18,19 @@ const HMAC_CHARACTERS = 22;
 export class AccountCounts {
   /** Devices that were new, by network. */
   readonly #newDevices: LocalQuota;
-  readonly #hmacKey: Buffer;
+  readonly #hmacKey: KeyObject;
   /** Counts of another key begin anew. */
   readonly #keyId: string;
 
   /** @param secret the same in all processes; a change of it begins the counts of networks anew */
   constructor(
     readonly redis: Redis,
-    secret: Buffer,
+    secret: KeyObject,
     readonly limits: AccountCountLimits,
   ) {
     this.#newDevices = new LocalQuota(limits.newDevicesPerHour, HOUR_MS, limits.callersKept);
-    this.#hmacKey = Buffer.from(hkdfSync('sha256', secret, '', 'doorbuster accounts in a network', 32));
+    const derived = hkdfSync('sha256', secret, '', 'doorbuster accounts in a network', 32);
+    this.#hmacKey = createSecretKey(Buffer.from(derived));
     this.#keyId = this.#hmac('id').slice(0, 6);
   }
 

@@ -1,9 +1,10 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Attestation } from './attestation.js';
 
-const older = { id: 'a0', key: Buffer.alloc(32, 1) };
-const newer = { id: 'a1', key: Buffer.alloc(32, 2) };
+const older = { id: 'a0', key: createSecretKey(Buffer.alloc(32, 1)) };
+const newer = { id: 'a1', key: createSecretKey(Buffer.alloc(32, 2)) };
 const attestation = new Attestation([newer, older]);
 
 test('knows its own tokens, for their device and their expiry only', () => {
@@ -18,7 +19,7 @@ test('signs with the first key and still knows what older ones have signed', () 
   expect(attestation.sign('phone', 1)).toMatch(/^a1\.[A-Za-z0-9_-]{43}$/);
   expect(attestation.isGenuine(new Attestation([older]).sign('phone', 1), 'phone', 1)).toBe(true);
   expect(new Attestation([older]).isGenuine(attestation.sign('phone', 1), 'phone', 1)).toBe(false);
-  const otherKey = new Attestation([{ id: 'a1', key: Buffer.alloc(32, 3) }]);
+  const otherKey = new Attestation([{ id: 'a1', key: createSecretKey(Buffer.alloc(32, 3)) }]);
   expect(otherKey.isGenuine(attestation.sign('phone', 1), 'phone', 1)).toBe(false);
 });
 

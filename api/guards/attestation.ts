@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { SigningKey } from '../../shared/config/config.js';
 import type { AttestationLevel } from '../../shared/domain/campaign-policy.js';
 
@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<ProvenLevel, string>> = { 1: 'worked', 2: 'vouched'
  * and device; for this campaign. The first key signs; all verify, so that a key can be rotated without a refused shopper.
  */
 export class Attestation {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
   readonly #signing: SigningKey;
 
   constructor(keys: readonly SigningKey[]) {
@@ -63,12 +63,12 @@ export class Attestation {
   }
 }
 
-function mac(key: Buffer, device: string, expiresAtSeconds: number): string {
+function mac(key: KeyObject, device: string, expiresAtSeconds: number): string {
   return createHmac('sha256', key).update(`${device}:${expiresAtSeconds}`).digest('base64url');
 }
 
 function provenMac(
-  key: Buffer,
+  key: KeyObject,
   level: ProvenLevel,
   device: string,
   expiresAtSeconds: number,

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, type KeyObject } from 'node:crypto';
 import { createChallenge, verifySolution } from 'altcha-lib';
 import { deriveKey } from 'altcha-lib/algorithms/sha';
 import type { Challenge, Payload } from 'altcha-lib/types';
@@ -57,7 +57,7 @@ const payload = z.object({
  * for stands in it as a keyed hash, since a campaign of a code is nobody's business before the code is used.
  */
 export class Challenges {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
   readonly #signing: SigningKey;
 
   constructor(readonly parts: ChallengeParts) {
@@ -137,8 +137,8 @@ function parse(text: string): z.infer<typeof payload> | null {
 }
 
 /** The first word keeps these apart from device tokens, which the same keys sign. */
-const secretOf = (key: Buffer): string => createHmac('sha256', key).update('challenge').digest('hex');
+const secretOf = (key: KeyObject): string => createHmac('sha256', key).update('challenge').digest('hex');
 
-function boundTo(key: Buffer, { product, subject }: ChallengeFor): string {
+function boundTo(key: KeyObject, { product, subject }: ChallengeFor): string {
   return createHmac('sha256', key).update(`challenge-for|${product}|${subject}`).digest('base64url').slice(0, 22);
 }

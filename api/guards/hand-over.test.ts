@@ -1,12 +1,12 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { HandOvers } from './hand-over.js';
 
 const NOW_S = 1_800_000_000;
 const LIFE_S = 3_600;
 const keys = [
-  { id: 's1', key: Buffer.alloc(32, 1) },
-  { id: 's0', key: Buffer.alloc(32, 2) },
+  { id: 's1', key: createSecretKey(Buffer.alloc(32, 1)) },
+  { id: 's0', key: createSecretKey(Buffer.alloc(32, 2)) },
 ];
 const handOvers = new HandOvers(keys, { nowMs: () => NOW_S * 1000 }, LIFE_S * 1000);
 
@@ -36,9 +36,9 @@ describe('HandOvers', () => {
   });
 
   it('refuses another key, purpose or version', () => {
-    expect(handOvers.verify(sign(ann, { id: 's1', key: Buffer.alloc(32, 9) }))).toBeNull();
-    expect(handOvers.verify(sign(ann, { id: 's2', key: Buffer.alloc(32, 1) }))).toBeNull();
-    expect(handOvers.verify(sign(ann, { id: '__proto__', key: Buffer.alloc(32, 1) }))).toBeNull();
+    expect(handOvers.verify(sign(ann, { id: 's1', key: createSecretKey(Buffer.alloc(32, 9)) }))).toBeNull();
+    expect(handOvers.verify(sign(ann, { id: 's2', key: createSecretKey(Buffer.alloc(32, 1)) }))).toBeNull();
+    expect(handOvers.verify(sign(ann, { id: '__proto__', key: createSecretKey(Buffer.alloc(32, 1)) }))).toBeNull();
     for (const prefix of ['shopper-v2', 'ticket', '']) expect(handOvers.verify(sign(ann, keys[0], prefix))).toBeNull();
   });
 

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { SigningKey } from '../../shared/config/config.js';
 import type { Attributes } from '../../shared/domain/audience.js';
@@ -23,7 +23,7 @@ const payloadSchema = z.strictObject({
  * of HMAC-SHA256 over everything before the last dot. The shop signs; docs/identity.md has examples.
  */
 export class HandOvers {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
 
   constructor(
     keys: readonly SigningKey[],

@@ -1,10 +1,11 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import { OperatorSessions, sessionCookie } from './operator-sessions.js';
 
 const HOUR_MS = 3_600_000;
 const [SECRET, OTHER] = ['a-secret-of-the-tests', 'another-secret-of-the-tests'];
-const ticketKey = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
+const ticketKey = (id: string, fill: number) => ({ id, key: createSecretKey(Buffer.alloc(32, fill)) });
 
 function sessions(
   nowMs = 0,

@@ -1,4 +1,4 @@
-import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { ApiKey, SigningKey } from '../../shared/config/config.js';
 import { decodeBase64url } from '../../shared/domain/base64url.js';
@@ -10,7 +10,7 @@ export const PAGE_HEADER = 'x-operator-page';
 /** Of one name: without TLS another host of the domain can set some too. */
 const MAX_COOKIES = 32;
 
-type SessionKey = { name: string; digest: Buffer; key: Buffer };
+type SessionKey = { name: string; digest: Buffer; key: KeyObject };
 
 /**
  * Logins of operators in a browser: `<expires>.<mac>` in a cookie. The key of the mac is made from an admin secret and a key of
@@ -116,9 +116,10 @@ function cookiesOf(req: Request): string[] {
     .map((pair) => pair.slice(name.length + 1));
 }
 
-function sessionKey(ticketKey: Buffer, name: string, secret: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', ticketKey, sha256(secret), `doorbuster operator session of ${name}`, 32));
+function sessionKey(ticketKey: KeyObject, name: string, secret: string): KeyObject {
+  const derived = hkdfSync('sha256', ticketKey, sha256(secret), `doorbuster operator session of ${name}`, 32);
+  return createSecretKey(Buffer.from(derived));
 }
 
-const mac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest();
+const mac = (key: KeyObject, text: string): Buffer => createHmac('sha256', key).update(text).digest();
 const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -1,9 +1,10 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { MAX_NONCE_CHARACTERS, PlatformNonces } from './platform-nonces.js';
 
-const older = { id: 'a0', key: Buffer.alloc(32, 1) };
-const newer = { id: 'a-much-longer-id', key: Buffer.alloc(32, 2) };
+const older = { id: 'a0', key: createSecretKey(Buffer.alloc(32, 1)) };
+const newer = { id: 'a-much-longer-id', key: createSecretKey(Buffer.alloc(32, 2)) };
 const what = { product: 'sale', subject: 'phone' };
 let now = 1_719_000_000_000;
 const nonces = (...keys: (typeof older)[]) => new PlatformNonces(keys, () => now, 300_000);

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { SigningKey } from '../../shared/config/config.js';
 import type { ChallengeFor } from './challenges.js';
 
@@ -13,7 +13,7 @@ export const MAX_NONCE_CHARACTERS = 90;
  * nothing else. Nothing is stored when one is made; the key's id stands in it, so that keys can be rotated.
  */
 export class PlatformNonces {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
   readonly #signing: SigningKey;
 
   constructor(
@@ -51,6 +51,6 @@ export class PlatformNonces {
 }
 
 /** The first word keeps these apart from everything else that the same keys sign. */
-function mac(key: Buffer, head: Buffer, { product, subject }: ChallengeFor): Buffer {
+function mac(key: KeyObject, head: Buffer, { product, subject }: ChallengeFor): Buffer {
   return createHmac('sha256', key).update(`platform|${product}|${subject}|`).update(head).digest();
 }

@@ -50,6 +50,15 @@ describe('ShopperIdentity', () => {
     expect(await outcome(identity, await withoutExpiry.sign(secret))).toBe('unauthorized');
   });
 
+  test('jwt with a secret: accepts each HMAC algorithm, one after the other with the same secret', async () => {
+    const identity = new ShopperIdentity(bySecret, clock);
+    const long = new TextEncoder().encode('x'.repeat(64));
+    for (const algorithm of ['HS256', 'HS384', 'HS512', 'HS256']) {
+      expect(await outcome(identity, await signed('ann', secret, '1h', {}, algorithm))).toBe('proven');
+      expect(await outcome(identity, await signed('ann', long, '1h', {}, algorithm))).toBe('unauthorized');
+    }
+  });
+
   test('jwt: checks issuer and audience when they are set', async () => {
     const identity = new ShopperIdentity({ ...bySecret, issuers: ['login', 'old-login'], audiences: ['shop'] }, clock);
     const by = async (claims: object) => outcome(identity, await signed('ann', secret, '1h', claims));

@@ -1,3 +1,4 @@
+import { subtle, type webcrypto } from 'node:crypto';
 import type { Request } from 'express';
 import { createRemoteJWKSet, errors, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from 'jose';
 import type { IdentityConfig } from '../../shared/config/identity.js';
@@ -125,9 +126,26 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
 function signatureVerifier(
   key: Extract<IdentityConfig, { mode: 'jwt' }>['key'],
 ): (jwt: string, options: JWTVerifyOptions) => Promise<JWTVerifyResult> {
-  if (key.kind === 'secret') return (jwt, options) => jwtVerify(jwt, key.secret, options);
+  if (key.kind === 'secret') {
+    const imported = importedSecret(key.secret);
+    return (jwt, options) => jwtVerify(jwt, imported, options);
+  }
   const keySet = createRemoteJWKSet(key.url, { timeoutDuration: JWKS_TIMEOUT_MS });
   return (jwt, options) => jwtVerify(jwt, keySet, options);
+}
+
+/** Imports the secret once for each algorithm, which `jwtVerify` would do for each JWT. It calls this for an accepted `alg` only. */
+function importedSecret(secret: Uint8Array): ({ alg }: { alg: string }) => Promise<webcrypto.CryptoKey> {
+  const keys = new Map<string, Promise<webcrypto.CryptoKey>>();
+  return ({ alg }) => {
+    let key = keys.get(alg);
+    if (!key) {
+      const algorithm = { name: 'HMAC', hash: `SHA-${alg.slice(-3)}` };
+      key = subtle.importKey('raw', Buffer.from(secret), algorithm, false, ['verify']);
+      keys.set(alg, key);
+    }
+    return key;
+  };
 }
 
 function handOverVerifier(

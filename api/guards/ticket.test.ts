@@ -1,11 +1,12 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Request } from 'express';
 import fc from 'fast-check';
 import type { CampaignNo } from '../../shared/domain/ids.js';
 import { isFor, type Ticket, Tickets } from './ticket.js';
 
-const older = { id: 't0', key: Buffer.alloc(32, 1) };
-const newer = { id: 't1', key: Buffer.alloc(32, 2) };
+const older = { id: 't0', key: createSecretKey(Buffer.alloc(32, 1)) };
+const newer = { id: 't1', key: createSecretKey(Buffer.alloc(32, 2)) };
 const tickets = new Tickets([newer, older]);
 const no = (n: number) => n as CampaignNo;
 const asking = (ticket?: string | string[]) =>
@@ -67,7 +68,7 @@ test('is signed with the key of the first answer, or with the present one when t
   expect(tickets.signingKeyId).toBe('t1');
   expect(tickets.sign(no(7), 'ann', PLACE, 't0')).toMatch(/^t0\./);
   expect(tickets.sign(no(7), 'ann', PLACE, 'gone')).toMatch(/^t1\./);
-  const later = new Tickets([{ id: 't2', key: Buffer.alloc(32, 3) }, newer]);
+  const later = new Tickets([{ id: 't2', key: createSecretKey(Buffer.alloc(32, 3)) }, newer]);
   expect(later.verify(tickets.sign(no(7), 'ann', PLACE, 't1'))).toEqual(ANNS);
   expect(later.verify(tickets.sign(no(7), 'ann', PLACE, 't0'))).toBeNull();
 });

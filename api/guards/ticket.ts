@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { SigningKey } from '../../shared/config/config.js';
 import { decodeBase64url } from '../../shared/domain/base64url.js';
@@ -30,7 +30,7 @@ const SUBJECT = /^([0-9a-z]{1,7})(?:-([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-
  * the first one; they end with their place.
  */
 export class Tickets {
-  readonly #byId: ReadonlyMap<string, Buffer>;
+  readonly #byId: ReadonlyMap<string, KeyObject>;
   readonly signingKeyId: string;
 
   constructor(keys: readonly SigningKey[]) {
@@ -48,7 +48,7 @@ export class Tickets {
     const id = this.#byId.has(keyId) ? keyId : this.signingKeyId;
     const place = reservation === null ? '' : `-${reservation.slice(0, RESERVATION_PREFIX).replaceAll('-', '')}`;
     const payload = `${id}.${campaignNo.toString(36)}${place}.${Buffer.from(user).toString('base64url')}`;
-    return `${payload}.${mac(this.#byId.get(id) as Buffer, payload).toString('base64url')}`;
+    return `${payload}.${mac(this.#byId.get(id) as KeyObject, payload).toString('base64url')}`;
   }
 
   /** null when it is forged, malformed or signed with a retired key. */
@@ -93,6 +93,6 @@ export function isFor({ reservation: own }: Ticket, reservation: string): boolea
   return own === null || reservation === '' || own === reservation;
 }
 
-function mac(key: Buffer, payload: string): Buffer {
+function mac(key: KeyObject, payload: string): Buffer {
   return createHmac('sha256', key).update(payload).digest().subarray(0, MAC_BYTES);
 }

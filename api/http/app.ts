@@ -111,7 +111,7 @@ export function createHttpServer(
 
   function observe(this: Response): void {
     const { routePath, startedAt, socket } = this.req;
-    metrics.timeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
+    metrics.requestTimes.observe(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
     pipelines.finished(socket);
   }
   const turns = new Turns(LIMITS.requestsPerTurn);

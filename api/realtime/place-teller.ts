@@ -53,15 +53,18 @@ export class PlaceTeller {
       chunk.map(([user]) => user),
     );
     if (outcome.kind === 'not_found') return;
+    const gone: Promise<void>[] = [];
     for (const [i, [user, sessions]] of chunk.entries()) {
       const position = outcome.positions[i] ?? 0;
       if (position === 0) {
-        await this.#tellStanding(product, user, sessions);
+        gone.push(this.#tellStanding(product, user, sessions));
         continue;
       }
       const estimate = estimatedWaitSeconds(position, outcome.paceMs);
       for (const session of sessions) session.tellPlace(position, outcome.queueSize, estimate);
     }
+    // Read together: after a large restock all of them are gone from the line at once.
+    await Promise.all(gone);
   }
 
   /** He waits no more and the news of it did not come through: tell what became of him. */

@@ -1,5 +1,6 @@
 // A generator of HTTP load in this process: raw sockets with prepared requests, so that it costs a fraction of what it loads.
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { ADMIN, ATTESTATION_KEY } from './stage.mjs';
 
@@ -73,7 +74,6 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
           const socket = connect(Number(port), hostname);
           socket.setNoDelay(true);
           let sentAt = 0;
-          let text = '';
           const send = () => {
             const request = requests[next];
             next += 1;
@@ -87,23 +87,102 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
           };
           socket.on('connect', send);
           socket.on('error', reject);
-          socket.on('data', (chunk) => {
-            text += chunk.latin1Slice();
-            const end = text.indexOf('\r\n\r\n');
-            if (end < 0) return;
-            const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
-            if (text.length < end + 4 + length) return;
-            const status = Number(text.slice(9, 12));
+          onResponse(socket, (status, body) => {
             outcome.replies.set(status, (outcome.replies.get(status) ?? 0) + 1);
             outcome.latencies.push(performance.now() - sentAt);
-            if (keepBodies) outcome.bodies.push(text.slice(end + 4, end + 4 + length));
-            text = '';
+            if (keepBodies) outcome.bodies.push(body);
             send();
           });
         }),
     ),
   );
   running = false;
+  outcome.ms = performance.now() - began;
+  return outcome;
+}
+
+/** Calls back for each response on a connection that carries one request at a time. @param {import('node:net').Socket} socket @param {(status: number, body: string) => void} take */
+function onResponse(socket, take) {
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.latin1Slice();
+    const end = text.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+    if (text.length < end + 4 + length) return;
+    const [status, body] = [Number(text.slice(9, 12)), text.slice(end + 4, end + 4 + length)];
+    text = '';
+    take(status, body);
+  });
+}
+
+/** How often requests that are due are sent. */
+const TICK_MS = 1;
+
+/**
+ * Sends requests at a rate, whatever the server does: each has its moment, from which its latency counts. One that finds no free connection
+ * waits for it.
+ * @param {string} url
+ * @param {readonly Buffer[]} requests
+ * @param {number} perSecond
+ * @param {number} connections
+ * @returns {Promise<Outcome>}
+ */
+export async function driveAtRate(url, requests, perSecond, connections) {
+  const { hostname, port } = new URL(url);
+  /** @type {Outcome} */
+  const outcome = { replies: new Map(), ms: 0, latencies: [], bodies: [] };
+  /** @type {((index: number) => void)[]} */
+  const free = [];
+  const gapMs = 1_000 / perSecond;
+  let began = 0;
+  let next = 0;
+  /** @type {() => void} */
+  let finish = () => {};
+  /** @type {(error: Error) => void} */
+  let fail = () => {};
+  const finished = new Promise((resolve, reject) => {
+    finish = () => resolve(undefined);
+    fail = reject;
+  });
+  const sendDue = () => {
+    const due = Math.min(requests.length, Math.floor((performance.now() - began) / gapMs) + 1);
+    for (; next < due; next += 1) {
+      const send = free.pop();
+      if (!send) return;
+      send(next);
+    }
+  };
+  const sockets = await Promise.all(
+    Array.from({ length: connections }, async () => {
+      const socket = connect(Number(port), hostname);
+      socket.setNoDelay(true);
+      socket.on('error', fail);
+      let scheduledAt = 0;
+      const send = (/** @type {number} */ index) => {
+        scheduledAt = began + index * gapMs;
+        socket.write(requests[index] ?? '');
+      };
+      onResponse(socket, (status) => {
+        outcome.replies.set(status, (outcome.replies.get(status) ?? 0) + 1);
+        outcome.latencies.push(performance.now() - scheduledAt);
+        free.push(send);
+        if (outcome.latencies.length === requests.length) finish();
+        else sendDue();
+      });
+      await once(socket, 'connect');
+      free.push(send);
+      return socket;
+    }),
+  );
+  began = performance.now();
+  const ticking = setInterval(sendDue, TICK_MS);
+  try {
+    await finished;
+  } finally {
+    clearInterval(ticking);
+    for (const socket of sockets) socket.destroy();
+  }
   outcome.ms = performance.now() - began;
   return outcome;
 }

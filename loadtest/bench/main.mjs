@@ -1,4 +1,4 @@
-// `npm run bench [-- p1 p4 …] [--versus <revision>]`: the goals of the project, measured on engines of their own. Prints machine, versions and figures, and
+// `npm run bench [-- p1 p4 …] [--versus <revision>] [--instructions]`: the goals of the project, measured on engines of their own. Prints machine, versions and figures, and
 // keeps the last record in loadtest/bench/record.json and in the program's header. A benchmark is no test: nothing fails for being slow.
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
@@ -7,12 +7,12 @@ import { keep } from './record.mjs';
 import { ROOT, startStage } from './stage.mjs';
 import { checkOut, compare } from './versus.mjs';
 
-const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9'];
-const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots'];
+const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p15'];
+const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls'];
 const ROUNDS = 3;
-const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]]
+const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
 
-Without names those of the goals run, in about ten minutes. --versus builds another revision and measures both in turn, each ${ROUNDS} times
+Without names those of the goals run, in about a quarter of an hour. --instructions: p11 counts instructions under callgrind (valgrind). --versus builds another revision and measures both in turn, each ${ROUNDS} times
 unless --rounds says otherwise; what is told are medians, and this checkout's over the other's.`;
 
 const terminal = createTerminal();
@@ -47,6 +47,7 @@ function read(args) {
   const names = [];
   let revision;
   let rounds = ROUNDS;
+  let instructions = false;
   const wrong = (/** @type {string} */ what) =>
     new Problem(what, { remedy: 'See npm run bench -- --help', exitCode: 2 });
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
@@ -57,10 +58,13 @@ function read(args) {
     } else if (arg === '--rounds') {
       rounds = Number(rest.shift());
       if (!(rounds >= 1 && rounds <= 20)) throw wrong('--rounds needs a number from 1 to 20.');
-    } else if (ALL.includes(arg)) names.push(arg);
+    } else if (arg === '--instructions') instructions = true;
+    else if (ALL.includes(arg)) names.push(arg);
     else throw wrong(`There is no benchmark ${arg}.`);
   }
-  return { help: false, names: names.length > 0 ? names : GOALS, revision, rounds };
+  if (instructions && names.some((name) => name !== 'p11')) throw wrong('--instructions is for p11 alone.');
+  const chosen = names.length > 0 ? names : GOALS;
+  return { help: false, names: instructions ? ['p11-instructions'] : chosen, revision, rounds };
 }
 
 /**
@@ -72,14 +76,14 @@ function read(args) {
  */
 async function measure(name, root, label) {
   terminal.print(`\n${label}`);
-  const { run, stageEnv = {} } = await import(`./${name}.mjs`);
-  const stage = await startStage({ root, env: stageEnv });
+  const { run, stageEnv = {}, needsStage = true } = await import(`./${name}.mjs`);
+  const stage = needsStage ? await startStage({ root, env: stageEnv }) : null;
   try {
     const figures = await run(stage, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
     terminal.print(JSON.stringify(figures, null, 2));
     return figures;
   } finally {
-    await stage.stop();
+    await stage?.stop();
   }
 }
 

@@ -17,26 +17,50 @@ export function cpuMicros(pid) {
   return Number(nanos / 1000n);
 }
 
+/** `stat` counts in hundredths of a second. */
+const TICK_MICROS = 10_000;
+
 /**
- * Of a process and its children: an engine that has one for each connection. What a child used that has ended since is lost.
+ * Of a process and its children: an engine that has one for each connection, or forks to rewrite a file. Children that have ended count too, in
+ * hundredths of a second.
  * @param {number} pid
  */
 export function cpuMicrosWithChildren(pid) {
-  let micros = cpuMicros(pid);
+  const [endedUser, endedSystem] = statOf(pid).slice(13, 15);
+  let micros = cpuMicros(pid) + (Number(endedUser) + Number(endedSystem)) * TICK_MICROS;
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     try {
-      const [, parent] =
-        String(readFileSync(`/proc/${name}/stat`))
-          .split(') ')
-          .at(-1)
-          ?.split(' ') ?? [];
-      if (Number(parent) === pid) micros += cpuMicros(Number(name));
+      if (Number(statOf(Number(name))[1]) === pid) micros += cpuMicros(Number(name));
     } catch {
       // It has ended meanwhile.
     }
   }
   return micros;
+}
+
+/** The fields of /proc/<pid>/stat behind the name: state, parent, … @param {number} pid @returns {string[]} */
+function statOf(pid) {
+  return (
+    String(readFileSync(`/proc/${pid}/stat`))
+      .split(') ')
+      .at(-1)
+      ?.split(' ') ?? []
+  );
+}
+
+/**
+ * CPU of each part of a stage, µs since its start.
+ * @param {import('./stage.mjs').Stage} stage
+ * @returns {Record<'api' | 'redis' | 'worker' | 'postgres', number>}
+ */
+export function cpuOfStage(stage) {
+  return {
+    api: cpuMicros(stage.api.pid),
+    redis: cpuMicrosWithChildren(stage.redisPid),
+    worker: cpuMicros(stage.worker.pid),
+    postgres: cpuMicrosWithChildren(stage.postgresPid),
+  };
 }
 
 /** @param {number} pid @returns resident memory, bytes */

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { parseRedisUrl, type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
 import { IDENTITY_ENVIRONMENT, type IdentityConfig, identityOf, identityProblems } from './identity.js';
@@ -7,8 +7,11 @@ import { PLATFORM_ENVIRONMENT, type Platforms, platformProblems, platformsOf } f
 
 /** Named secret of an operator or a service. */
 export type ApiKey = { name: string; secret: string };
-/** Signing key with its id; the first of a list signs, all verify. */
-export type SigningKey = { id: string; key: Buffer };
+/**
+ * Signing key with its id; the first of a list signs, all verify. A key object, because Node 24 spends 15 µs on each HMAC whose
+ * key is a Buffer.
+ */
+export type SigningKey = { id: string; key: KeyObject };
 
 export type Config = {
   production: boolean;
@@ -123,11 +126,11 @@ const apiKeys = z.string().transform((value, context): ApiKey[] =>
 const signingKeys = z.string().transform((value, context): SigningKey[] => {
   const keys = value.split(',').map((entry) => {
     const [, id, encoded] = /^\s*([A-Za-z0-9_-]{1,16}):([A-Za-z0-9+/_-]+=*)\s*$/.exec(entry) ?? [];
-    const key = Buffer.from(encoded ?? '', 'base64');
+    const bytes = Buffer.from(encoded ?? '', 'base64');
     if (!id) context.addIssue({ code: 'custom', message: 'must be kid:base64, comma-separated' });
-    else if (key.length < MIN_SIGNING_BYTES)
+    else if (bytes.length < MIN_SIGNING_BYTES)
       context.addIssue({ code: 'custom', message: `key ${id} must have at least ${MIN_SIGNING_BYTES} bytes` });
-    return { id: id ?? '', key };
+    return { id: id ?? '', key: createSecretKey(bytes) };
   });
   if (new Set(keys.map(({ id }) => id)).size !== keys.length)
     context.addIssue({ code: 'custom', message: 'must not name a key id twice' });
@@ -248,7 +251,7 @@ export const ENVIRONMENT = {
 const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'] as const;
 
 const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
-const makeSigningKey = (): SigningKey => ({ id: 'made', key: randomBytes(MIN_SIGNING_BYTES) });
+const makeSigningKey = (): SigningKey => ({ id: 'made', key: createSecretKey(randomBytes(MIN_SIGNING_BYTES)) });
 
 /** Names whose value is never repeated in a message, or only without its secrets. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([

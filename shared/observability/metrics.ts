@@ -1,4 +1,5 @@
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { RequestTimes } from './request-times.js';
 
 const PREFIX = 'doorbuster_';
 
@@ -17,22 +18,13 @@ export class Metrics {
     'duplicate_payments_total',
     'Payments of reservations that another payment had paid before',
   );
-  /** Without a status: routes times statuses times buckets would be thousands of series. */
-  readonly httpSeconds = new Histogram({
-    name: `${PREFIX}http_request_seconds`,
-    help: 'Time from the request to the end of its answer, by route',
-    labelNames: ['route'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
-    registers: [this.registry],
-  });
+  readonly requestTimes = new RequestTimes(this.registry, PREFIX);
   readonly claimBatch = new Histogram({
     name: `${PREFIX}claim_batch_size`,
     help: 'Checkouts and redemptions that one call of the script decided',
     buckets: [1, 2, 4, 8, 16, 32, 64],
     registers: [this.registry],
   });
-  readonly httpRequests = this.#counter('http_requests_total', 'Requests by route and status', ['route', 'status']);
-  readonly #timed = new Map<string, Map<number, (seconds: number) => void>>();
   readonly sockets = this.#gauge('sockets', 'WebSocket connections of this process');
   readonly socketFrames = this.#counter('socket_frames_total', 'Frames sent to sockets by type', ['type']);
   readonly engineErrors = this.#counter('engine_errors_total', 'Calls to an engine that failed', ['engine']);
@@ -121,26 +113,6 @@ export class Metrics {
 
   countCheckout(outcome: string): void {
     this.#checkouts.set(outcome, (this.#checkouts.get(outcome) ?? 0) + 1);
-  }
-
-  /** @param route the pattern of a path, "none" = it was no path of ours */
-  timeRequest(route: string, status: number, seconds: number): void {
-    let byStatus = this.#timed.get(route);
-    if (!byStatus) {
-      byStatus = new Map();
-      this.#timed.set(route, byStatus);
-    }
-    let observe = byStatus.get(status);
-    if (!observe) {
-      const series = this.httpSeconds.labels({ route });
-      const requests = this.httpRequests.labels({ route, status });
-      observe = (value) => {
-        series.observe(value);
-        requests.inc();
-      };
-      byStatus.set(status, observe);
-    }
-    observe(seconds);
   }
 
   /** This process's and the others' metrics, summed, in Prometheus's text form. */

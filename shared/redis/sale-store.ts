@@ -77,6 +77,7 @@ import {
   type ReleaseRequest,
   releaseScript,
 } from './scripts/settlement.js';
+import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
 /** Every script, for loading and for the tests that compare headers with contracts. */
@@ -148,6 +149,20 @@ export class SaleStore {
   readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
   readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
   readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
+  readonly #standings = new CallBatcher<StandingRequest, StandingReply>({
+    maxBatch: MAX_STANDINGS,
+    send: (product, requests) => readStandings(this.scripts, product as ProductId, requests),
+  });
+  readonly #sightings = new CallBatcher<UserId, AttendOutcome>({
+    maxBatch: MAX_STANDINGS,
+    send: async (product, users) => {
+      const outcome = await this.attend(
+        product as ProductId,
+        users.map((user) => [user, 0]),
+      );
+      return users.map(() => outcome);
+    },
+  });
 
   constructor(
     readonly scripts: ScriptRunner,
@@ -333,15 +348,22 @@ export class SaleStore {
     );
   }
 
-  /** @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit */
+  /**
+   * Says that a user is there now, together with those of the same campaign of whom that is said meanwhile.
+   * @returns whether one of them, perhaps another one, came back to their place
+   */
+  async seen(product: ProductId, user: UserId): Promise<boolean> {
+    const outcome = await this.#sightings.run(product, user);
+    return outcome.kind === 'attended' && outcome.returned > 0;
+  }
+
+  /**
+   * Reads where a user stands, together with those of the same campaign that are asked for meanwhile.
+   * @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit
+   */
   standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
-    return decided(
-      () =>
-        this.scripts.run(
-          standingScript,
-          [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
-          [user, place ?? ''],
-        ),
+    return decided<StandingReply>(
+      () => this.#standings.run(product, { user, place }),
       (recall, pass) => recall.person(product, user, pass),
       notQueued,
       this.recall,

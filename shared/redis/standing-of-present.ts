@@ -16,7 +16,6 @@ export async function standingOfPresent(
 ): Promise<StandingOutcome> {
   const standing = await sale.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
-  const attended = await sale.attend(product, [[user, 0]]);
-  const cameBack = attended.kind === 'attended' && attended.returned > 0;
-  return cameBack ? sale.standing(product, user, place) : standing;
+  const mayHaveReturned = await sale.seen(product, user);
+  return mayHaveReturned ? sale.standing(product, user, place) : standing;
 }

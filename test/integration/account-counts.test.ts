@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { AccountCounts } from '../../api/guards/account-counts.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
@@ -5,7 +6,7 @@ import { startTestRedis } from '../harness/engines.js';
 
 const redis = await startTestRedis();
 const LIMITS = { accountsMemoryMs: 86_400_000, firstAccountMs: 3_600_000, newDevicesPerHour: 10, callersKept: 100 };
-const start = (secret = 'a secret') => new AccountCounts(redis.client, Buffer.from(secret), LIMITS);
+const start = (secret = 'a secret') => new AccountCounts(redis.client, createSecretKey(Buffer.from(secret)), LIMITS);
 const device = (name: string) => name as DeviceId;
 const user = (name: string) => name as UserId;
 const lifeOf = (name: string) => redis.client.pttl(`db1:w:d:${name}`);

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createSecretKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
@@ -10,7 +11,7 @@ import { SIGNING_KEY } from '../harness/identity.js';
 const text = readFileSync(join(projectRoot(), 'docs', 'identity.md'), 'utf8');
 const exampleIn = (language: string) => new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(text)?.[1] ?? '';
 const env = { PATH: process.env.PATH, SHOPPER_SIGNING_KEYS: `s1:${SIGNING_KEY.toString('base64')},s0:AAAA` };
-const handOvers = new HandOvers([{ id: 's1', key: SIGNING_KEY }], { nowMs: Date.now }, 3_600_000);
+const handOvers = new HandOvers([{ id: 's1', key: createSecretKey(SIGNING_KEY) }], { nowMs: Date.now }, 3_600_000);
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 
 function outputOf(command: string, args: string[], input: string): string {

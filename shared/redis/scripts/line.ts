@@ -1,17 +1,6 @@
-import { STANDINGS } from '../../domain/reservation.js';
+import type { Standing } from '../../domain/reservation.js';
 import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
-import {
-  acknowledged,
-  archived,
-  codeNumber,
-  count,
-  flag,
-  journaled,
-  oneOf,
-  paceMs,
-  rebuilding,
-  text,
-} from './reply-fields.js';
+import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
 export const expireScript = defineScript({
@@ -74,25 +63,40 @@ export const standingScript = defineScript({
   name: 'standing',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
   args: ['user', 'place'],
+  variadic: true,
   replies: {
-    standing: (f) => ({
-      status: oneOf(f, 0, STANDINGS),
-      position: count(f, 1),
-      queueSize: count(f, 2),
-      reservationId: text(f, 3),
-      orderId: text(f, 4),
-      dueMs: count(f, 5),
-      code: codeNumber(f, 6),
-      paceMs: paceMs(f, 7),
-      presenceMs: count(f, 8),
-      durable: flag(f, 9),
+    standings: (f) => ({
+      queueSize: count(f, 0),
+      presenceMs: count(f, 1),
+      durable: flag(f, 2),
+      paceMs: paceMs(f, 3),
+      /** One text for each request (shared/redis/standings.ts reads them). */
+      standings: f.slice(4),
     }),
-    archived: (f) => ({ ...archived(f), presenceMs: count(f, 1) }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-export type StandingOutcome = Decided<typeof standingScript>;
+/** Where one user stands; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
+export type StandingOutcome =
+  | {
+      kind: 'standing';
+      status: Standing;
+      /** 0 = not in the line */
+      position: number;
+      queueSize: number;
+      reservationId: string;
+      orderId: string;
+      dueMs: number;
+      code: number | null;
+      /** Milliseconds between two promotions; null = unknown, or the user does not wait. */
+      paceMs: number | null;
+      /** 0 = presence does not matter */
+      presenceMs: number;
+      /** Whether answers wait for Postgres. */
+      durable: boolean;
+    }
+  | { kind: 'not_found' };
 
 export const positionsScript = defineScript({
   name: 'positions',

@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { ContractError, EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
+import { MAX_STANDINGS } from '../../../shared/redis/standings.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -141,6 +143,43 @@ test('of an archived campaign, somebody whom nobody recalls is told what a stran
   await campaign.pretendArchived();
   await closed.setStatus('close');
   expect(await campaign.standing('ann')).toEqual(await closed.standing('ann'));
+});
+
+/** Scripts that this Redis has run. */
+const scriptCalls = async () =>
+  Number(/cmdstat_evalsha:calls=(\d+)/.exec(await sale.redis.info('commandstats'))?.[1] ?? 0);
+
+test('reads many at once, each with its own outcome', async () => {
+  const campaign = await sale.openCampaign({
+    totalLimit: 1,
+    waitingRoom: { enabled: true, maxSize: 999, presenceSeconds: null },
+  });
+  const unit = await campaign.take('holder');
+  const line = Array.from({ length: 150 }, (_, i) => `u${i}`);
+  for (const user of line) await campaign.join(user);
+  await campaign.leave('u7');
+  const record = String(await sale.redis.hget(keys.people(campaign.product), 'u9'));
+  await sale.redis.hset(keys.people(campaign.product), 'u9', 'nonsense');
+  const asked = ['holder', ...line, 'nobody', 'holder'];
+  const ask = (user: string) => campaign.standing(user, user === 'holder' ? unit : null);
+  const before = await scriptCalls();
+  const together = await Promise.allSettled(asked.map(ask));
+  expect((await scriptCalls()) - before).toBe(Math.ceil(asked.length / MAX_STANDINGS));
+  const alone: unknown[] = [];
+  for (const user of asked) alone.push(...(await Promise.allSettled([ask(user)])));
+  expect(together).toEqual(alone);
+  const told = together.map((one) => (one.status === 'fulfilled' ? one.value : one.reason));
+  expect(told[0]).toMatchObject({ status: 'completed', reservationId: unit });
+  expect(told.slice(6, 12)).toMatchObject([
+    { status: 'queued', position: 6 },
+    { status: 'queued', position: 7 },
+    { status: 'left', position: 0 },
+    { status: 'queued', position: 8 },
+    expect.any(ContractError),
+    { status: 'queued', position: 10 },
+  ]);
+  expect(String(told[10])).toContain('a person record is malformed');
+  await sale.redis.hset(keys.people(campaign.product), 'u9', record);
 });
 
 test('every reply of the script has come in this file', () => {

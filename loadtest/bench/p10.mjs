@@ -1,0 +1,68 @@
+// P10. How much CPU do all processes together spend on a confirmed checkout?
+//
+// Method: rounds of checkouts, each by a user and a device of its own and each taking a unit, over 128 keep-alive connections (BENCH_CONNECTIONS). A round
+// ends when all its rows are committed and all its events are published. CPU by the kernel's accounting of the API, Redis, the worker, and Postgres
+// with its backends, divided by the checkouts; what the processes do while idle is part of it (P15). Medians of the rounds. The generator runs
+// on the same machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
+import { Redis } from 'ioredis';
+import { untilPublished, untilWritten } from './engine.mjs';
+import { checkoutRequest, drive, operator } from './load.mjs';
+import { cpuOfStage, median, quantile, round } from './measure.mjs';
+
+const ROUNDS = 5;
+const CHECKOUTS = 10_000;
+const CONNECTIONS = Number(process.env.BENCH_CONNECTIONS ?? 128);
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const product = `p10-${Date.now()}`;
+  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: 10_000_000,
+    hold_seconds: 900,
+  });
+  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  let user = 0;
+  const go = async () => {
+    const requests = Array.from({ length: CHECKOUTS }, () =>
+      checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
+    );
+    const published = await untilPublished(redis);
+    const before = cpuOfStage(stage);
+    const { replies, ms, latencies } = await drive(stage.api.url, requests, { connections: CONNECTIONS });
+    if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
+    await untilWritten(redis);
+    await untilPublished(redis, published + CHECKOUTS);
+    const after = cpuOfStage(stage);
+    const parts = Object.keys(before).map((part) => [part, (after[part] - before[part]) / CHECKOUTS]);
+    const total = parts.reduce((sum, [, micros]) => sum + micros, 0);
+    return {
+      ...Object.fromEntries([['total', total], ...parts]),
+      perSecond: (CHECKOUTS / ms) * 1000,
+      p50: quantile(latencies, 0.5),
+      p99: quantile(latencies, 0.99),
+    };
+  };
+  await go();
+  const rounds = [];
+  for (let i = 0; i < ROUNDS; i += 1) {
+    const one = await go();
+    rounds.push(one);
+    say(`round ${i + 1}: ${round(one.total)} µs, ${Math.round(one.perSecond)}/s`);
+  }
+  redis.disconnect();
+  const mid = (/** @type {string} */ name) => round(median(rounds.map((one) => one[name])));
+  return {
+    connections: CONNECTIONS,
+    total_us: mid('total'),
+    api_us: mid('api'),
+    redis_us: mid('redis'),
+    worker_us: mid('worker'),
+    postgres_us: mid('postgres'),
+    per_second: mid('perSecond'),
+    p50_ms: mid('p50'),
+    p99_ms: mid('p99'),
+    goal: '≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22',
+    met: median(rounds.map(({ total }) => total)) <= 135,
+  };
+}

@@ -1,0 +1,53 @@
+// P11. How much CPU does a decision cost Redis, with 1, 4, 16 and 64 callers at once?
+//
+// Method: a Redis of its own with `appendfsync always`, without API and worker. The SaleStore of the product is called by so many callers, each of
+// which makes its next checkout when the last one has returned; so Redis gets single calls, pipelines or batches, whatever the product makes of
+// them. CPU of the Redis process, socket and file included, over the checkouts; the numbers of callers in turn, medians of the rounds.
+// `--instructions` counts instructions instead (p11-instructions.mjs), which do not depend on the machine.
+// Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs.
+import { connectSale } from './decisions.mjs';
+import { startEngine } from './engine.mjs';
+import { cpuMicros, median, round } from './measure.mjs';
+import { ROOT } from './stage.mjs';
+
+const ROUNDS = 7;
+/** Callers → checkouts in a round. */
+export const LEVELS = new Map([
+  [1, 1_500],
+  [4, 3_000],
+  [16, 6_000],
+  [64, 9_600],
+]);
+
+/** Starts its own Redis, and nothing else. */
+export const needsStage = false;
+
+/** @param {null} _stage @param {(text: string) => void} say @param {string} [root] */
+export async function run(_stage, say, root = ROOT) {
+  const engine = await startEngine();
+  try {
+    const sale = await connectSale(root, engine.url);
+    const product = await sale.open();
+    const levels = [...LEVELS].map(([callers, checkouts]) => ({ callers, checkouts, micros: [], perSecond: [] }));
+    for (const { callers, checkouts } of levels) await sale.decide(product, checkouts, callers);
+    for (let i = 0; i < ROUNDS; i += 1) {
+      for (const { callers, checkouts, micros, perSecond } of levels) {
+        const before = cpuMicros(engine.pid);
+        const ms = await sale.decide(product, checkouts, callers);
+        micros.push((cpuMicros(engine.pid) - before) / checkouts);
+        perSecond.push((checkouts / ms) * 1000);
+      }
+      say(
+        `round ${i + 1}: ${levels.map(({ callers, micros }) => `${callers}: ${round(micros.at(-1))} µs`).join(', ')}`,
+      );
+    }
+    sale.close();
+    const of = (name, values) => levels.map((level) => [`${name}_${level.callers}`, round(median(level[values]))]);
+    return {
+      ...Object.fromEntries([...of('us', 'micros'), ...of('per_second', 'perSecond')]),
+      goal: 'no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs',
+    };
+  } finally {
+    await engine.stop();
+  }
+}

@@ -1,0 +1,65 @@
+// P12. How long do shoppers wait when they come at a rate, whatever the server does?
+//
+// Method: an open loop: so many checkouts a second (BENCH_RATE, 5,000), each at a moment that is set beforehand, over 400 connections. One that finds no
+// free connection waits for it. Latency counts from the set moment, so a server that falls behind is seen at once. Each checkout is by a
+// user and a device of its own and takes a unit. Medians of the rounds; CPU is that of all processes until the rows are written. The generator runs on the same
+// machine. Goal: p99 ≤ 100 ms, all answered.
+import { Redis } from 'ioredis';
+import { untilWritten } from './engine.mjs';
+import { checkoutRequest, driveAtRate, operator } from './load.mjs';
+import { cpuOfStage, median, quantile, round } from './measure.mjs';
+
+const ROUNDS = 3;
+const SECONDS = 10;
+const WARM_UP_SECONDS = 2;
+const CONNECTIONS = 400;
+const PER_SECOND = Number(process.env.BENCH_RATE ?? 5_000);
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const product = `p12-${Date.now()}`;
+  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: 10_000_000,
+    hold_seconds: 900,
+  });
+  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  let user = 0;
+  const go = async (/** @type {number} */ seconds) => {
+    const requests = Array.from({ length: PER_SECOND * seconds }, () =>
+      checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
+    );
+    const before = cpuOfStage(stage);
+    const { replies, ms, latencies } = await driveAtRate(stage.api.url, requests, PER_SECOND, CONNECTIONS);
+    await untilWritten(redis);
+    const after = cpuOfStage(stage);
+    const micros = Object.keys(before).reduce((sum, part) => sum + after[part] - before[part], 0);
+    return {
+      other: requests.length - (replies.get(200) ?? 0),
+      done: (requests.length / ms) * 1000,
+      p50: quantile(latencies, 0.5),
+      p99: quantile(latencies, 0.99),
+      micros: micros / requests.length,
+    };
+  };
+  await go(WARM_UP_SECONDS);
+  const rounds = [];
+  for (let i = 0; i < ROUNDS; i += 1) {
+    const one = await go(SECONDS);
+    rounds.push(one);
+    say(`round ${i + 1}: p50 ${round(one.p50)} ms, p99 ${round(one.p99)} ms, ${Math.round(one.done)}/s`);
+  }
+  redis.disconnect();
+  const mid = (/** @type {string} */ name) => median(rounds.map((one) => one[name]));
+  const notServed = rounds.reduce((sum, { other }) => sum + other, 0);
+  return {
+    offered_per_second: PER_SECOND,
+    done_per_second: Math.round(mid('done')),
+    p50_ms: round(mid('p50')),
+    p99_ms: round(mid('p99')),
+    not_200: notServed,
+    total_us: round(mid('micros')),
+    goal: 'p99 ≤ 100 ms, all answered',
+    met: mid('p99') <= 100 && notServed === 0,
+  };
+}

@@ -1,0 +1,41 @@
+// P15. How much CPU do all processes spend while nothing is asked of them?
+//
+// Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each process over 20 s, by the kernel's
+// accounting, per second. Goal: ≤ 20 ms a second in all.
+import { Redis } from 'ioredis';
+import { untilWritten } from './engine.mjs';
+import { checkoutRequest, drive, operator } from './load.mjs';
+import { cpuOfStage, round } from './measure.mjs';
+
+const SETTLE_MS = 5_000;
+const WATCHED_MS = 20_000;
+
+/** @param {import('./stage.mjs').Stage} stage */
+export async function run(stage) {
+  const product = `p15-${Date.now()}`;
+  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: 10_000,
+    hold_seconds: 900,
+  });
+  const requests = Array.from({ length: 1_000 }, (_, i) => checkoutRequest(product, `u${i}`, `key-${product}-${i}`));
+  await drive(stage.api.url, requests);
+  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  await untilWritten(redis);
+  redis.disconnect();
+  const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  await pause(SETTLE_MS);
+  const before = cpuOfStage(stage);
+  const began = performance.now();
+  await pause(WATCHED_MS);
+  const after = cpuOfStage(stage);
+  const seconds = (performance.now() - began) / 1000;
+  const parts = Object.keys(before).map((part) => [part, (after[part] - before[part]) / 1000 / seconds]);
+  const total = parts.reduce((sum, [, ms]) => sum + ms, 0);
+  return {
+    total_ms_per_second: round(total),
+    ...Object.fromEntries(parts.map(([part, ms]) => [`${part}_ms_per_second`, round(ms)])),
+    goal: '≤ 20 ms a second',
+    met: total <= 20,
+  };
+}

@@ -1,0 +1,47 @@
+// What does a poll of queue-status cost, API and Redis?
+//
+// Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket of their place, in rounds.
+// CPU of both processes over the polls, medians of the rounds. The generator does not sleep, since the kernel would charge the server for waking it.
+import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
+import { cpuOfStage, median, round } from './measure.mjs';
+
+const WAITING = 2_000;
+const ROUNDS = 7;
+const POLLS = 4_000;
+
+export const stageEnv = { POLLS_PER_10_SECONDS: '100000' };
+
+/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
+export async function run(stage, say) {
+  const product = `polls-${Date.now()}`;
+  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    product_id: product,
+    total_limit: 1,
+    hold_seconds: 86_400,
+    waiting_room: { enabled: true, max_size: 10_000 },
+  });
+  const users = Array.from({ length: WAITING + 1 }, (_, i) => `u${i}`);
+  const { bodies } = await drive(
+    stage.api.url,
+    users.map((user) => checkoutRequest(product, user, `key-${product}-${user}`)),
+    { connections: 1, keepBodies: true },
+  );
+  const polls = bodies.slice(1).map((body, i) => {
+    const path = `/flash-sale/queue-status?product_id=${product}&user_id=${users[i + 1]}`;
+    return requestBytes('GET', path, [`X-Ticket: ${JSON.parse(body).data.ticket}`]);
+  });
+  const [api, redis] = [[], []];
+  for (let i = -1; i < ROUNDS; i += 1) {
+    const before = cpuOfStage(stage);
+    const requests = Array.from({ length: POLLS }, (_, n) => polls[n % polls.length] ?? '');
+    const { replies } = await drive(stage.api.url, requests, { awake: true });
+    if (replies.get(200) !== POLLS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
+    const after = cpuOfStage(stage);
+    // The first round warms up.
+    if (i < 0) continue;
+    api.push((after.api - before.api) / POLLS);
+    redis.push((after.redis - before.redis) / POLLS);
+    say(`round ${i + 1}: API ${round(api.at(-1))} µs, Redis ${round(redis.at(-1))} µs`);
+  }
+  return { api_us: round(median(api)), redis_us: round(median(redis)) };
+}
