@@ -19,12 +19,15 @@ assert(#KEYS == 2 and #ARGV == 16, 'amend takes 2 keys and 16 arguments')
 local epoch_key = KEYS[2]
 local campaign_key, version = KEYS[1], tonumber(ARGV[1])
 
-local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit', 'open_to_all', 'stacking')
+local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_limit', 'open_to_all', 'stacking', 'type')
 if not known[1] then return no_campaign(epoch_key) end
 local open_to_all = ARGV[15] == '1' and ARGV[1] or '0'
+local terms = terms_text({ version = ARGV[1], ends_at = ARGV[3], hold_ms = ARGV[4], per_user_limit = ARGV[5], max_qty = ARGV[6],
+  line_enabled = ARGV[7], line_max = ARGV[8], late_payment = ARGV[9], refund_policy = ARGV[10], durable = ARGV[11],
+  attest = ARGV[12], once = ARGV[13], presence_ms = ARGV[14], open_to_all = open_to_all, stacking = ARGV[16], type = known[6] })
 -- An older version of this script leaves these out.
 if tonumber(known[1]) == version and (known[4] ~= open_to_all or known[5] ~= ARGV[16]) then
-  redis.call('HSET', campaign_key, 'open_to_all', open_to_all, 'stacking', ARGV[16])
+  redis.call('HSET', campaign_key, 'open_to_all', open_to_all, 'stacking', ARGV[16], 'terms', terms)
   return { 'known', known[1] }
 end
 if tonumber(known[1]) >= version then return { 'known', known[1] } end
@@ -32,5 +35,5 @@ if known[2] ~= 'draft' and tonumber(ARGV[5]) < tonumber(known[3]) then return { 
 redis.call('HSET', campaign_key, 'version', version, 'starts_at', ARGV[2], 'ends_at', ARGV[3], 'hold_ms', ARGV[4],
   'per_user_limit', ARGV[5], 'max_qty', ARGV[6], 'line_enabled', ARGV[7], 'line_max', ARGV[8], 'late_payment', ARGV[9],
   'refund_policy', ARGV[10], 'durable', ARGV[11], 'attest', ARGV[12], 'once', ARGV[13],
-  'presence_ms', ARGV[14], 'open_to_all', open_to_all, 'stacking', ARGV[16])
+  'presence_ms', ARGV[14], 'open_to_all', open_to_all, 'stacking', ARGV[16], 'terms', terms)
 return { 'amended' }

@@ -36,6 +36,7 @@
 -- JOURNALS nothing
 
 --#include fence
+--#include campaign
 
 assert(#KEYS == 4 and #ARGV == 30, 'load_campaign takes 4 keys and 30 arguments')
 local campaign_key, directory_key, filler_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -48,10 +49,14 @@ local version = redis.call('HGET', campaign_key, 'version')
 if version then return { 'known', version } end
 local free = total == -1 and 0 or total - held - redeemed - burned
 assert(free >= 0, 'more is taken than there is')
-redis.call('HSET', campaign_key, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
+local open_to_all = ARGV[18] == '1' and ARGV[3] or '0'
+local terms = terms_text({ version = ARGV[3], ends_at = ARGV[6], hold_ms = ARGV[7], per_user_limit = ARGV[8], max_qty = ARGV[9],
+  line_enabled = ARGV[10], line_max = ARGV[11], late_payment = ARGV[12], refund_policy = ARGV[13], durable = ARGV[14],
+  attest = ARGV[15], once = ARGV[16], presence_ms = ARGV[17], open_to_all = open_to_all, stacking = ARGV[19], type = ARGV[20] })
+redis.call('HSET', campaign_key, 'terms', terms, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
   'hold_ms', ARGV[7], 'per_user_limit', ARGV[8], 'max_qty', ARGV[9], 'line_enabled', ARGV[10], 'line_max', ARGV[11],
   'late_payment', ARGV[12], 'refund_policy', ARGV[13], 'durable', ARGV[14], 'attest', ARGV[15], 'once', ARGV[16],
-  'presence_ms', ARGV[17], 'open_to_all', ARGV[18] == '1' and ARGV[3] or 0, 'stacking', ARGV[19],
+  'presence_ms', ARGV[17], 'open_to_all', open_to_all, 'stacking', ARGV[19],
   'type', ARGV[20], 'codes', ARGV[21], 'code_hint', 0, 'spent', 0,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
   'waiting', ARGV[26], 'last_line_no', ARGV[27])

@@ -1,35 +1,39 @@
 -- Checkouts: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal. Decides some requests of one campaign in
 -- the order in which they are given, each as if it came alone; the campaign is read and written once for all of them.
+-- The request_keys are four for each request, in their order: its idempotency key, the same without the user, the key of its
+-- order and the key of its device; then those that requests name.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys...
 -- ARGV
 --   input           JSON of INPUT
 -- INPUT
 --   requests        at least 1, at most 64, as in REQUEST
---   key_ttl_ms      how long the answer to an idempotency key is remembered
+--   key_ttl_ms      how long the answer to an idempotency key is remembered, as text
 --   ticket_key      id of the key that signs the tickets, so that a replay can sign the same one
 --   journal_limit   promises the journal may hold
 --   device_quota device_window_ms   checkouts that may be counted under a device's key in any window, and its length
---   replicas        replicas that the caller waits for before it answers; 0 = none
---   order_ttl_ms    how long claims on an order are kept
+--   replicated      whether the caller waits for replicas before it answers
+--   order_ttl_ms    how long claims on an order are kept, as text
 --   packed          whether every worker can read an entry with several promises
 -- REQUEST
 --   user            the user who checks out
---   qty             units wanted, integer >= 1
+--   qty             units wanted, integer >= 1, as text
 --   prefix          28 characters of a UUIDv7; the campaign's number completes it to the reservation's id
 --   order           id of the order; none = made from the reservation id
---   token_expires_at   Unix seconds, of a token whose signature the caller has checked; none = no token
+--   token_expires_at   Unix seconds as text, of a token whose signature the caller has checked; none = no token
 --   key             idempotency key
---   idempotency_key unscoped_key device_key once_key order_key   which of the request_keys they are, from 1; device_key none = no quota
+--   once_key        which of the request_keys it is, from 1
+--   has_quota       whether the device's quota counts the request
 --   device          device fingerprint, for the record; none = unknown
 --   trace           traceparent of the request
 --   request         what else makes the request what it is; none = a checkout
 --   code            number of the code it is redeemed by; 0 = the campaign's one code, none = by none
---   terms           version of the terms that the caller judged the user by, negative = they exclude the user; 0 = not judged
+--   terms           version of the terms that the caller judged the user by, negative = they exclude the user; none = not judged
 --   once_expires_at   ms, of the one-time token; none = none was sent
 --   proven          whether the caller has proved to be the user
 --   holder_device   device that a genuine token is for, unless its fingerprint was derived
---   new_keys        promises that the caller may still get under new keys now, beyond as many as the user may have; negative = none
+--   new_keys        promises that the caller may still get under new keys now, beyond as many as the user may have; negative = none;
+--                   none = enough
 -- REPLY
 --   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION for each request;
 --                                 due: ms, of every unit that was given; 0 = nothing to pay, redeemed at once;
@@ -37,13 +41,13 @@
 --   not_found
 --   rebuilding          Redis is fresh and not filled yet
 -- DECISION
---   reserved promise quota_left slot code stacking
---                                     promise: which of the promises of this call it is, from 1; quota_left: of the device's;
---                                     code: its number; stacking: how it takes part in its order
---   queued promise quota_left position queue_size line_no pace presence_ms stacking
+--   reserved quota_left slot code stacking
+--                                     the next promise of this call; quota_left: of the device's; code: its number;
+--                                     stacking: how it takes part in its order
+--   queued quota_left position queue_size line_no pace presence_ms stacking   the next promise too;
 --                                     position counts from 1; pace: ms for each person; presence_ms: 0 = presence does not matter
---   waiting promise quota_left position queue_size pace presence_ms place_id
---                                     already in the line, with this place; promise none = not journaled;
+--   waiting journaled quota_left position queue_size pace presence_ms place_id
+--                                     already in the line, with this place; journaled: whether it is a promise of this call;
 --                                     place_id: reservation id of the place, none = the caller gets no ticket of it
 --   place_limited                     the caller got too many promises lately (new_keys); nothing is remembered
 --   replayed answer                   the first answer to this key, as remembered
@@ -76,239 +80,252 @@
 --#include orders
 --#include journal_tail
 
-assert(#KEYS >= 11 and #ARGV == 1, 'reserve takes at least 11 keys and 1 argument')
+assert(#KEYS >= 14 and #ARGV == 1, 'reserve takes at least 14 keys and 1 argument')
 local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local line_key, presence_key, codes_key, journal_key, holders_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local before_requests = 10
-local request_keys = { unpack(KEYS, before_requests + 1) }
+local request_keys = { unpack(KEYS, 11) }
 local input = cjson.decode(ARGV[1])
 assert(#input.requests <= most_in_entry, 'reserve takes at most 64 requests')
-local requests, ticket_key, journal_limit, device_quota = input.requests, input.ticket_key, input.journal_limit, input.device_quota
-local device_window_ms = input.device_window_ms
 local token_life_ms, token_skew_ms = 30000, 30000
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
-local now = now_ms()
-local phase = phase_of(c, now)
-local pays = c.hold_ms > 0
-local due = pays and now + c.hold_ms or 0
+
+-- Everything that the requests of this call share. Functions take it as an argument: a function that refers to a local of the
+-- script costs a search for it in every call.
+local batch = { c = c, input = input, now = now_ms(), request_keys = request_keys,
+  -- Numbers as text, which Lua would write with 14 digits for each use.
+  texts = {}, numbers = {}, no = c.no_text, no_hex = string.format('%08x', c.no), version = c.version_text,
+  -- What Redis has, and then what the requests of this call have decided: name of a key → its value, user → record.
+  values = {}, people = {}, nobody = unpack_person(nil),
+  -- To be written: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
+  answers = {}, devices = {}, orders = {}, once = {}, packed_people = {}, line = {}, presence = {}, holders = {}, codes = {},
+  reservations = {}, deadlines = {}, promises = {}, plain_entries = {},
+  -- Line numbers of those who are present since this call: who joined, and who came back.
+  newly_present = {},
+}
+batch.phase, batch.pays = phase_of(c, batch.now), c.hold_ms > 0
+batch.at = string.format('%d', batch.now)
+batch.due = batch.pays and string.format('%d', batch.now + c.hold_ms) or '0'
 -- 0 journaled, 1 committed, 2 replicated: what the first answer waits for.
-local durability = c.durable and '1' or (input.replicas > 0 and '2' or '0')
+batch.durability = c.durable and '1' or (input.replicated and '2' or '0')
 
--- What Redis has, read at once. A request's own keys are names; what a request of this call has decided comes first.
-local stored, people = {}, {}
-do
-  local users = {}
-  for i, r in ipairs(requests) do users[i] = r.user end
-  local values = redis.call('MGET', unpack(request_keys))
-  for i, name in ipairs(request_keys) do stored[name] = values[i] end
-  local records = redis.call('HMGET', people_key, unpack(users))
-  for i, user in ipairs(users) do people[user] = records[i] end
-end
-local decided, decided_people = {}, {}
-local function value_of(position)
-  if not position then return false end
-  local name = request_keys[position]
-  return decided[name] or stored[name]
+local function text_of(batch, number)
+  local text = batch.texts[number]
+  if not text then
+    text = string.format('%d', number)
+    batch.texts[number] = text
+  end
+  return text
 end
 
--- What is written at the end: keys → text and life; user → packed record, score, time, holder; and lists of pairs.
-local answers, devices, orders, once_used = {}, {}, {}, {}
-local packed_people, line, presence, holders, changed_codes = {}, {}, {}, {}, {}
-local reservations, deadlines, promises, plain_entries = {}, {}, {}, {}
-local begun_pace
--- Line numbers of those who are present since this call: who joined, and who came back.
-local newly_present = {}
+local function number_of(batch, text)
+  local number = batch.numbers[text]
+  if not number then
+    number = tonumber(text)
+    batch.numbers[text] = number
+  end
+  return number
+end
+
+-- What a key has, by its position among the request_keys; false = nothing.
+local function value_of(batch, position)
+  return batch.values[batch.request_keys[position]]
+end
 
 -- Read when a request needs them, and once for all.
-local known_backlog, known_present, known_pace
-local function journal_is_full()
-  known_backlog = known_backlog or backlog_of(journal_key, journal_limit)
-  return known_backlog + #promises >= journal_limit
+local function journal_is_full(batch)
+  batch.backlog = batch.backlog or backlog_of(journal_key, batch.input.journal_limit)
+  return batch.backlog + #batch.promises >= batch.input.journal_limit
 end
-local function present_now()
-  if c.presence_ms == 0 then return c.waiting end
-  known_present = known_present or present_count(c, line_key)
-  return known_present + #newly_present
+local function present_now(batch)
+  if batch.c.presence_ms == 0 then return batch.c.waiting end
+  batch.present = batch.present or present_count(batch.c, line_key)
+  return batch.present + #batch.newly_present
 end
-local function pace_now()
-  known_pace = known_pace or pace_of(campaign_key, now)
-  return known_pace
+local function pace_now(batch)
+  batch.pace = batch.pace or pace_of(campaign_key, batch.now)
+  return batch.pace
 end
 -- How many places have a lower score.
-local function places_before(score)
+local function places_before(batch, score)
   local places = redis.call('ZCOUNT', line_key, '-inf', '(' .. score)
-  for _, number in ipairs(newly_present) do
+  for _, number in ipairs(batch.newly_present) do
     if number < tonumber(score) then places = places + 1 end
   end
   return places
 end
 
 -- Journals a promise. Plain entries are for workers of an earlier version, which cannot read packed ones.
-local function add_promise(packed, plain)
-  promises[#promises + 1] = packed
-  if not input.packed then plain_entries[#plain_entries + 1] = plain end
-  return #promises
+local function add_promise(batch, packed, plain)
+  batch.promises[#batch.promises + 1] = packed
+  if plain then batch.plain_entries[#batch.plain_entries + 1] = plain end
 end
 
 --   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
-local function queued_answer(position, waiting, pace, place_id)
-  return 'Q|' .. position .. '|' .. waiting .. '|' .. (place_id == '' and '' or ticket_key) .. '|' .. pace .. '|' ..
-    c.presence_ms .. '|' .. place_id
-end
-
-local function person_at(user)
-  return decided_people[user] or unpack_person(people[user])
+local function queued_answer(batch, position, waiting, pace, place_id)
+  return 'Q|' .. position .. '|' .. waiting .. '|' .. (place_id == '' and '' or batch.input.ticket_key) .. '|' .. pace ..
+    '|' .. batch.c.presence_ms .. '|' .. place_id
 end
 
 -- A user who waits already keeps the place: remembers the answer, and when the user was seen.
-local function keep_place(r, person, score, same_request, quota_left)
+local function keep_place(batch, r, person, score, same_request, quota_left)
+  local c = batch.c
   local must_be_seen = c.presence_ms > 0
   local was_away = must_be_seen and is_away(score)
-  local position, pace = places_before(was_away and person.line_no or score) + 1, pace_now()
+  local position, pace = places_before(batch, was_away and person.line_no or score) + 1, pace_now(batch)
   -- The ticket of a place goes to a caller who has proved to be its user, or to use the device that took it.
   local is_holder = r.proven or (r.holder_device and
-    (holders[r.user] or redis.call('HGET', holders_key, r.user)) == person.line_no .. '|' .. r.holder_device)
+    (batch.holders[r.user] or redis.call('HGET', holders_key, r.user)) == person.line_no .. '|' .. r.holder_device)
   local place_id = is_holder and person.reservation_id or ''
-  local answer = same_request .. queued_answer(position, c.waiting, pace, place_id)
-  local decision = { kind = 'waiting', quota_left = quota_left, position = position, queue_size = c.waiting,
-    pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms, place_id = place_id ~= '' and place_id or nil }
-
+  local answer = same_request .. queued_answer(batch, position, c.waiting, pace, place_id)
   -- A full journal does not refuse the place, which is promised already; then only this Redis remembers the answer.
-  if not journal_is_full() then
-    decision.promise = add_promise('answered\t' .. r.key .. '\t' .. answer,
-      { 'kind', 'answered', 'no', c.no, 'at', now, 'key', r.key, 'answer', answer })
+  local journaled = not journal_is_full(batch)
+  local decision = { kind = 'waiting', journaled = journaled, quota_left = quota_left, position = position,
+    queue_size = c.waiting, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
+    place_id = place_id ~= '' and place_id or nil }
+
+  if journaled then
+    local plain = not batch.input.packed and
+      { 'kind', 'answered', 'no', batch.no, 'at', batch.at, 'key', r.key, 'answer', answer }
+    add_promise(batch, 'answered\t' .. r.key .. '\t' .. answer, plain)
   end
   if was_away then
-    line[r.user] = person.line_no
-    newly_present[#newly_present + 1] = person.line_no
+    batch.line[r.user] = person.line_no
+    batch.newly_present[#batch.newly_present + 1] = person.line_no
   end
-  if must_be_seen then presence[r.user] = now end
-  decided[request_keys[r.idempotency_key]] = answer
-  answers[request_keys[r.idempotency_key]] = answer
+  if must_be_seen then batch.presence[r.user] = batch.at end
+  local key = batch.request_keys[r.keys]
+  batch.values[key], batch.answers[key] = answer, answer
   return decision
 end
 
 -- Refused, or already waiting, before anything is taken. Returns nil when a unit or a new place may be given.
-local function refusal(r, person, quota_left, same_request)
+local function refusal(batch, r, person, quota_left, same_request)
+  local c, phase = batch.c, batch.phase
   if phase == 'draft' then return { kind = 'not_found' } end
   if phase == 'not_started' then return { kind = 'not_started', starts_at_ms = c.starts_at } end
   if phase ~= 'open' then return { kind = phase } end
-  if r.qty > c.max_qty then return { kind = 'qty_above_max', max_qty = c.max_qty } end
+  if number_of(batch, r.qty) > c.max_qty then return { kind = 'qty_above_max', max_qty = c.max_qty } end
   if c.type == 'unique' and not r.code then return { kind = 'code_needed' } end
-  if r.new_keys + c.per_user_limit <= 0 then return { kind = 'place_limited' } end
+  if r.new_keys and r.new_keys + c.per_user_limit <= 0 then return { kind = 'place_limited' } end
 
-  local score = person.state == 'queued' and (line[r.user] or redis.call('ZSCORE', line_key, r.user))
+  local score = person.state == 'queued' and (batch.line[r.user] or redis.call('ZSCORE', line_key, r.user))
   -- A record that is `queued` without a place in the line means that the place was closed.
-  if score then return keep_place(r, person, score, same_request, quota_left) end
+  if score then return keep_place(batch, r, person, score, same_request, quota_left) end
 
   -- A user who waits was judged when joining the line.
-  if math.abs(r.terms) ~= c.version and (r.terms ~= 0 or not c.open_to_all) then
+  local terms = r.terms or 0
+  if math.abs(terms) ~= c.version and (terms ~= 0 or not c.open_to_all) then
     return { kind = 'terms_changed', version = c.version }
   end
-  if r.terms < 0 then return { kind = 'audience_mismatch' } end
+  if terms < 0 then return { kind = 'audience_mismatch' } end
   return nil
 end
 
--- Gives a unit. `code`: its number as text, "" = none.
-local function give(r, person, slot, code, reservation_id, stacking, same_request, quota_left)
+-- Gives a unit. `code`: its number as text, "" = none. Returns the decision as JSON, and the answer.
+local function give(batch, r, person, slot, code, reservation_id, stacking, same_request, quota_left)
+  local c, input, qty = batch.c, batch.input, number_of(batch, r.qty)
   local free, held, redeemed = c.free, c.held, c.redeemed
-  if not c.unlimited then free = free - r.qty end
-  if pays then held = held + r.qty else redeemed = redeemed + r.qty end
-  assert_counters({ unlimited = c.unlimited, free = free, held = held, redeemed = redeemed, burned = c.burned,
-    waiting = c.waiting, total = c.total })
-  local order_id = r.order or order_id_of(reservation_id)
-  local state, trace, device, request = pays and 'reserved' or 'redeemed', r.trace or '', r.device or '', r.request or ''
-  local packed = pack_reservation({ state = state, user = r.user, qty = r.qty, slot = slot, due = due, line_no = 0,
-    order_id = order_id, code = code })
-  local answer = same_request .. 'C|' .. reservation_id .. '|' .. order_id .. '|' .. due .. '|' .. ticket_key .. '|' ..
-    durability .. '|' .. code .. '|' .. c.version
-  person.state, person.slots, person.line_no, person.qty = 'held', with_slot(person.slots, slot), 0, r.qty
-  person.reservation_id, person.order_id, person.code = reservation_id, '', code
-  local packed_person, plain = pack_person(person), nil
+  if not c.unlimited then free = free - qty end
+  if batch.pays then held = held + qty else redeemed = redeemed + qty end
+  assert(c.unlimited or (free >= 0 and free + held + redeemed + c.burned == c.total), 'conservation is broken')
+  local order_id, due, slot_text = r.order or order_id_of(reservation_id), batch.due, text_of(batch, slot)
+  local state, trace, device = batch.pays and 'reserved' or 'redeemed', r.trace or '', r.device or ''
+  local record = reservation_text(state, r.user, r.qty, slot_text, due, '0', order_id, code)
+  local owner = person_text('held', with_slot(person.slots, slot_text), '0', r.qty, reservation_id, '', code)
+  local answer = same_request .. 'C|' .. reservation_id .. '|' .. order_id .. '|' .. due .. '|' .. input.ticket_key .. '|' ..
+    batch.durability .. '|' .. code .. '|' .. batch.version
+  local plain = nil
   if not input.packed then
-    plain = { 'kind', 'reserved', 'no', c.no, 'reservation', reservation_id, 'user', r.user, 'order', order_id, 'qty', r.qty,
-      'slot', slot, 'at', now, 'due', due, 'line', 0, 'state', state, 'code', code, 'terms', c.version, 'key', r.key,
-      'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
+    plain = { 'kind', 'reserved', 'no', batch.no, 'reservation', reservation_id, 'user', r.user, 'order', order_id,
+      'qty', r.qty, 'slot', slot_text, 'at', batch.at, 'due', due, 'line', 0, 'state', state, 'code', code,
+      'terms', batch.version, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
   end
-  local promise = add_promise('reserved\t' .. reservation_id .. '\t' .. r.user .. '\t' .. (r.order or '') .. '\t' .. r.qty ..
-    '\t' .. slot .. '\t' .. code .. '\t' .. r.key .. '\t' .. request .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking, plain)
+  local promise = 'reserved\t' .. reservation_id .. '\t' .. r.user .. '\t' .. (r.order or '') .. '\t' .. r.qty .. '\t' ..
+    slot_text .. '\t' .. code .. '\t' .. r.key .. '\t' .. (r.request or '') .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking
+  -- Most decisions are this one; an encoder would take longer than what it is for.
+  local decision = '{"kind":"reserved","quota_left":' .. text_of(batch, quota_left) .. ',"slot":' .. slot_text ..
+    (code ~= '' and ',"code":' .. code or '') ..
+    (stacking ~= '' and ',"stacking":' .. cjson.encode(stacking) or '') .. '}'
 
+  add_promise(batch, promise, plain)
   c.free, c.held, c.redeemed = free, held, redeemed
+  local reservations, deadlines = batch.reservations, batch.deadlines
   reservations[#reservations + 1] = reservation_id
-  reservations[#reservations + 1] = packed
-  if pays then
+  reservations[#reservations + 1] = record
+  if batch.pays then
     deadlines[#deadlines + 1] = due
     deadlines[#deadlines + 1] = reservation_id
   end
-  decided_people[r.user], packed_people[r.user] = person, packed_person
-  local decision = { kind = 'reserved', promise = promise, quota_left = quota_left, slot = slot }
-  if code ~= '' then decision.code = tonumber(code) end
-  if stacking ~= '' then decision.stacking = stacking end
+  batch.people[r.user], batch.packed_people[r.user] = owner, owner
   return decision, answer
 end
 
 -- Gives a place at the end of the line.
-local function join(r, person, code, reservation_id, stacking, same_request, quota_left)
-  local position, pace = present_now() + 1, pace_now()
+local function join(batch, r, person, code, reservation_id, stacking, same_request, quota_left)
+  local c = batch.c
+  local position, pace = present_now(batch) + 1, pace_now(batch)
   local waiting, line_no = c.waiting + 1, c.last_line_no + 1
-  local answer = same_request .. queued_answer(position, waiting, pace, reservation_id)
-  local holder = r.holder_device and line_no .. '|' .. r.holder_device
+  local line_text = string.format('%d', line_no)
+  local answer = same_request .. queued_answer(batch, position, waiting, pace, reservation_id)
+  local holder = r.holder_device and line_text .. '|' .. r.holder_device
   local trace, device, order_id = r.trace or '', r.device or '', r.order or ''
-  person.state, person.line_no, person.qty = 'queued', line_no, r.qty
-  person.reservation_id, person.order_id, person.code = reservation_id, order_id, code
-  local packed_person, plain = pack_person(person), nil
-  if not input.packed then
-    plain = { 'kind', 'queued', 'no', c.no, 'reservation', reservation_id, 'user', r.user, 'order', order_id, 'qty', r.qty,
-      'line', line_no, 'code', code, 'at', now, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace,
-      'stacking', stacking }
+  local owner, plain = person_text('queued', person.slots, line_text, r.qty, reservation_id, order_id, code), nil
+  if not batch.input.packed then
+    plain = { 'kind', 'queued', 'no', batch.no, 'reservation', reservation_id, 'user', r.user, 'order', order_id,
+      'qty', r.qty, 'line', line_text, 'code', code, 'at', batch.at, 'key', r.key, 'answer', answer, 'device', device,
+      'trace', trace, 'stacking', stacking }
   end
-  local promise = add_promise('queued\t' .. reservation_id .. '\t' .. r.user .. '\t' .. order_id .. '\t' .. r.qty .. '\t' ..
-    line_no .. '\t' .. code .. '\t' .. r.key .. '\t' .. answer .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking, plain)
+  local promise = 'queued\t' .. reservation_id .. '\t' .. r.user .. '\t' .. order_id .. '\t' .. r.qty .. '\t' .. line_text ..
+    '\t' .. code .. '\t' .. r.key .. '\t' .. answer .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking
+  local decision = { kind = 'queued', quota_left = quota_left, position = position, queue_size = waiting,
+    line_no = line_no, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
+    stacking = stacking ~= '' and stacking or nil }
 
-  if c.waiting == 0 and not begun_pace then begun_pace = new_pace(now) end
+  add_promise(batch, promise, plain)
+  if c.waiting == 0 and not batch.begun_pace then batch.begun_pace = new_pace(batch.now) end
   c.waiting, c.last_line_no = waiting, line_no
-  decided_people[r.user], packed_people[r.user] = person, packed_person
-  line[r.user] = line_no
-  newly_present[#newly_present + 1] = line_no
-  if c.presence_ms > 0 then presence[r.user] = now end
-  if holder then holders[r.user] = holder end
-  local decision = { kind = 'queued', promise = promise, quota_left = quota_left, position = position, queue_size = waiting,
-    line_no = line_no, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms }
-  if stacking ~= '' then decision.stacking = stacking end
+  batch.people[r.user], batch.packed_people[r.user] = owner, owner
+  batch.line[r.user] = line_no
+  batch.newly_present[#batch.newly_present + 1] = line_no
+  if c.presence_ms > 0 then batch.presence[r.user] = batch.at end
+  if holder then batch.holders[r.user] = holder end
   return decision, answer
 end
 
 -- A unit, or a place for one; else why not.
-local function claim(r, person, same_request, quota_left)
+local function claim(batch, r, person, same_request, quota_left)
+  local c, request_keys = batch.c, batch.request_keys
   local slot = free_slot(person.slots, c.per_user_limit)
   if not slot then return { kind = 'limit_reached' } end
   local code = r.code and r.code > 0 and string.format('%d', r.code) or ''
-  if code ~= '' and code_is_used(codes_key, code, changed_codes) then return { kind = 'code_used' } end
-  local once_key = request_keys[r.once_key]
+  if code ~= '' and code_is_used(codes_key, code, batch.codes) then return { kind = 'code_used' } end
   if c.once then
     if not r.once_expires_at then return { kind = 'token_missing' } end
-    if now >= r.once_expires_at then return { kind = 'token_expired' } end
-    if value_of(r.once_key) then return { kind = 'token_used' } end
+    if batch.now >= r.once_expires_at then return { kind = 'token_expired' } end
+    if value_of(batch, r.once_key) then return { kind = 'token_used' } end
   end
 
-  local reservation_id = r.prefix .. string.format('%08x', c.no)
+  local reservation_id = r.prefix .. batch.no_hex
   local stacking = takes_part(c, not r.order) and c.stacking or ''
-  -- An order that is made now has no claims.
-  local claims = r.order and claims_in(value_of(r.order_key)) or {}
-  local against = claims_against(claims, reservation_id, stacking)
-  if against[1] then return { kind = 'not_combinable', reservations = against } end
-  local claimed = stacking ~= '' and with_claim(claims, reservation_id, stacking)
+  local order_key, claimed = request_keys[r.keys + 2], nil
+  if stacking ~= '' then
+    -- An order that is made now has no claims.
+    local claims = r.order and claims_in(value_of(batch, r.keys + 2)) or {}
+    local against = claims_against(claims, reservation_id, stacking)
+    if against[1] then return { kind = 'not_combinable', reservations = against } end
+    claimed = with_claim(claims, reservation_id, stacking)
+  end
 
   -- No barging: while a present user waits, a free unit is theirs, and so is the next code of a pool without a limit.
   local line_first = not c.unlimited or (code == '' and c.type == 'pool')
-  local served = (c.unlimited or c.free >= r.qty) and
-    (not line_first or c.waiting == 0 or (c.presence_ms > 0 and present_now() == 0))
+  local served = (c.unlimited or c.free >= number_of(batch, r.qty)) and
+    (not line_first or c.waiting == 0 or (c.presence_ms > 0 and present_now(batch) == 0))
   local handed = code
-  if served and code == '' and c.type == 'pool' then handed = next_code(codes_key, c, changed_codes) end
+  if served and code == '' and c.type == 'pool' then handed = next_code(codes_key, c, batch.codes) end
   served = served and handed
   if not served then
     if not c.line_enabled then return { kind = 'sold_out' } end
@@ -316,34 +333,47 @@ local function claim(r, person, same_request, quota_left)
     if c.spent and c.free + c.held == 0 then return { kind = 'sold_out' } end
     if c.waiting >= c.line_max then return { kind = 'line_full' } end
   end
-  if journal_is_full() then return { kind = 'journal_full' } end
+  if journal_is_full(batch) then return { kind = 'journal_full' } end
 
-  local once_text = c.once and string.format('%d', r.once_expires_at - now)
+  local once_left_ms = c.once and string.format('%d', r.once_expires_at - batch.now)
   local decision, answer
   if served then
-    decision, answer = give(r, person, slot, handed, reservation_id, stacking, same_request, quota_left)
+    decision, answer = give(batch, r, person, slot, handed, reservation_id, stacking, same_request, quota_left)
   else
-    decision, answer = join(r, person, code, reservation_id, stacking, same_request, quota_left)
+    decision, answer = join(batch, r, person, code, reservation_id, stacking, same_request, quota_left)
   end
   local used = served and handed or code
-  if used ~= '' then changed_codes[tonumber(used)] = true end
-  if c.once then decided[once_key], once_used[once_key] = '1', once_text end
-  if claimed then
-    decided[request_keys[r.order_key]] = claimed
-    orders[request_keys[r.order_key]] = claimed
-  end
-  decided[request_keys[r.idempotency_key]] = answer
-  answers[request_keys[r.idempotency_key]] = answer
+  if used ~= '' then batch.codes[tonumber(used)] = true end
+  local once_key, key = request_keys[r.once_key], request_keys[r.keys]
+  if c.once then batch.values[once_key], batch.once[once_key] = '1', once_left_ms end
+  if claimed then batch.values[order_key], batch.orders[order_key] = claimed, claimed end
+  batch.values[key], batch.answers[key] = answer, answer
   return decision
 end
 
+-- The times of the admitted calls of a device that lie in the window, newest first, with this one; how many calls it has left;
+-- else nil, and how long until one is free.
+local function count_call(batch, r)
+  local now, window_ms, times, used = batch.now, batch.input.device_window_ms, batch.at, 0
+  for time in string.gmatch(value_of(batch, r.keys + 3) or '', '%d+') do
+    local at = tonumber(time)
+    -- The clock may have gone back: what is later than now is not of this window.
+    if at <= now and now - at < window_ms then
+      times, used = times .. ',' .. time, used + 1
+      if used == batch.input.device_quota then return nil, at + window_ms - now end
+    end
+  end
+  return times, batch.input.device_quota - used - 1
+end
+
 -- One request. What it changes is only set when nothing of it can fail any more.
-local function decide(r)
+local function decide(batch, r)
+  local c = batch.c
   -- A redemption may come without a device.
   if c.attest and not r.token_expires_at and not r.request then return { kind = 'attestation_missing' } end
   -- A replay comes before everything that may have changed since the first call, and costs no quota.
-  local same_request = c.no .. '|' .. r.qty .. '|' .. r.user .. '|' .. (r.request or '')
-  local remembered, unscoped = value_of(r.idempotency_key), value_of(r.unscoped_key)
+  local same_request = batch.no .. '|' .. r.qty .. '|' .. r.user .. '|' .. (r.request or '')
+  local remembered, unscoped = value_of(batch, r.keys), value_of(batch, r.keys + 1)
   -- Earlier versions kept the record under the key alone; that of another user is none of this user's.
   if not remembered and unscoped and string.match(unscoped, '^%d+|%d+|([^|]*)|') == r.user then remembered = unscoped end
   if remembered then
@@ -357,43 +387,46 @@ local function decide(r)
   -- Before the token's age: a replay may come with a stale one. Here is nothing else to be had.
   if c.archived then return { kind = 'archived', pass = c.archived } end
   if r.token_expires_at then
-    local age_ms = now - r.token_expires_at * 1000
+    local age_ms = batch.now - number_of(batch, r.token_expires_at) * 1000
     if age_ms > token_skew_ms then return { kind = 'attestation_expired' } end
     if age_ms < -(token_life_ms + token_skew_ms) then return { kind = 'attestation_future' } end
   end
-  local quota_left, device_times = 0, nil
-  if r.device_key then
-    -- The times of the admitted calls that lie in the window, newest first.
-    local times, used, frees_at = now, 0, nil
-    for time in string.gmatch(value_of(r.device_key) or '', '%d+') do
-      local at = tonumber(time)
-      -- The clock may have gone back: what is later than now is not of this window.
-      if at <= now and now - at < device_window_ms then
-        times, used = times .. ',' .. time, used + 1
-        if used == device_quota then frees_at = at + device_window_ms end
-      end
-    end
-    if frees_at then return { kind = 'rate_limited', retry_ms = frees_at - now } end
-    quota_left, device_times = device_quota - used - 1, tostring(times)
+  local quota_left, times = 0, nil
+  if r.has_quota then
+    times, quota_left = count_call(batch, r)
+    if not times then return { kind = 'rate_limited', retry_ms = quota_left } end
   end
 
-  local person = person_at(r.user)
-  local decision = refusal(r, person, quota_left, same_request) or claim(r, person, same_request, quota_left)
+  local text = batch.people[r.user]
+  local person = text and unpack_person(text) or batch.nobody
+  local decision = refusal(batch, r, person, quota_left, same_request) or claim(batch, r, person, same_request, quota_left)
   -- It counts against the device's quota, also when it is refused.
-  if device_times then
-    decided[request_keys[r.device_key]] = device_times
-    devices[request_keys[r.device_key]] = device_times
+  if times then
+    local key = batch.request_keys[r.keys + 3]
+    batch.values[key], batch.devices[key] = times, times
   end
   return decision
 end
 
+-- Read.
+local users, values = {}, redis.call('MGET', unpack(request_keys))
+for i, name in ipairs(request_keys) do batch.values[name] = values[i] end
+for i, r in ipairs(input.requests) do
+  users[i] = r.user
+  r.keys = 4 * i - 3
+end
+values = redis.call('HMGET', people_key, unpack(users))
+for i, user in ipairs(users) do batch.people[user] = values[i] end
+
+-- Decide.
 local decisions = {}
-for i, r in ipairs(requests) do
-  local ok, decision = pcall(decide, r)
-  decisions[i] = ok and decision or { kind = 'failed', reason = tostring(decision) }
+for i, r in ipairs(input.requests) do
+  local ok, decision = pcall(decide, batch, r)
+  if not ok then decision = { kind = 'failed', reason = tostring(decision) } end
+  decisions[i] = type(decision) == 'string' and decision or cjson.encode(decision)
 end
 
--- Everything is decided; now it is made ready to be written, so that nothing can fail after the first write.
+-- Make ready, so that nothing can fail after the first write.
 local function pairs_of(map, value_first)
   local list = {}
   for name, value in pairs(map) do
@@ -402,39 +435,49 @@ local function pairs_of(map, value_first)
   end
   return list
 end
-local reply = { 'decided', cjson.encode({ no = c.no, at = now, due = due, terms = c.version, durable = c.durable,
-  replies = decisions }), '' }
-local people_list, line_list, presence_list, holder_list = pairs_of(packed_people), pairs_of(line, true), pairs_of(presence, true), pairs_of(holders)
-local fields, entry, entry_id = {}, nil, generation .. '-*'
-if #promises > 0 then
-  fields = { 'free', c.free, 'held', c.held, 'redeemed', c.redeemed, 'waiting', c.waiting, 'last_line_no', c.last_line_no }
-  local hint = c.code_from and next_code_hint(c, {}) or c.code_hint
-  if hint ~= c.code_hint then
-    fields[#fields + 1] = 'code_hint'
-    fields[#fields + 1] = hint
-  end
+local reply = { 'decided', '{"no":' .. batch.no .. ',"at":' .. batch.at .. ',"due":' .. batch.due .. ',"terms":' ..
+  batch.version .. ',"durable":' .. (c.durable and 'true' or 'false') .. ',"replies":[' .. table.concat(decisions, ',') .. ']}', '' }
+local reservations, deadlines, people = batch.reservations, batch.deadlines, pairs_of(batch.packed_people)
+local line, presence, holders = pairs_of(batch.line, true), pairs_of(batch.presence, true), pairs_of(batch.holders)
+local entry, entry_id, fields, used_bits = nil, generation .. '-*', {}, {}
+if reservations[1] then
+  local name = batch.pays and 'held' or 'redeemed'
+  fields = { 'free', string.format('%d', c.free), name, string.format('%d', c[name]) }
 end
-if #promises > 0 and input.packed then
-  entry_id = id_for(journal_key, generation, #promises)
-  entry = { 'no', c.no, 'at', now, 'due', due, 'terms', c.version, 'ticket_key', ticket_key, 'durability', durability,
-    'count', #promises, 'promises', table.concat(promises, '\n') }
+if line[1] then
+  fields[#fields + 1] = 'waiting'
+  fields[#fields + 1] = string.format('%d', c.waiting)
+  fields[#fields + 1] = 'last_line_no'
+  fields[#fields + 1] = string.format('%d', c.last_line_no)
 end
-local used_bits = {}
-for code in pairs(changed_codes) do used_bits[#used_bits + 1] = code - 1 end
+if reservations[1] and c.code_from and next_code_hint(c, {}) ~= c.code_hint then
+  fields[#fields + 1] = 'code_hint'
+  fields[#fields + 1] = string.format('%d', next_code_hint(c, {}))
+end
+local count = #batch.promises
+if count > 0 and input.packed then
+  entry_id = id_for(journal_key, generation, count)
+  local common = batch.at .. '\t' .. batch.due .. '\t' .. batch.version .. '\t' .. input.ticket_key .. '\t' .. batch.durability
+  entry = { 'no', batch.no, 'count', text_of(batch, count),
+    'promises', common .. '\n' .. table.concat(batch.promises, '\n') }
+end
+for code in pairs(batch.codes) do used_bits[#used_bits + 1] = code - 1 end
+local device_window_ms = text_of(batch, input.device_window_ms)
 
+-- Write, the journal first.
 if entry then reply[3] = redis.call('XADD', journal_key, entry_id, unpack(entry)) end
-for _, plain in ipairs(plain_entries) do reply[3] = redis.call('XADD', journal_key, entry_id, unpack(plain)) end
+for _, plain in ipairs(batch.plain_entries) do reply[3] = redis.call('XADD', journal_key, entry_id, unpack(plain)) end
 if reservations[1] then redis.call('HSET', reservations_key, unpack(reservations)) end
 if deadlines[1] then redis.call('ZADD', deadlines_key, unpack(deadlines)) end
-if people_list[1] then redis.call('HSET', people_key, unpack(people_list)) end
-if line_list[1] then redis.call('ZADD', line_key, unpack(line_list)) end
-if presence_list[1] then redis.call('ZADD', presence_key, unpack(presence_list)) end
-if holder_list[1] then redis.call('HSET', holders_key, unpack(holder_list)) end
+if people[1] then redis.call('HSET', people_key, unpack(people)) end
+if line[1] then redis.call('ZADD', line_key, unpack(line)) end
+if presence[1] then redis.call('ZADD', presence_key, unpack(presence)) end
+if holders[1] then redis.call('HSET', holders_key, unpack(holders)) end
 if fields[1] then redis.call('HSET', campaign_key, unpack(fields)) end
-if begun_pace then redis.call('HSETNX', campaign_key, 'pace', begun_pace) end
+if batch.begun_pace then redis.call('HSETNX', campaign_key, 'pace', batch.begun_pace) end
 for _, bit in ipairs(used_bits) do redis.call('SETBIT', codes_key, bit, 1) end
-for key, text in pairs(answers) do redis.call('SET', key, text, 'PX', input.key_ttl_ms) end
-for key, text in pairs(devices) do redis.call('SET', key, text, 'PX', device_window_ms) end
-for key, left_ms in pairs(once_used) do redis.call('SET', key, 1, 'PX', left_ms) end
-for key, text in pairs(orders) do redis.call('SET', key, text, 'PX', input.order_ttl_ms) end
+for key, text in pairs(batch.answers) do redis.call('SET', key, text, 'PX', input.key_ttl_ms) end
+for key, text in pairs(batch.devices) do redis.call('SET', key, text, 'PX', device_window_ms) end
+for key, left_ms in pairs(batch.once) do redis.call('SET', key, 1, 'PX', left_ms) end
+for key, text in pairs(batch.orders) do redis.call('SET', key, text, 'PX', input.order_ttl_ms) end
 return reply

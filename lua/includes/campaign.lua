@@ -1,23 +1,44 @@
 -- A campaign's state: its sale terms and its counters, read with one command and saved with one.
+
+-- The terms of a version stand in fields of their own, and again as one text, since each field costs a search in the hash. A
+-- text of another version than the campaign's was left behind by a process of an earlier version; then the fields count.
+-- Written out, since every call of every script makes what stands here anew.
+local function terms_text(v)
+  return v.version .. '|' .. v.ends_at .. '|' .. v.hold_ms .. '|' .. v.per_user_limit .. '|' .. v.max_qty .. '|' ..
+    v.line_enabled .. '|' .. v.line_max .. '|' .. v.late_payment .. '|' .. v.refund_policy .. '|' .. v.durable .. '|' ..
+    v.attest .. '|' .. v.once .. '|' .. v.presence_ms .. '|' .. v.open_to_all .. '|' .. v.stacking .. '|' .. v.type
+end
+local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
+  '([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
+
+-- The terms that `text` has, in its order, if they are those of this version; else those of the fields.
+local function terms_in(text, version, key)
+  if text and string.sub(text, 1, #version + 1) == version .. '|' then return string.match(text, terms_pattern) end
+  local flat, f = redis.call('HGETALL', key), {}
+  for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
+  return version, f.ends_at, f.hold_ms, f.per_user_limit, f.max_qty, f.line_enabled, f.line_max, f.late_payment,
+    f.refund_policy, f.durable, f.attest, f.once, f.presence_ms, f.open_to_all, f.stacking, f.type
+end
+
 local function read_campaign(key)
-  local v = redis.call('HMGET', key, 'no', 'status', 'starts_at', 'ends_at', 'hold_ms', 'per_user_limit', 'max_qty',
-    'line_enabled', 'line_max', 'late_payment', 'refund_policy', 'durable', 'attest',
-    'total', 'free', 'held', 'redeemed', 'burned', 'waiting', 'last_line_no',
-    'version', 'type', 'once', 'codes', 'code_hint', 'presence_ms', 'spent', 'archived', 'open_to_all', 'stacking')
-  if not v[1] then return nil end
+  local v = redis.call('HMGET', key, 'terms', 'no', 'version', 'status', 'starts_at', 'total', 'free', 'held', 'redeemed',
+    'burned', 'waiting', 'last_line_no', 'codes', 'code_hint', 'spent', 'archived')
+  if not v[2] then return nil end
+  local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy, durable,
+    attest, once, presence_ms, open_to_all, stacking, type = terms_in(v[1], v[3], key)
   return {
-    no = tonumber(v[1]), status = v[2], starts_at = tonumber(v[3]), ends_at = tonumber(v[4]), hold_ms = tonumber(v[5]),
-    per_user_limit = tonumber(v[6]), max_qty = tonumber(v[7]), line_enabled = v[8] == '1', line_max = tonumber(v[9]),
-    late_payment = v[10], refund_policy = v[11], durable = v[12] == '1', attest = v[13] == '1',
-    total = tonumber(v[14]), free = tonumber(v[15]), held = tonumber(v[16]), redeemed = tonumber(v[17]),
-    burned = tonumber(v[18]), waiting = tonumber(v[19]), last_line_no = tonumber(v[20]),
-    unlimited = v[14] == '-1',
-    version = tonumber(v[21]), type = v[22], once = v[23] == '1', codes = tonumber(v[24]), code_hint = tonumber(v[25]),
-    presence_ms = tonumber(v[26] or 0), spent = v[27] == '1', archived = v[28],
+    no = tonumber(v[2]), no_text = v[2], status = v[4], starts_at = tonumber(v[5]), ends_at = tonumber(ends_at),
+    hold_ms = tonumber(hold_ms), per_user_limit = tonumber(per_user_limit), max_qty = tonumber(max_qty),
+    line_enabled = line_enabled == '1', line_max = tonumber(line_max), late_payment = late_payment,
+    refund_policy = refund_policy, durable = durable == '1', attest = attest == '1',
+    total = tonumber(v[6]), free = tonumber(v[7]), held = tonumber(v[8]), redeemed = tonumber(v[9]), burned = tonumber(v[10]),
+    waiting = tonumber(v[11]), last_line_no = tonumber(v[12]), unlimited = v[6] == '-1',
+    version = tonumber(version), version_text = version, type = type, once = once == '1', codes = tonumber(v[13]),
+    code_hint = tonumber(v[14]), presence_ms = tonumber(presence_ms or 0), spent = v[15] == '1', archived = v[16],
     -- Names the terms that have no audience, so that terms which an older version put here are judged.
-    open_to_all = v[29] == v[21],
+    open_to_all = open_to_all == version,
     -- What it says of others on the same order (includes/orders.lua).
-    stacking = v[30] or 'combines',
+    stacking = stacking or 'combines',
   }
 end
 

@@ -6,9 +6,12 @@
 --     state: queued, held (see the reservation), left; slots: which of the user's allowances are taken ("1,3", "" = none)
 --   code: number of the coupon code that is used, "" = none
 
+local function reservation_text(state, user, qty, slot, due, line_no, order_id, code)
+  return state .. '|' .. user .. '|' .. qty .. '|' .. slot .. '|' .. due .. '|' .. line_no .. '|' .. order_id .. '|' .. code
+end
+
 local function pack_reservation(r)
-  return r.state .. '|' .. r.user .. '|' .. r.qty .. '|' .. r.slot .. '|' .. r.due .. '|' .. r.line_no .. '|' ..
-    r.order_id .. '|' .. r.code
+  return reservation_text(r.state, r.user, r.qty, r.slot, r.due, r.line_no, r.order_id, r.code)
 end
 
 local function unpack_reservation(text)
@@ -21,9 +24,12 @@ local function unpack_reservation(text)
   }
 end
 
+local function person_text(state, slots, line_no, qty, reservation_id, order_id, code)
+  return state .. '|' .. slots .. '|' .. line_no .. '|' .. qty .. '|' .. reservation_id .. '|' .. order_id .. '|' .. code
+end
+
 local function pack_person(p)
-  return p.state .. '|' .. p.slots .. '|' .. p.line_no .. '|' .. p.qty .. '|' .. p.reservation_id .. '|' ..
-    p.order_id .. '|' .. p.code
+  return person_text(p.state, p.slots, p.line_no, p.qty, p.reservation_id, p.order_id, p.code)
 end
 
 -- A user without a record is `new`. Returns nil for a malformed record.

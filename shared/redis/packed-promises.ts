@@ -22,8 +22,8 @@ type Common = {
 type PromiseEntry = EntryOf<'reserved' | 'queued' | 'answered'>;
 
 /**
- * A promise of an entry that holds all promises of one call of lua/reserve.lua. Such an entry has one line for each promise,
- * whose values are separated by tabs; no id, key or answer contains one. The id of the entry is the number of its last promise,
+ * A promise of an entry that holds all promises of one call of lua/reserve.lua. Such an entry has a line with what they have in
+ * common and one for each promise; values are separated by tabs, and no id, key or answer contains one. The id of the entry is the number of its last promise,
  * so that numbers have no gap and trimming by id keeps an entry until all of it is committed.
  */
 export class PackedPromise implements RawEntry {
@@ -151,18 +151,19 @@ type Strings = [string, string, string, string, string, string, string, string, 
  * @param fields of the entry
  */
 export function unpackPromises(journalId: string, fields: Fields): PackedPromise[] {
-  const lines = String(fields.promises).split('\n');
+  const [header = '', ...lines] = String(fields.promises).split('\n');
+  const [at, due, terms, ticketKey, durability] = header.split('\t');
   const count = Number(fields.count);
   if (lines.length !== count) lines.length = Math.max(1, Math.min(count || 1, MOST_PROMISES));
   const dash = journalId.indexOf('-');
   const [generation, first] = [journalId.slice(0, dash + 1), Number(journalId.slice(dash + 1)) - lines.length + 1];
   const common: Common = {
     no: Number(fields.no),
-    atMs: Number(fields.at),
-    dueMs: Number(fields.due),
-    terms: Number(fields.terms),
-    ticketKey: String(fields.ticket_key),
-    durability: String(fields.durability),
+    atMs: Number(at),
+    dueMs: Number(due),
+    terms: Number(terms),
+    ticketKey: String(ticketKey),
+    durability: String(durability),
   };
   return Array.from(lines, (line, i) => new PackedPromise(generation + (first + i), common, line ?? ''));
 }

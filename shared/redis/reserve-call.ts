@@ -62,37 +62,36 @@ export function reserveCall(
   const { product, ticketKey } = inputs[0] as ReserveInput;
   const keyNames = [...claimKeys(product), keys.journal, keys.holders(product), keys.epoch];
   const before = keyNames.length;
+  // Four for each request; a key that it does not need is empty.
+  for (const input of inputs) {
+    const { user, key, counted } = input;
+    const device = counted === null ? '' : keys.device(counted);
+    keyNames.push(keys.idempotency(user, key), keys.unscopedIdempotency(key), keys.order(user, orderOf(input)), device);
+  }
   const call: ReserveCall = {
     requests: inputs.map((input) => requestAs(input, (name) => keyNames.push(name) - before)),
-    key_ttl_ms: limits.idempotencyTtlMs,
+    key_ttl_ms: String(limits.idempotencyTtlMs),
     ticket_key: ticketKey,
     journal_limit: limits.journalLimitEntries,
     device_quota: limits.deviceQuota,
     device_window_ms: limits.deviceWindowMs,
-    replicas: limits.waitReplicas,
-    order_ttl_ms: limits.orderMemoryMs,
+    replicated: limits.waitReplicas > 0,
+    order_ttl_ms: String(limits.orderMemoryMs),
     packed,
   };
   return { keyNames, input: JSON.stringify(call) };
 }
 
-/** @param place gives a key of the request its position */
+/** @param place gives a further key its position */
 function requestAs(input: ReserveInput, place: (key: string) => number): ReserveRequest {
-  const { user, product, counted, coupon } = input;
-  const request: ReserveRequest = {
-    user,
-    qty: input.qty,
-    prefix: input.reservationPrefix,
-    key: input.key,
-    idempotency_key: place(keys.idempotency(user, input.key)),
-    unscoped_key: place(keys.unscopedIdempotency(input.key)),
-    order_key: place(keys.order(user, orderOf(input))),
-    terms: input.terms,
-    new_keys: input.newKeys,
-  };
-  if (counted !== null) request.device_key = place(keys.device(counted));
+  const { user, product, coupon } = input;
+  const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };
+  if (input.terms !== 0) request.terms = input.terms;
+  // A user may have at least one promise.
+  if (input.newKeys < 0) request.new_keys = input.newKeys;
+  if (input.counted !== null) request.has_quota = true;
   if (input.order !== null) request.order = input.order;
-  if (input.token) request.token_expires_at = input.token.expiresAtSeconds;
+  if (input.token) request.token_expires_at = String(input.token.expiresAtSeconds);
   if (input.device !== null) request.device = input.device;
   if (input.trace !== '') request.trace = input.trace;
   if (input.proven) request.proven = true;
@@ -109,4 +108,5 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
 }
 
 /** The order that a claim is for: the caller's, else the one that the script will make. */
-export const orderOf = ({ order, reservationPrefix }: ReserveInput): OrderId => order ?? orderIdOf(reservationPrefix);
+export const orderOf = ({ order, reservationPrefix }: Pick<ReserveInput, 'order' | 'reservationPrefix'>): OrderId =>
+  order ?? orderIdOf(reservationPrefix);

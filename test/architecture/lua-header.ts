@@ -123,5 +123,5 @@ export const returnedKinds = (code: string): string[] => [
 
 /** Kinds of decisions about one request of a call. */
 export const decidedKinds = (code: string): string[] => [
-  ...new Set([...code.matchAll(/\{ kind = '(\w+)'/g)].map(([, kind]) => String(kind))),
+  ...new Set([...code.matchAll(/\{ kind = '(\w+)'|"kind":"(\w+)"/g)].map(([, kind, json]) => String(kind ?? json))),
 ];

@@ -111,6 +111,17 @@ export async function auditCampaign(redis: Redis, product: ProductId): Promise<s
   return inconsistencies(product, await readCampaign(redis, product));
 }
 
+/** Terms that stand in one text besides their fields, which a text of another version leaves alone. */
+const TERMS = [
+  ...['version', 'ends_at', 'hold_ms', 'per_user_limit', 'max_qty', 'line_enabled', 'line_max', 'late_payment'],
+  ...['refund_policy', 'durable', 'attest', 'once', 'presence_ms', 'open_to_all', 'stacking', 'type'],
+];
+
+function termsText(fields: Record<string, string>): string | undefined {
+  if (fields.terms?.split('|')[0] !== fields.version) return fields.terms;
+  return TERMS.map((name) => fields[name]).join('|');
+}
+
 export function inconsistencies(product: ProductId, campaign: CampaignInRedis): string[] {
   const problems: string[] = [];
   const equal = (what: string, actual: unknown, expected: unknown) => {
@@ -140,6 +151,8 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
     equal('redeemed', number('redeemed'), unitsIn('redeemed', 'reacquired'));
     equal('burned', number('burned'), unitsIn('burned'));
   }
+
+  equal('the text of the terms', campaign.fields.terms, termsText(campaign.fields));
 
   const reserved = [...campaign.reservations].filter(([, { state }]) => state === 'reserved');
   const byId = ([a]: [string, number], [b]: [string, number]) => (a < b ? -1 : 1);

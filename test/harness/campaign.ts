@@ -200,6 +200,8 @@ export class TestCampaign {
   /** Writes fields of the campaign as they would be at another time. */
   async set(fields: Record<string, string | number>): Promise<void> {
     await this.sale.redis.hset(keys.campaign(this.product), fields);
+    // The fields count where this is not there.
+    await this.sale.redis.hdel(keys.campaign(this.product), 'terms');
   }
 
   /** As it is when it was archived and nobody was recalled. */

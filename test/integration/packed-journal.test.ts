@@ -93,8 +93,7 @@ test('promises that cannot be decoded are kept for a person, and what is beside 
   const campaign = await store.openCampaign({ totalLimit: 9 });
   await Promise.all(users(2).map((user) => campaign.take(user)));
   const [generation, last] = journalPlace(await sale.journal.lastId());
-  const common = ['no', 1, 'at', 1, 'due', 0, 'terms', 1, 'ticket_key', 't1', 'durability', 0];
-  await sale.redis.xadd(keys.journal, `${generation}-${last + 3}`, ...common, 'count', 3, 'promises', 'a\tb\nc');
+  await sale.redis.xadd(keys.journal, `${generation}-${last + 3}`, 'no', 1, 'count', 3, 'promises', 'x\na\tb\nc');
   await Promise.all(users(2).map((user) => campaign.take(`later-${user}`)));
   await store.persist();
   expect(await store.campaignRow(campaign)).toMatchObject({ taken: 4 });

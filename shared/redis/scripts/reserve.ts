@@ -19,38 +19,35 @@ export const MAX_REQUESTS = 64;
 /** What lua/reserve.lua is given as `input`. Its header says what each name means; a test compares both. */
 export type ReserveCall = {
   requests: readonly ReserveRequest[];
-  key_ttl_ms: number;
+  key_ttl_ms: string;
   ticket_key: string;
   journal_limit: number;
   device_quota: number;
   device_window_ms: number;
-  replicas: number;
-  order_ttl_ms: number;
+  replicated: boolean;
+  order_ttl_ms: string;
   packed: boolean;
 };
 
-/** One request of a call. `*_key` are positions in the keys of the requests, from 1. */
+/** One request of a call. `once_key` is a position in the keys of the requests, from 1. */
 export type ReserveRequest = {
   user: UserId;
-  qty: number;
+  qty: string;
   prefix: string;
   order?: OrderId;
-  token_expires_at?: number;
+  token_expires_at?: string;
   key: IdempotencyKey;
-  idempotency_key: number;
-  unscoped_key: number;
-  device_key?: number;
+  has_quota?: true;
   once_key?: number;
-  order_key: number;
   device?: DeviceId;
   trace?: string;
   request?: string;
   code?: number;
-  terms: number;
+  terms?: number;
   once_expires_at?: number;
   proven?: true;
   holder_device?: DeviceId;
-  new_keys: number;
+  new_keys?: number;
 };
 
 /** Names of a call and of a request, as the script's header has them. */
@@ -61,7 +58,7 @@ export const CALL_NAMES = namesOf<ReserveCall>({
   journal_limit: true,
   device_quota: true,
   device_window_ms: true,
-  replicas: true,
+  replicated: true,
   order_ttl_ms: true,
   packed: true,
 });
@@ -72,11 +69,8 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   order: true,
   token_expires_at: true,
   key: true,
-  idempotency_key: true,
-  unscoped_key: true,
-  device_key: true,
   once_key: true,
-  order_key: true,
+  has_quota: true,
   device: true,
   trace: true,
   request: true,
@@ -215,13 +209,20 @@ export function decodeDecisions(
 ): (ReserveDecision | ContractError)[] {
   const call = JSON.parse(text) as DecidedCall;
   if (call.replies.length !== requests.length) throw new ContractError(`script reserve replied ${text}`);
-  const promises = call.replies.reduce((most, { promise }) => Math.max(most, Number(promise ?? 0)), 0);
+  const promises = call.replies.filter(isPromise).length;
   const dash = lastId.indexOf('-');
-  const [history, before] = [lastId.slice(0, dash + 1), Number(lastId.slice(dash + 1)) - promises];
+  const history = lastId.slice(0, dash + 1);
+  let number = Number(lastId.slice(dash + 1)) - promises;
   return call.replies.map((raw, i) => {
-    const journalId = raw.promise === undefined ? '' : history + (before + Number(raw.promise));
+    if (isPromise(raw)) number += 1;
+    const journalId = isPromise(raw) ? history + number : '';
     return decodeDecision({ raw, call, request: requests[i] as Decided, journalId });
   });
+}
+
+/** Whether a decision has an entry in the journal. */
+function isPromise({ kind, journaled }: RawDecision): boolean {
+  return kind === 'reserved' || kind === 'queued' || journaled === true;
 }
 
 /** @throws ContractError when the decision is none that this file names */

@@ -30,6 +30,7 @@ test('changes every term and neither stock, line nor status', async () => {
     ...before,
     fields: {
       ...before.fields,
+      terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared',
       version: '2',
       starts_at: '2000',
       ends_at: '9000000000001',
