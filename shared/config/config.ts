@@ -179,7 +179,7 @@ export const ENVIRONMENT = {
     .describe('how long an answer is replayed, seconds'),
   JOURNAL_LIMIT: integer(1_000, 50_000_000)
     .default(2_000_000)
-    .describe('entries the journal may hold while Postgres is away; then 503. About 320 bytes of Redis each'),
+    .describe('promises the journal may hold while Postgres is away; then 503. About 320 bytes of Redis each'),
   TOKENS_PER_MINUTE: integer(1, 100_000_000)
     .default(120_000)
     .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
