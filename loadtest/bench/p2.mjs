@@ -10,7 +10,7 @@ import { Redis } from 'ioredis';
 import { connectSale } from './decisions.mjs';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuMicros, cpuMicrosWithChildren, median, quantile, round } from './measure.mjs';
+import { cpuOfStage, median, quantile, round } from './measure.mjs';
 import { ROOT } from './stage.mjs';
 
 const ROUNDS = 5;
@@ -41,22 +41,16 @@ export async function run(stage, say, root = ROOT) {
       p99: quantile(outcome.latencies, 0.99),
     };
   };
-  const spent = () => ({
-    api: cpuMicros(stage.api.pid),
-    redis: cpuMicros(stage.redisPid),
-    worker: cpuMicros(stage.worker.pid),
-    postgres: cpuMicrosWithChildren(stage.postgresPid),
-  });
   const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
   const sale = await connectSale(root, stage.redisUrl);
   await go(stage.api, CHECKOUTS);
   const [api, reference, alone] = [[], [], []];
   const cpu = { api: [], redis: [], worker: [], postgres: [] };
   for (let i = 0; i < ROUNDS; i += 1) {
-    const before = spent();
+    const before = cpuOfStage(stage);
     api.push(await go(stage.api, CHECKOUTS));
     await untilWritten(redis);
-    const after = spent();
+    const after = cpuOfStage(stage);
     for (const [part, micros] of Object.entries(cpu)) micros.push((after[part] - before[part]) / CHECKOUTS);
     reference.push(await go(naive, NAIVE_CHECKOUTS));
     // The worker only looks on.

@@ -16,8 +16,8 @@ local function promote_one(plan, user, person, slot)
   local pays = c.hold_ms > 0
   local id = person.reservation_id
   local reservation = {
-    state = pays and 'reserved' or 'redeemed', user = user, qty = person.qty, slot = slot,
-    due = pays and now + c.hold_ms or 0, line_no = person.line_no,
+    state = pays and 'reserved' or 'redeemed', user = user, qty = text_of(person.qty), slot = text_of(slot),
+    due = text_of(pays and now + c.hold_ms or 0), line_no = tostring(person.line_no),
     order_id = person.order_id ~= '' and person.order_id or order_id_of(id),
     code = code,
   }
@@ -31,7 +31,7 @@ local function promote_one(plan, user, person, slot)
   c.waiting = c.waiting - 1
   if not c.unlimited then c.free = c.free - person.qty end
   if pays then c.held = c.held + person.qty else c.redeemed = c.redeemed + person.qty end
-  add_entry(plan, nil, reserved_fields(c.no, id, reservation, c.version, now))
+  add_entry(plan, nil, reserved_fields(text_of(c.no), id, reservation, text_of(c.version), text_of(now)))
   table.insert(plan.news, (pays and 'promoted|' or 'redeemed|') .. user .. '|' .. id .. '|' .. reservation.order_id .. '|' ..
     reservation.due)
   plan.promoted = plan.promoted + 1
@@ -59,6 +59,7 @@ end
 local function hand_over(plan, limit)
   local c = plan.c
   if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
+  plan.ahead = limit
   local promoted, closed, passed_over = 0, 0, 0
   while promoted < limit and closed + passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
     local user, score = head_of(plan)

@@ -1,16 +1,30 @@
 -- The line as the plan leaves it. Needs presence, plan.
 
+-- Reads the records of users at once, and when they were seen.
+local function read_ahead(plan, users)
+  local records = redis.call('HMGET', plan.keys.people, unpack(users))
+  local seen_at = plan.c.presence_ms > 0 and redis.call('ZMSCORE', plan.keys.presence, unpack(users))
+  for i, user in ipairs(users) do
+    plan.records[user] = records[i]
+    if seen_at then plan.seen_at[user] = seen_at[i] end
+  end
+end
+
 -- The i-th place as it is stored: user, score. Reads pages that double, since most scripts need the head only.
+--   plan.ahead   how many of the head will be served; their records are read with them
 local function stored_place(plan, i)
-  local stored = plan.stored or { users = {}, scores = {}, page = 2, whole = false }
+  local stored = plan.stored or { users = {}, scores = {}, page = math.min(math.max(2, plan.ahead or 2), 256), whole = false }
   plan.stored = stored
   while i > #stored.users and not stored.whole do
     local from = #stored.users
     local some = redis.call('ZRANGE', plan.keys.line, from, from + stored.page - 1, 'WITHSCORES')
+    local users = {}
     for at = 1, #some, 2 do
+      table.insert(users, some[at])
       table.insert(stored.users, some[at])
       table.insert(stored.scores, some[at + 1])
     end
+    if plan.ahead and #users > 2 then read_ahead(plan, users) end
     stored.whole = #some < 2 * stored.page
     stored.page = math.min(2 * stored.page, 256)
   end
@@ -74,7 +88,9 @@ end
 local function is_there(plan, user, score)
   local presence_ms = plan.c.presence_ms
   if presence_ms == 0 then return true end
-  local seen = tonumber(redis.call('ZSCORE', plan.keys.presence, user) or plan.now)
+  local seen_at = plan.seen_at[user]
+  if seen_at == nil then seen_at = redis.call('ZSCORE', plan.keys.presence, user) end
+  local seen = tonumber(seen_at or plan.now)
   if seen > plan.now - presence_ms then return true end
   plan.line[user] = away_score(score)
   plan.presence[user] = -(seen + presence_ms + kept_ms(plan.c))

@@ -11,6 +11,8 @@ local function new_plan(c, keys, generation, now)
     reservations = {}, payments = {}, deadlines = {}, line = {}, presence = {},
     -- user → record, and which of them have changed; code number → whether it is used.
     people = {}, changed = {}, codes = {},
+    -- What was read ahead: user → packed record, user → when they were seen, false = none.
+    records = {}, seen_at = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
     fields = {}, unlinked = {},
     -- Key of an order → the claims on it, as they are kept.
@@ -18,20 +20,42 @@ local function new_plan(c, keys, generation, now)
   }
 end
 
+-- The text of a number that comes in many entries of a call, made once.
+local texts = {}
+local function text_of(value)
+  local text = texts[value]
+  if not text then
+    text = tostring(value)
+    texts[value] = text
+  end
+  return text
+end
+
 -- Plans a journal entry.
 --   record    the packed reservation after the change; needed to apply the entry without Redis. nil = none
 local function add_entry(plan, record, ...)
-  local fields = { ... }
-  for i, value in ipairs(fields) do fields[i] = tostring(value) end
+  -- The first one is for the id.
+  local fields = { '', ... }
+  -- Names are texts already, and so are most values.
+  for i = 3, #fields, 2 do
+    if fields[i] ~= '' then fields[i] = tostring(fields[i]) end
+  end
   local entry = { fields = fields, record = record }
   table.insert(plan.entries, entry)
   return entry
 end
 
+-- The packed record of a user, false = none.
+local function record_of(plan, user)
+  local record = plan.records[user]
+  if record == nil then record = redis.call('HGET', plan.keys.people, user) end
+  return record
+end
+
 local function person_of(plan, user)
   local person = plan.people[user]
   if not person then
-    person = unpack_person(redis.call('HGET', plan.keys.people, user))
+    person = unpack_person(record_of(plan, user))
     plan.people[user] = person
   end
   return person
@@ -39,7 +63,7 @@ end
 
 -- The user's record when it waits; nil when it does not, or is malformed.
 local function waiting_person(plan, user)
-  local person = plan.people[user] or parse_person(redis.call('HGET', plan.keys.people, user))
+  local person = plan.people[user] or parse_person(record_of(plan, user))
   if not person or person.state ~= 'queued' then return nil end
   plan.people[user] = person
   return person
@@ -94,6 +118,31 @@ local function planned_fields(plan)
   return written, removed
 end
 
+-- A flat list in lists of at most 1000 values, each for one command: `unpack` takes no more than about 8000.
+local nothing = {}
+local function in_parts(values)
+  if not values[1] then return nothing end
+  if #values <= 1000 then return { values } end
+  local parts = {}
+  for at = 1, #values, 1000 do parts[#parts + 1] = { unpack(values, at, math.min(at + 999, #values)) } end
+  return parts
+end
+
+-- What a map writes, as arguments of HSET, or of ZADD when the value comes first; and the names it removes.
+local function arguments_of(map, value_first)
+  if not next(map) then return nothing, nothing end
+  local written, removed = {}, {}
+  for name, value in pairs(map) do
+    if value == false then
+      removed[#removed + 1] = name
+    else
+      local at = #written
+      written[at + 1], written[at + 2] = value_first and value or name, value_first and name or value
+    end
+  end
+  return in_parts(written), in_parts(removed)
+end
+
 -- Writes the plan: the journal entries first, since XADD can refuse an id, then everything else.
 -- Returns the reply with each entry as one JSON text behind it (an array of the id, the fields, and the record if there is
 -- one), and the id of the first entry.
@@ -104,31 +153,32 @@ local function apply(plan, reply)
   local people, bits = {}, {}
   for user in pairs(plan.changed) do people[user] = pack_person(plan.people[user]) end
   for code, used in pairs(plan.codes) do bits[code - 1] = used and 1 or 0 end
+  local reservations, payments, changed = arguments_of(plan.reservations), arguments_of(plan.payments), arguments_of(people)
+  local deadlines, ended = arguments_of(plan.deadlines, true)
+  local line, gone = arguments_of(plan.line, true)
+  local presence, unseen = arguments_of(plan.presence, true)
 
   for _, entry in ipairs(plan.entries) do
     local fields = entry.fields
     if entry.complete then fields[#fields] = entry.complete(first_id) end
-    local id = redis.call('XADD', keys.journal, plan.id, unpack(fields))
+    local id = redis.call('XADD', keys.journal, plan.id, unpack(fields, 2))
     first_id = first_id or id
-    table.insert(fields, 1, id)
+    fields[1] = id
     if entry.record then
       table.insert(fields, 'record')
       table.insert(fields, entry.record)
     end
     table.insert(reply, cjson.encode(fields))
   end
-  for id, packed in pairs(plan.reservations) do redis.call('HSET', keys.reservations, id, packed) end
-  for id, references in pairs(plan.payments) do redis.call('HSET', keys.payments, id, references) end
-  for id, due in pairs(plan.deadlines) do
-    if due then redis.call('ZADD', keys.deadlines, due, id) else redis.call('ZREM', keys.deadlines, id) end
-  end
-  for user, packed in pairs(people) do redis.call('HSET', keys.people, user, packed) end
-  for user, score in pairs(plan.line) do
-    if score then redis.call('ZADD', keys.line, score, user) else redis.call('ZREM', keys.line, user) end
-  end
-  for user, score in pairs(plan.presence) do
-    if score then redis.call('ZADD', keys.presence, score, user) else redis.call('ZREM', keys.presence, user) end
-  end
+  for _, some in ipairs(reservations) do redis.call('HSET', keys.reservations, unpack(some)) end
+  for _, some in ipairs(payments) do redis.call('HSET', keys.payments, unpack(some)) end
+  for _, some in ipairs(deadlines) do redis.call('ZADD', keys.deadlines, unpack(some)) end
+  for _, some in ipairs(ended) do redis.call('ZREM', keys.deadlines, unpack(some)) end
+  for _, some in ipairs(changed) do redis.call('HSET', keys.people, unpack(some)) end
+  for _, some in ipairs(line) do redis.call('ZADD', keys.line, unpack(some)) end
+  for _, some in ipairs(gone) do redis.call('ZREM', keys.line, unpack(some)) end
+  for _, some in ipairs(presence) do redis.call('ZADD', keys.presence, unpack(some)) end
+  for _, some in ipairs(unseen) do redis.call('ZREM', keys.presence, unpack(some)) end
   for bit, used in pairs(bits) do redis.call('SETBIT', keys.codes, bit, used) end
   if written[1] then redis.call('HSET', keys.campaign, unpack(written)) end
   if removed[1] then redis.call('HDEL', keys.campaign, unpack(removed)) end

@@ -55,9 +55,10 @@ export const LIMITS = {
   placeWindowMs: 600_000,
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
   persistBatchEntries: 500,
-  /** Reservations ended, or people promoted, by one script call: about 2 ms of Redis. */
+  /** Reservations ended by one script call. */
   sweepBatch: 100,
-  promoteBatch: 100,
+  /** People promoted by one script call: at most 2 ms, in which Redis serves nobody else. Larger steps save nothing more. */
+  promoteBatch: 50,
   /** How often deadlines are looked at; with the batch time this bounds how late an expiry is. */
   sweepEveryMs: 250,
   /** How often lines are looked at, and people of each sort in one call: about 2 ms of Redis. */

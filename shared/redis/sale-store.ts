@@ -349,8 +349,8 @@ export class SaleStore {
   }
 
   /**
-   * Says that a user is there now, together with those of the same campaign of whom that is said meanwhile.
-   * @returns whether one of them, perhaps another one, came back to their place
+   * Records that a user is present now. Users of the same campaign who are recorded meanwhile share a call.
+   * @returns whether a user of this call, perhaps another one, has returned to their place
    */
   async seen(product: ProductId, user: UserId): Promise<boolean> {
     const outcome = await this.#sightings.run(product, user);
@@ -358,8 +358,9 @@ export class SaleStore {
   }
 
   /**
-   * Reads where a user stands, together with those of the same campaign that are asked for meanwhile.
-   * @param place of a ticket: its unit, if there is one, is told; else, and for null, the user's last place or unit
+   * Reads where a user stands. Reads of the same campaign that arrive meanwhile share a call.
+   * @param place reservation id of a ticket, whose unit is returned if there is one; otherwise, and for null, the user's last
+   *   place or unit is
    */
   standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
     return decided<StandingReply>(

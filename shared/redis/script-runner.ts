@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
+import { Command, type Redis } from 'ioredis';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type RedisGate, staleReply } from './gate.js';
 
@@ -20,6 +20,8 @@ export type ScriptContract<
   variadic?: boolean;
   /** Script takes any number of further keys of the last kind. */
   variadicKeys?: boolean;
+  /** Calls combine the requests of a moment (CallBatcher), so each is sent at once instead of waiting for others to share a pipeline. */
+  batched?: boolean;
   replies: Replies;
 };
 
@@ -80,7 +82,12 @@ export class ScriptRunner {
       this.gate?.assertOpen();
       const generation = this.gate?.generation;
       const watched = this.gate?.watch(reject);
-      this.redis.evalsha(script.sha, keyNames.length, ...keyNames, ...args).then(
+      const values = [script.sha, keyNames.length, ...keyNames, ...args] as const;
+      // ioredis would keep the call until the end of the next turn of the event loop.
+      const sent = contract.batched
+        ? (this.redis.sendCommand(new Command('evalsha', [...values], { replyEncoding: 'utf8' })) as Promise<unknown>)
+        : this.redis.evalsha(...values);
+      sent.then(
         (reply) => {
           if (watched) watched.settled = true;
           try {

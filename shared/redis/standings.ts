@@ -10,7 +10,7 @@ import { codeNumber, count, oneOf, text } from './scripts/reply-fields.js';
 /** Requests in one call; 64 of them keep Redis for less than a millisecond. */
 export const MAX_STANDINGS = 64;
 
-/** A question where a user stands. @see SaleStore.standing */
+/** One user to look up; `place` as in `SaleStore.standing`. */
 export type StandingRequest = { user: UserId; place: ReservationId | null };
 export type StandingReply = StandingOutcome | Required<Missed>;
 

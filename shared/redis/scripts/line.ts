@@ -55,6 +55,7 @@ export const attendScript = defineScript({
   keys: ['campaign', 'line', 'presence', 'epoch'],
   args: ['user', 'age_ms'],
   variadic: true,
+  batched: true,
   replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
 export type AttendOutcome = OutcomeOf<typeof attendScript>;
@@ -64,6 +65,7 @@ export const standingScript = defineScript({
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
   args: ['user', 'place'],
   variadic: true,
+  batched: true,
   replies: {
     standings: (f) => ({
       queueSize: count(f, 0),

@@ -33,6 +33,35 @@ test('serves the line strictly in its order, at most as many people as it is tol
   expect(await campaign.stock()).toMatchObject({ free: 0, held: 4, waiting: 1 });
 });
 
+test('serves more people in one call than one command of Redis takes', async () => {
+  const line = Array.from({ length: 4_600 }, (_, i) => `u${i}`);
+  const presence = { enabled: true, maxSize: 5_000, presenceSeconds: 3_600 };
+  const campaign = await sale.openCampaign({ totalLimit: 0, waitingRoom: presence });
+  await Promise.all(line.map((user) => campaign.join(user)));
+  await campaign.restock(4_550, { limit: 0 });
+  expect(await campaign.promote(4_500)).toEqual({ kind: 'promoted', count: 4_500 });
+  expect(await campaign.line()).toEqual(line.slice(4_500));
+  const promoted = (await campaign.entries()).filter(({ kind }) => kind === 'reserved');
+  expect(promoted.map((entry) => 'user' in entry && entry.user)).toEqual(line.slice(0, 4_500));
+  const inRedis = await campaign.inRedis();
+  expect([...inRedis.people.values()].filter(({ state }) => state === 'held').length).toBe(4_500);
+  expect([inRedis.reservations.size, inRedis.deadlines.size, inRedis.presence.size]).toEqual([4_500, 4_500, 100]);
+  expect(await campaign.promote(4_500)).toEqual({ kind: 'promoted', count: 50 });
+});
+
+test('passes over absent people, and gives one of them who was just seen the unit', async () => {
+  const line = ['ann', 'bob', 'cid', 'dan', 'eve', 'fay'];
+  const campaign = await openWithLine(
+    4,
+    line.map((user) => [user, 1] as const),
+    { waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: 60 } },
+  );
+  for (const user of ['ann', 'cid', 'fay']) await campaign.letPresenceLapse(user);
+  await campaign.attend('cid');
+  expect(await campaign.promote(5)).toEqual({ kind: 'promoted', count: 4 });
+  expect(await campaign.line()).toEqual(['fay', 'ann']);
+});
+
 test('serves the order of the line after people have left, joined again and been served', async () => {
   const campaign = await openWithLine(0, [
     ['ann', 1],

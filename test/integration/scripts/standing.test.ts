@@ -1,6 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { UserId } from '../../../shared/domain/ids.js';
 import { ContractError, EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
+import { standingOfPresent } from '../../../shared/redis/standing-of-present.js';
 import { MAX_STANDINGS } from '../../../shared/redis/standings.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
@@ -180,6 +182,27 @@ test('reads many at once, each with its own outcome', async () => {
   ]);
   expect(String(told[10])).toContain('a person record is malformed');
   await sale.redis.hset(keys.people(campaign.product), 'u9', record);
+});
+
+test('records users who poll together as present with one call, and returns an absent one to their place', async () => {
+  const presence = { enabled: true, maxSize: 9, presenceSeconds: 60 };
+  const campaign = await sale.openCampaign({ totalLimit: 1, waitingRoom: presence });
+  const line = ['ann', 'bob', 'cid'];
+  await campaign.take('holder');
+  for (const user of line) await campaign.join(user);
+  await campaign.letPresenceLapse('ann');
+  await campaign.tend();
+  expect(await campaign.line()).toEqual(['bob', 'cid', 'ann']);
+  await campaign.letPresenceLapse('bob');
+  const before = await scriptCalls();
+  const standings = await Promise.all(
+    line.map((user) => standingOfPresent(campaign.store, campaign.product, user as UserId, null)),
+  );
+  expect(standings).toMatchObject([1, 2, 3].map((position) => ({ status: 'queued', position })));
+  // Two for the standings, as one of them has changed, and one for the presence.
+  expect((await scriptCalls()) - before).toBe(3);
+  await campaign.tend();
+  expect(await campaign.line()).toEqual(line);
 });
 
 test('every reply of the script has come in this file', () => {
