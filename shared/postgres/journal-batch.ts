@@ -23,15 +23,16 @@ export class UnknownCampaigns extends Error {
  * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
  * that a unit which went from one to another within the batch never counts twice against the cap.
  * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
+ * @returns whether every reservation of the batch is new
  * @throws UnknownReservations, UnknownCampaigns when a change meets no row
  */
-export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<void> {
+export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<boolean> {
   await assertCampaigns(client, batch);
   const raised = [...batch.added].filter(([, units]) => units > 0);
   const lowered = [...batch.added].filter(([, units]) => units < 0);
   await addUnits(client, raised);
   await changeRedemptions(client, batch.redemptionChanges);
-  await insertRedemptions(client, batch.newRedemptions);
+  const inserted = await insertRedemptions(client, batch.newRedemptions);
   await keepFurtherPayments(client, batch.furtherPayments);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
@@ -41,6 +42,7 @@ export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise
   await setBeginnings(client, [...batch.begun]);
   await insertAnswers(client, batch.answers);
   await insertAudit(client, batch.audit);
+  return inserted === batch.newRedemptions.length;
 }
 
 /** A voided row stays voided: what Postgres refused does not come back because a later entry speaks of it. */

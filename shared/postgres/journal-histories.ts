@@ -11,6 +11,9 @@ export type History = {
   opened: boolean;
 };
 
+/** Of the records in Postgres that this version can read (`journal_processes.version`): 2 = events without data. */
+export const RECORDS_VERSION = 2;
+
 /** What a process reports about itself. */
 export type Heartbeat = {
   processId: string;
@@ -53,8 +56,8 @@ export class JournalHistories {
     const { processId, kind, generation, unsaved, serving } = heartbeat;
     const { rows } = await this.database.query<HistoryRow & { last_id: string }>(
       `with beat as (
-         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving)
-         values ($1, $2, clock_timestamp(), $3, $4, $5)
+         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version)
+         values ($1, $2, clock_timestamp(), $3, $4, $5, ${RECORDS_VERSION})
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
        select c.last_id, h.* from journal_cursor c ${LATEST}`,

@@ -49,15 +49,17 @@ const FIELDS = [
 
 /**
  * Inserts the rows of new reservations; those that exist already are left as they are.
+ * @returns how many are new
  * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
  */
-export async function insertRedemptions(client: Queryable, rows: readonly NewRedemption[]): Promise<void> {
-  if (rows.length === 0) return;
-  await client.query(
+export async function insertRedemptions(client: Queryable, rows: readonly NewRedemption[]): Promise<number> {
+  if (rows.length === 0) return 0;
+  const { rowCount } = await client.query(
     prepared(
       'insert_redemptions',
       INSERT,
       FIELDS.map((field) => columnOf(rows, field)),
     ),
   );
+  return rowCount ?? 0;
 }
