@@ -42,7 +42,7 @@ type Row = {
 };
 
 /** Ids computed by one statement: some tenths of a second. */
-const COMPUTED_IDS = 100_000;
+const COMPUTED_IDS = 50_000;
 
 const LATER = (parameter: string) => `now() + make_interval(secs => ${parameter}::float8 / 1000)`;
 
@@ -135,7 +135,7 @@ export class WebhookEndpoints {
 
   /**
    * Finds an event by its id. The initial event of a reservation has no id in its row, so the ids of such rows are computed,
-   * the newest first, a bounded number in each statement: about a second for a million events.
+   * the newest first, a bounded number in each statement: some seconds for a million events.
    */
   async #seqOf(eventId: string, upTo: number, client: Queryable): Promise<string | null> {
     const { rows: kept } = await client.query<{ seq: string }>('select seq from outbox where event_id = $1', [eventId]);

@@ -44,6 +44,7 @@ import {
   type ReserveOutcome,
   reserveScript,
 } from './scripts/checkout.js';
+import { appendEventsScript } from './scripts/events.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
@@ -104,6 +105,7 @@ export const SALE_SCRIPTS = [
   fillScript,
   endFillScript,
   beginHistoryScript,
+  appendEventsScript,
 ] as const;
 
 export type ReserveInput = {

@@ -8,7 +8,7 @@ const WRITES = new Set('DEL HDEL HSET HSETNX PEXPIRE PUBLISH SET SETBIT UNLINK X
 const READS = new Set(
   (
     'BITPOS EXISTS GET GETBIT HEXISTS HGET HLEN HMGET MGET STRLEN TIME XLEN XRANGE ZCARD ZCOUNT ZMSCORE ZRANGE ZRANGEBYSCORE ' +
-    'ZRANK ZSCORE'
+    'XINFO ZRANK ZSCORE'
   ).split(' '),
 );
 /** Of the language and its libraries: what fails for a value that is missing or of the wrong form. */

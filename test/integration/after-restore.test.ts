@@ -18,7 +18,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 /** Postgres is set back while Redis goes on; the command makes it whole. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-const stream = new EventStream(sale.redis, 100_000);
+const stream = new EventStream(sale.store.scripts, 100_000);
 const parts = {
   redis: sale.redis,
   journal: sale.journal,
