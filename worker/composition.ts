@@ -27,6 +27,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
+import { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -234,6 +235,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     publish,
     publisher,
     queues,
+    active: new ActiveCampaigns(sale, commands),
     issue: {
       database,
       jobs: new CodeJobs(database),

@@ -8,6 +8,7 @@ import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaign
 import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import type { JobQueues, Processor } from '../shared/queues/queues.js';
+import type { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
 import type { ArchiveClosed } from './archive/archive-closed.js';
@@ -39,6 +40,7 @@ export type WorkParts = {
   bans: BansTable;
   velocity: VelocityParts;
   archive: ArchiveClosed;
+  active: ActiveCampaigns;
   metrics: Metrics;
   log: Log;
   limits: typeof LIMITS & { idempotencyTtlMs: number };
@@ -62,11 +64,17 @@ export function createProcessors({ sale, metrics, log, limits, reconcile, delive
 /** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
 export function createSweeps(parts: WorkParts) {
   const { sale, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } = parts;
-  const { velocity, archive, queues, metrics, log, limits } = parts;
+  const { velocity, archive, queues, active, metrics, log, limits } = parts;
   const ahead: TermsAhead = new Map();
   return {
-    expire: { everyMs: limits.sweepEveryMs, run: () => expireOverdue(sale, metrics, log, limits) },
-    tend: { everyMs: limits.tendEveryMs, run: () => tendLines(sale, metrics, log, limits) },
+    expire: {
+      everyMs: limits.sweepEveryMs,
+      run: async () => expireOverdue(sale, metrics, log, limits, await active.heldOrWaiting()),
+    },
+    tend: {
+      everyMs: limits.tendEveryMs,
+      run: async () => tendLines(sale, metrics, log, limits, await active.waiting()),
+    },
     schedule: {
       everyMs: limits.scheduleEveryMs,
       run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),

@@ -1,4 +1,5 @@
 import type { Database, Queryable } from './pool.js';
+import { prepared } from './prepared.js';
 
 /** A history of the journal as Postgres knows it (migration 0015). */
 export type History = {
@@ -55,13 +56,16 @@ export class JournalHistories {
   async beat(heartbeat: Heartbeat): Promise<JournalState> {
     const { processId, kind, generation, unsaved, serving } = heartbeat;
     const { rows } = await this.database.query<HistoryRow & { last_id: string }>(
-      `with beat as (
+      prepared(
+        'beat',
+        `with beat as (
          insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version)
          values ($1, $2, clock_timestamp(), $3, $4, $5, ${RECORDS_VERSION})
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
        select c.last_id, h.* from journal_cursor c ${LATEST}`,
-      [processId, kind, generation, unsaved, serving],
+        [processId, kind, generation, unsaved, serving],
+      ),
     );
     return stateOf(rows);
   }
