@@ -36,13 +36,13 @@ export class Sweeps<Name extends string> {
     const { inService, turns, onFailed } = this.deps;
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      const began = performance.now();
       try {
         if (inService() && (await turns.take(name, everyMs)) && !signal.aborted) await run();
       } catch (error) {
         onFailed(name, error instanceof Error ? error : new Error(String(error)));
       }
-      const pauseMs = Math.max(0, everyMs - (performance.now() - began));
+      // At multiples of the interval, so that sweeps share wake-ups of the process and round trips.
+      const pauseMs = everyMs - (performance.now() % everyMs);
       await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
     }
   }
