@@ -6,7 +6,7 @@ import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
-import { QUEUE_NAMES, type QueueName } from '../shared/contracts/jobs.js';
+import { QUEUE_NAMES, type QueueName, type SweepName } from '../shared/contracts/jobs.js';
 import { EngineUnavailable } from '../shared/errors/faults.js';
 import { createHistoryGate } from '../shared/history/history-gate.js';
 import type { Log } from '../shared/observability/log.js';
@@ -27,6 +27,7 @@ import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
+import { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import { CampaignArchive } from '../shared/redis/campaign-archive.js';
 import { CodeNews } from '../shared/redis/code-news.js';
 import { CommitWatch } from '../shared/redis/commit-watch.js';
@@ -43,19 +44,21 @@ import { requireShape } from '../shared/redis/require-shape.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
+import { SweepTurns } from '../shared/redis/sweep-turns.js';
 import { VelocityBoard } from '../shared/redis/velocity-board.js';
 import { ArchiveClosed } from './archive/archive-closed.js';
 import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
-import { createProcessors } from './processors.js';
-import { PublishSoon } from './publish-outbox/publish-soon.js';
+import { createProcessors, createSweeps, type WorkParts } from './processors.js';
+import { EventPublisher } from './publish-outbox/event-publisher.js';
 import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
 import { preheat } from './recovery/preheat.js';
 import { Recovery } from './recovery/recovery.js';
+import { Sweeps } from './sweeps.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
-const KEEP_INTERVALS_EVERY_MS = 2_000;
+const RETRY_JOBS_EVERY_MS = 2_000;
 /** With an engine away the worker starts all the same, and does its work when they are back. */
 const SERVICE_WAIT_MS = 3_000;
 
@@ -153,6 +156,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     metrics,
     log,
     limits: { batchEntries: LIMITS.persistBatchEntries },
+    publish: (written) => publisher.committed(written),
   });
   const relay = new JournalRelay({
     journal: new Journal(blocking),
@@ -211,7 +215,13 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     source: config.eventSource,
     limits: LIMITS,
   };
-  const processors = createProcessors({
+  const publish = {
+    ...eventParts,
+    stream: new EventStream(new ScriptRunner(commands, luaFolder), LIMITS.eventStreamLength),
+    wake: (endpointId: string, lastSeq: number) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
+  };
+  const publisher = new EventPublisher(publish);
+  const work: WorkParts = {
     sale,
     campaigns,
     clock,
@@ -222,11 +232,10 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       const result = campaign && (await reconcileCampaign(reconcileParts, campaign, { refill: true }));
       if (answerTo) await answers.put(answerTo, result);
     },
-    publish: {
-      ...eventParts,
-      stream: new EventStream(commands, LIMITS.eventStreamLength),
-      wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
-    },
+    publish,
+    publisher,
+    queues,
+    active: new ActiveCampaigns(sale, commands),
     issue: {
       database,
       jobs: new CodeJobs(database),
@@ -268,17 +277,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     metrics,
     log,
     limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
-  });
+  };
+  const processors = createProcessors(work);
   const on = {
-    failed: (queue: QueueName, error: Error) => {
+    failed: (queue: QueueName | SweepName, error: Error) => {
       metrics.jobFailures.inc({ queue });
       const why = error instanceof EngineUnavailable ? { engine: error.engine, reason: error.message } : { err: error };
       log.warn({ queue, ...why }, 'a job failed and will run again');
     },
     error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
   };
-  const publishing = new PublishSoon(LIMITS.publishAfterMs, (upTo) => queues.add('publish', `upTo-${upTo}`, { upTo }));
-  commits.onCommit((upTo) => publishing.committed(upTo));
   await commits.start();
   clock.start();
   watch.start(gate);
@@ -289,33 +297,18 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     return startJobWorker(queue, run as Processor<typeof queue>, jobs, { concurrency }, on);
   });
 
-  const keepIntervals = async () => {
-    await queues.every('expire', LIMITS.sweepEveryMs, {});
-    await queues.every('tend', LIMITS.tendEveryMs, {});
-    await queues.every('schedule', LIMITS.scheduleEveryMs, {});
-    await queues.every('reconcile', LIMITS.reconcileEveryMs, {});
-    await queues.every('publish', LIMITS.publishEveryMs, {});
-    await queues.every('codes', LIMITS.codeLeftEveryMs, {});
-    await queues.every('prune', LIMITS.pruneEveryMs, {});
-    await queues.retryNow();
-    await queues.every('velocity', LIMITS.velocityEveryMs, {});
-    await queues.every('archive', LIMITS.archiveEveryMs, {});
-  };
-  // The start depends on no write: in a full Redis nothing can be added to BullMQ until the relay has drained the journal.
-  let keeping = false;
-  const keepIntervalsSoon = () => {
-    if (keeping) return;
-    keeping = true;
-    keepIntervals()
-      .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the intervals could not be kept; trying again'))
-      .finally(() => {
-        keeping = false;
-      });
-  };
-  keepIntervalsSoon();
-  const intervals = setInterval(keepIntervalsSoon, KEEP_INTERVALS_EVERY_MS);
+  const sweeps = new Sweeps({
+    sweeps: createSweeps(work),
+    turns: new SweepTurns(commands),
+    inService: () => gate.isOpen,
+    onFailed: (sweep: SweepName, error) => on.failed(sweep, error),
+  });
+  sweeps.start();
+  const retrying = setInterval(() => {
+    queues.retryNow().catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'jobs could not be retried'));
+  }, RETRY_JOBS_EVERY_MS);
   relay.start();
-  // What a crash may have left; the interval looks again.
+  // What a crash may have left; the sweep looks again.
   queues
     .add('reconcile', `start-${name}`, {})
     .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the reconciliation at the start was not queued'));
@@ -334,14 +327,15 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   return {
     async quiet() {
       clearInterval(posting);
-      clearInterval(intervals);
+      clearInterval(retrying);
+      await sweeps.stop();
       await relay.stop();
       await recovery.stop();
       gate.stop();
     },
     async stop() {
       await Promise.all(workers.map((worker) => worker.close()));
-      await publishing.stop();
+      await publisher.stop();
       await queues.close();
       clock.stop();
       await board.remove(name).catch(() => {});

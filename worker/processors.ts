@@ -1,4 +1,5 @@
-import type { QueueName } from '../shared/contracts/jobs.js';
+import type { LIMITS } from '../shared/config/limits.js';
+import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import type { Log } from '../shared/observability/log.js';
 import type { Metrics } from '../shared/observability/metrics.js';
@@ -6,7 +7,8 @@ import type { BansTable } from '../shared/postgres/bans.js';
 import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
-import type { Processor } from '../shared/queues/queues.js';
+import type { JobQueues, Processor } from '../shared/queues/queues.js';
+import type { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
 import type { ArchiveClosed } from './archive/archive-closed.js';
@@ -15,18 +17,22 @@ import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import { promoteWaiting } from './promote/promote.js';
 import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
-import { type PublishParts, pruneOutbox, publishOutbox } from './publish-outbox/publish.js';
+import type { EventPublisher } from './publish-outbox/event-publisher.js';
+import { type PublishParts, pruneOutbox } from './publish-outbox/publish.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
+import type { Sweep } from './sweeps.js';
 import { tendLines } from './tend-line/tend-line.js';
 import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
 
-export type ProcessorParts = {
+export type WorkParts = {
   sale: SaleStore;
   campaigns: CampaignsTable;
   clock: RedisClock;
   preheat: (campaign: StoredCampaign) => Promise<void>;
   reconcile: Processor<'reconcile'>;
   publish: PublishParts;
+  publisher: Pick<EventPublisher, 'sweep'>;
+  queues: Pick<JobQueues, 'removeIntervals'>;
   deliver: DeliverParts;
   remembered: RememberedAnswers;
   issue: IssueParts;
@@ -34,64 +40,59 @@ export type ProcessorParts = {
   bans: BansTable;
   velocity: VelocityParts;
   archive: ArchiveClosed;
+  active: ActiveCampaigns;
   metrics: Metrics;
   log: Log;
-  limits: { sweepBatch: number; promoteBatch: number; preheatMs: number; idempotencyTtlMs: number } & Parameters<
-    typeof pruneOutbox
-  >[2] &
-    Parameters<typeof forgetAttempts>[2] &
-    Parameters<typeof forgetRuleBans>[1] &
-    Parameters<typeof tendLines>[3];
+  limits: typeof LIMITS & { idempotencyTtlMs: number };
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
-export function createProcessors({
-  sale,
-  campaigns,
-  clock,
-  preheat,
-  reconcile,
-  publish,
-  deliver,
-  remembered,
-  issue,
-  attempts,
-  bans,
-  velocity,
-  archive,
-  metrics,
-  log,
-  limits,
-}: ProcessorParts) {
-  const ahead: TermsAhead = new Map();
+export function createProcessors({ sale, metrics, log, limits, reconcile, deliver, issue }: WorkParts) {
   return {
-    expire: { concurrency: 1, run: () => expireOverdue(sale, metrics, log, limits) },
-    tend: { concurrency: 1, run: () => tendLines(sale, metrics, log, limits) },
     promote: {
       concurrency: 4,
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
     },
-    schedule: {
-      concurrency: 1,
-      run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),
-    },
     reconcile: { concurrency: 1, run: reconcile },
-    // One at a time: the stream takes events in their order.
-    publish: { concurrency: 1, run: () => publishOutbox(publish) },
     // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
     deliver: { concurrency: 8, run: ({ endpointId }) => deliverTo(endpointId, deliver) },
+    // Two, so that a small job does not wait for a long one.
+    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
+  } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
+}
+
+/** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
+export function createSweeps(parts: WorkParts) {
+  const { sale, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } = parts;
+  const { velocity, archive, queues, active, metrics, log, limits } = parts;
+  const ahead: TermsAhead = new Map();
+  return {
+    expire: {
+      everyMs: limits.sweepEveryMs,
+      run: async () => expireOverdue(sale, metrics, log, limits, await active.heldOrWaiting()),
+    },
+    tend: {
+      everyMs: limits.tendEveryMs,
+      run: async () => tendLines(sale, metrics, log, limits, await active.waiting()),
+    },
+    schedule: {
+      everyMs: limits.scheduleEveryMs,
+      run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),
+    },
+    publish: { everyMs: limits.publishEveryMs, run: () => publisher.sweep() },
+    codes: { everyMs: limits.codeLeftEveryMs, run: () => resumeLeftJobs(issue) },
+    velocity: { everyMs: limits.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
+    archive: { everyMs: limits.archiveEveryMs, run: () => archive.run() },
+    reconcile: { everyMs: limits.reconcileEveryMs, run: () => reconcile({}) },
     prune: {
-      concurrency: 1,
+      everyMs: limits.pruneEveryMs,
       run: async () => {
         await pruneOutbox(publish.outbox, publish.stream, limits);
         await remembered.prune(limits.idempotencyTtlMs, limits.pruneBatch);
         await forgetAttempts(attempts.table, attempts.keepDays, limits);
         await forgetRuleBans(bans, limits);
+        await queues.removeIntervals();
       },
     },
-    // Two, so that a small job does not wait for a long one.
-    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
-    velocity: { concurrency: 1, run: () => watchVelocity(clock.nowMs(), velocity) },
-    archive: { concurrency: 1, run: () => archive.run() },
-  } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
+  } satisfies { [Name in SweepName]: Sweep };
 }

@@ -119,6 +119,8 @@ export const LIMITS = {
   publishBatch: 200,
   /** Events of all batches that are committed within it go out together; nobody waits at a webhook for less. */
   publishAfterMs: 100,
+  /** Events that wait in memory to be published, some megabytes; beyond it they are read from the outbox. */
+  eventsWaiting: 10_000,
   /** Looked at without news of a commit; retries of webhooks are found then. */
   publishEveryMs: 1_000,
   /** Events the stream keeps for readers that were away, about 80 MB; older ones are in the outbox. */

@@ -216,7 +216,7 @@ export class RestoredRows {
   async continueOutbox(lastSeq: number, published: ReadonlyMap<number, string>): Promise<number> {
     await this.#raiseSequence('outbox', 'seq', lastSeq);
     const { rows } = await this.client.query<{ seq: string; event_id: string }>(
-      'select seq, event_id from outbox where seq <= $1 and seq >= $2 order by seq',
+      'select seq, event_id from outbox_events where seq <= $1 and seq >= $2 order by seq',
       [lastSeq, published.keys().next().value ?? lastSeq],
     );
     const again = rows.filter(({ seq, event_id }) => (published.get(Number(seq)) ?? event_id) !== event_id);

@@ -15,6 +15,8 @@ export type NewEvent = {
   atMs: number | null;
   trace: string;
   data: Record<string, unknown>;
+  /** Made by the entry that made the reservation: its data follow from the row. */
+  initial?: true;
 };
 
 /** What a batch of journal entries tells others, in its order. Joining and leaving the line is nobody's business. */
@@ -108,6 +110,7 @@ function eventsOfReserved(entry: Begun): NewEvent[] {
       ? about(entry, 'dev.doorbuster.redemption.redeemed.v1', { payment_ref: null, reacquired: false })
       : about(entry, 'dev.doorbuster.redemption.reserved.v1', { pay_before }),
   );
+  for (const event of events) event.initial = true;
   return events;
 }
 

@@ -1,4 +1,5 @@
-import type { FoldedBatch, NewRedemption, NewTicket, RedemptionChange, TicketChange } from './batch-fold.js';
+import type { FoldedBatch, NewTicket, RedemptionChange, TicketChange } from './batch-fold.js';
+import { insertRedemptions } from './new-redemptions.js';
 import type { Queryable } from './pool.js';
 import { answerOwner } from './snapshot.js';
 
@@ -22,15 +23,16 @@ export class UnknownCampaigns extends Error {
  * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
  * that a unit which went from one to another within the batch never counts twice against the cap.
  * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
+ * @returns whether every reservation of the batch is new
  * @throws UnknownReservations, UnknownCampaigns when a change meets no row
  */
-export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<void> {
+export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise<boolean> {
   await assertCampaigns(client, batch);
   const raised = [...batch.added].filter(([, units]) => units > 0);
   const lowered = [...batch.added].filter(([, units]) => units < 0);
   await addUnits(client, raised);
   await changeRedemptions(client, batch.redemptionChanges);
-  await insertRedemptions(client, batch.newRedemptions);
+  const inserted = await insertRedemptions(client, batch.newRedemptions);
   await keepFurtherPayments(client, batch.furtherPayments);
   await changeTickets(client, batch.ticketChanges);
   await insertTickets(client, batch.newTickets);
@@ -40,54 +42,7 @@ export async function writeBatch(client: Queryable, batch: FoldedBatch): Promise
   await setBeginnings(client, [...batch.begun]);
   await insertAnswers(client, batch.answers);
   await insertAudit(client, batch.audit);
-}
-
-async function insertRedemptions(client: Queryable, rows: readonly NewRedemption[]): Promise<void> {
-  if (rows.length === 0) return;
-  const column = <Key extends keyof NewRedemption>(key: Key) => rows.map((row) => row[key]);
-  await client.query(
-    `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, burned, reacquired, line_no,
-       reserved_at, pay_before, redeemed_at, released_at, refunded_at, reason, payment_ref, device_fp,
-       idempotency_key, idempotency_answer, trace, code_no, terms_version, stacking)
-     select n.id, c.campaign_id, n.user_id, n.order_id, n.qty, n.slot, n.status, coalesce(n.burned, false),
-       coalesce(n.reacquired, false), nullif(n.line_no, 0), ms(n.at), ms(nullif(n.due, 0)), ms(n.redeemed), ms(n.released),
-       ms(n.refunded), n.reason, n.payment, nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''),
-       n.code, n.terms, case when n.stacking is null and n.line_no > 0 then (select t.stacking from waiting_tickets t
-         where t.campaign_id = c.campaign_id and t.line_no = n.line_no) else n.stacking end
-     from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::int[], $6::int[], $7::text[], $8::boolean[], $9::boolean[],
-       $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[],
-       $18::text[], $19::text[], $20::text[], $21::text[], $22::int[], $23::int[], $24::text[])
-       as n(id, no, user_id, order_id, qty, slot, status, burned, reacquired, line_no, at, due, redeemed, released, refunded,
-            reason, payment, device, key, answer, trace, code, terms, stacking)
-     left join campaigns c on c.no = n.no
-     on conflict (redemption_id) do nothing`,
-    [
-      column('reservation'),
-      column('no'),
-      column('user'),
-      column('order'),
-      column('qty'),
-      column('slot'),
-      column('status'),
-      column('burned'),
-      column('reacquired'),
-      column('lineNo'),
-      column('atMs'),
-      column('dueMs'),
-      column('redeemedMs'),
-      column('releasedMs'),
-      column('refundedMs'),
-      column('reason'),
-      column('payment'),
-      column('device'),
-      column('key'),
-      column('answer'),
-      column('trace'),
-      column('code'),
-      column('terms'),
-      column('stacking'),
-    ],
-  );
+  return inserted === batch.newRedemptions.length;
 }
 
 /** A voided row stays voided: what Postgres refused does not come back because a later entry speaks of it. */

@@ -1,4 +1,5 @@
 import type { Database, Queryable } from './pool.js';
+import { prepared } from './prepared.js';
 
 /** A history of the journal as Postgres knows it (migration 0015). */
 export type History = {
@@ -10,6 +11,12 @@ export type History = {
   /** False while it is being recovered. */
   opened: boolean;
 };
+
+/**
+ * Of the records that this version can read (`journal_processes.version`): 2 = events without data, and journal entries with
+ * several promises.
+ */
+export const RECORDS_VERSION = 2;
 
 /** What a process reports about itself. */
 export type Heartbeat = {
@@ -63,14 +70,17 @@ export class JournalHistories {
   async beat(heartbeat: Heartbeat): Promise<JournalState> {
     const { processId, kind, generation, unsaved, serving } = heartbeat;
     const { rows } = await this.database.query<StateRow>(
-      `with beat as (
-         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, reads_packed)
-         values ($1, $2, clock_timestamp(), $3, $4, $5, true)
+      prepared(
+        'beat',
+        `with beat as (
+         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version)
+         values ($1, $2, clock_timestamp(), $3, $4, $5, ${RECORDS_VERSION})
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
-       select c.last_id, (select bool_and(reads_packed) from journal_processes where kind = 'worker'
+       select c.last_id, (select bool_and(version >= ${RECORDS_VERSION}) from journal_processes where kind = 'worker'
          and seen_at > clock_timestamp() - make_interval(secs => ${WORKER_ALIVE_SECONDS})) as may_pack, h.* from journal_cursor c ${LATEST}`,
-      [processId, kind, generation, unsaved, serving],
+        [processId, kind, generation, unsaved, serving],
+      ),
     );
     return stateOf(rows);
   }

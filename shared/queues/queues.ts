@@ -16,10 +16,18 @@ const UNTIL_DONE: JobsOptions = {
 const RETRY_MAX_MS = 1_000;
 /** How long a queue rests while Redis is full. */
 const REST_MS = 1_000;
-/** Queues whose jobs run once each; the others have intervals, which plan their own next run. */
-const ONE_OFF = ['promote', 'deliver'] as const satisfies readonly QueueName[];
-/** A run planned further off than this, beyond its interval, was planned by a clock that has jumped since. */
-const CLOCK_TOLERANCE_MS = 2_000;
+/** Sweeps that earlier versions planned as jobs. */
+const EARLIER_INTERVALS = [
+  'expire',
+  'tend',
+  'schedule',
+  'reconcile',
+  'publish',
+  'codes',
+  'prune',
+  'velocity',
+  'archive',
+] as const;
 
 /** Doubling from 50 ms to one second. */
 export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
@@ -27,19 +35,22 @@ export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 
 /** Adds jobs, typed by queue. */
 export class JobQueues {
   readonly #queues: { [Name in QueueName]: Queue };
+  readonly #make: (name: string) => Queue;
 
   constructor(connection: Redis, onError: (queue: QueueName, error: Error) => void) {
-    const make = (name: QueueName): Queue => {
+    this.#make = (name) => {
       const queue = new Queue(name, {
         connection,
         prefix: BULLMQ_PREFIX,
         defaultJobOptions: UNTIL_DONE,
         streams: { events: { maxLen: 1_000 } },
       });
-      queue.on('error', (error) => onError(name, error));
+      queue.on('error', (error) => onError(name as QueueName, error));
       return queue;
     };
-    this.#queues = Object.fromEntries(QUEUE_NAMES.map((name) => [name, make(name)])) as { [Name in QueueName]: Queue };
+    this.#queues = Object.fromEntries(QUEUE_NAMES.map((name) => [name, this.#make(name)])) as {
+      [Name in QueueName]: Queue;
+    };
   }
 
   /** @param id two jobs of a queue with one id are one job, for as long as the first is not done */
@@ -48,23 +59,15 @@ export class JobQueues {
   }
 
   /**
-   * Runs a queue's one job at an interval, whichever worker is there. Does nothing when it is so already; a Redis that was
-   * emptied has forgotten it, so this is said again from time to time. A run that fails is not repeated: the next one comes.
-   *
-   * BullMQ plans by the clock of the process that took the last run. Should that clock have jumped, the next run would be
-   * hours away, or never follow; then it is planned anew.
+   * Removes the intervals of earlier versions, which planned sweeps as jobs. A worker of such a version that still runs
+   * plans its own again.
    */
-  async every<Name extends QueueName>(name: Name, everyMs: number, data: Jobs[Name]): Promise<void> {
-    const queue = this.#queues[name];
-    const planned = await queue.getJobScheduler(name);
-    const offMs = Math.abs((planned?.next ?? 0) - Date.now());
-    if (planned?.every === everyMs && offMs <= everyMs + CLOCK_TOLERANCE_MS) return;
-    if (planned) await queue.removeJobScheduler(name);
-    await queue.upsertJobScheduler(
-      name,
-      { every: everyMs },
-      { name, data, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } },
-    );
+  async removeIntervals(): Promise<void> {
+    for (const name of EARLIER_INTERVALS) {
+      const queue = this.#queues[name as QueueName] ?? this.#make(name);
+      await queue.removeJobScheduler(name);
+      if (!(name in this.#queues)) await queue.close();
+    }
   }
 
   /**
@@ -72,7 +75,7 @@ export class JobQueues {
    * a clock that has jumped since.
    */
   async retryNow(): Promise<void> {
-    await Promise.all(ONE_OFF.map((name) => this.#queues[name].promoteJobs()));
+    await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].promoteJobs()));
   }
 
   async counts(name: QueueName): Promise<{ waiting: number; active: number; delayed: number; failed: number }> {
@@ -85,7 +88,7 @@ export class JobQueues {
     };
   }
 
-  /** To be looked at by a dashboard; jobs are added by `add` and `every` alone. */
+  /** To be looked at by a dashboard; jobs are added by `add` alone. */
   all(): Queue[] {
     return QUEUE_NAMES.map((name) => this.#queues[name]);
   }
@@ -115,7 +118,8 @@ export function startJobWorker<Name extends QueueName>(
     stalledInterval: 2_000,
     // A stalled job is one whose worker died; it runs again however often that happens.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
-    drainDelay: 1,
+    // Added jobs wake a worker at once; this is for a wake-up that was lost.
+    drainDelay: 5,
     settings: { backoffStrategy: retryDelayMs },
   });
   worker.on('failed', (_job, error) => on.failed(name, error));

@@ -1,6 +1,8 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
+import type { ScriptRunner } from './script-runner.js';
+import { appendEventsScript } from './scripts/events.js';
 
 export type StreamEvent = { seq: number; id: string; type: string; subject: string; json: string };
 
@@ -9,11 +11,15 @@ export type StreamEvent = { seq: number; id: string; type: string; subject: stri
  * has, and a Redis that lost its data gets again what it lost, without a cursor anywhere else.
  */
 export class EventStream {
+  readonly redis: Redis;
+
   constructor(
-    readonly redis: Redis,
+    readonly scripts: ScriptRunner,
     /** About so many entries are kept. */
     readonly length: number,
-  ) {}
+  ) {
+    this.redis = scripts.redis;
+  }
 
   /** `seq` of the last event ever appended; 0 = none, or all were lost. */
   async lastSeq(): Promise<number> {
@@ -50,21 +56,15 @@ export class EventStream {
   }
 
   /**
-   * Appends events, in their order, all or none: a transaction that meets a full Redis is refused whole, so there is never a
-   * gap. Those that another publisher has appended meanwhile are refused by their id, which is as it should be.
+   * Appends events, in their order, all or none: a full Redis refuses the script, so there is never a gap. Those that
+   * another publisher has appended meanwhile are left out.
+   * @param after the last event that the stream must have; null = any
+   * @returns the last event that the stream has, when that is another one than `after`: then nothing was appended
    */
-  async append(events: readonly StreamEvent[]): Promise<void> {
-    const transaction = this.redis.multi();
-    for (const { seq, id, type, subject, json } of events) {
-      const fields = ['id', id, 'type', type, 'subject', subject, 'event', json];
-      transaction.xadd(keys.events, 'MAXLEN', '~', this.length, `${seq}-0`, ...fields);
-    }
-    const results = await transaction.exec().catch((error: unknown) => {
-      throw unavailable(error);
-    });
-    for (const [error] of results ?? []) {
-      if (error && !/equal or smaller/.test(error.message)) throw unavailable(error);
-    }
+  async append(events: readonly StreamEvent[], after: number | null = null): Promise<number | null> {
+    const words = events.flatMap(({ seq, id, type, subject, json }) => [seq, id, type, subject, json]);
+    const outcome = await this.scripts.run(appendEventsScript, [keys.events], [after ?? '', this.length, ...words]);
+    return outcome.kind === 'elsewhere' ? outcome.last : null;
   }
 }
 

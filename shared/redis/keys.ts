@@ -56,6 +56,7 @@ export const KEY_DOCS = {
   attestedUses: 'sorted set · how often an App Attest key has signed, as the score of `n`; as long as the key.',
   accounts:
     'set or hyperloglog · users seen on a device (one user: an hour) or, as keyed hashes, in a network, a day; only of campaigns with `risk: enforce`.',
+  sweep: 'string · a worker has taken this turn of a sweep; until the next turn is near.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -96,6 +97,7 @@ export const keys = {
   attestedKey: (id: string) => `${PREFIX}:k:${id}`,
   attestedUses: (id: string) => `${PREFIX}:kn:${id}`,
   accounts: (where: string) => `${PREFIX}:w:${where}`,
+  sweep: (name: string) => `${PREFIX}:s:${name}`,
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 

@@ -37,6 +37,7 @@ import {
   setStatusScript,
 } from './scripts/campaign.js';
 import { type AppraiseOutcome, appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
+import { appendEventsScript } from './scripts/events.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
@@ -110,6 +111,7 @@ export const SALE_SCRIPTS = [
   fillScript,
   endFillScript,
   beginHistoryScript,
+  appendEventsScript,
 ] as const;
 
 export type SaleLimits = {

@@ -45,7 +45,7 @@ try {
   });
   const journal = new Journal(redis);
   const cursor = new JournalCursor(database);
-  const stream = new EventStream(redis, 0);
+  const stream = new EventStream(new ScriptRunner(redis, join(projectRoot(), 'lua')), 0);
   const findings = await restorePostgres(
     { redis, journal, stream, database, cursor },
     { dryRun, settleMs: STANDSTILL_MS },

@@ -8,7 +8,7 @@ import { emptyBatch, foldBatch, type NewTicket, type TicketChange } from '../pos
 import { eventsOf } from '../postgres/events-of-entries.js';
 import { writeBatch } from '../postgres/journal-batch.js';
 import type { JournalCursor } from '../postgres/journal-cursor.js';
-import { insertEvents } from '../postgres/outbox.js';
+import { insertEvents } from '../postgres/new-events.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 import { readEpoch } from '../redis/epoch.js';
 import type { EventStream, StreamEvent } from '../redis/event-stream.js';

@@ -18,7 +18,7 @@ const counted = async () =>
   Number(/^doorbuster_duplicate_payments_total (\S+)$/m.exec((await send(`${service.url}/metrics`)).text)?.[1] ?? 0);
 const eventsOf = async (id: string) => {
   const { rows } = await service.database.client.query(
-    "select data from outbox where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq",
+    "select data from outbox_events where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq",
     [id],
   );
   return rows.map(({ data }) => [data.already_paid_by, data.payment_ref]);

@@ -44,7 +44,7 @@ test('a campaign that is stormed is paused with its line and its holds, told of,
   expect([held, waiting]).toEqual([1, 79]);
   await until('it is written', async () => {
     const { rows } = await service.database.client.query(
-      `select a.actor, a.after ->> 'reason' as reason, o.type from audit_log a join campaigns c using (campaign_id) join outbox o on o.subject = c.product_id
+      `select a.actor, a.after ->> 'reason' as reason, o.type from audit_log a join campaigns c using (campaign_id) join outbox_events o on o.subject = c.product_id
        where c.product_id = $1 and a.actor = 'velocity' and o.type like '%campaign.paused%'`,
       [product],
     );

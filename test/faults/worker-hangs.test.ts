@@ -145,7 +145,9 @@ test('killed while a webhook is on its way: it is told again, under the same id 
   await stage.query('update webhook_endpoints set leased_until = now()');
   await stage.expectNothingLost(crowd, product);
   const ids = (
-    await stage.query<{ event_id: string }>('select event_id from outbox where product_id = $1 order by seq', [product])
+    await stage.query<{ event_id: string }>('select event_id from outbox_events where product_id = $1 order by seq', [
+      product,
+    ])
   ).map(({ event_id }) => event_id);
   await until('all were told', () => receiver.accepted().length >= ids.length, 20_000);
   expect(receiver.accepted()).toEqual(ids);

@@ -5,6 +5,7 @@ import { drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { type CampaignRules, CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
+import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { Database } from '../../shared/postgres/pool.js';
@@ -60,6 +61,7 @@ export type PersistOptions = {
   database?: Database;
   journal?: Journal;
   refused?: RefusedEntries;
+  publish?: (written: WrittenEvents) => void;
 };
 
 export class Persistence {
@@ -89,11 +91,22 @@ export class Persistence {
       database = this.database,
       journal = this.sale.journal,
       refused = this.refused,
+      publish = () => {},
     } = options;
     const cursor = new JournalCursor(database);
     const histories = new JournalHistories(database);
     const { metrics, log } = this;
-    return new Persist({ database, journal, cursor, histories, refused, metrics, log, limits: { batchEntries } });
+    return new Persist({
+      database,
+      journal,
+      cursor,
+      histories,
+      refused,
+      metrics,
+      log,
+      limits: { batchEntries },
+      publish,
+    });
   }
 
   /** Writes everything that stands in the journal now. */

@@ -18,7 +18,7 @@ import { startSale, TEST_LIMITS } from '../harness/sale.js';
 /** Postgres is set back while Redis goes on; the command makes it whole. */
 const sale = await startSale();
 const store = await startPersistence(sale);
-const stream = new EventStream(sale.redis, 100_000);
+const stream = new EventStream(sale.store.scripts, 100_000);
 const parts = {
   redis: sale.redis,
   journal: sale.journal,
@@ -372,7 +372,7 @@ test('gives no event a number that was used before, and every event reaches the 
      from campaigns where no = $1`,
     [campaign.terms.no],
   );
-  const { rows: unseen } = await store.sql.query("select event_id from outbox where subject = 'x'");
+  const { rows: unseen } = await store.sql.query("select event_id from outbox_events where subject = 'x'");
   await publish();
   expect(await streamed()).toEqual(told);
   const last = await stream.lastSeq();
@@ -383,7 +383,7 @@ test('gives no event a number that was used before, and every event reaches the 
   expect(after.slice(0, told.length)).toEqual(told);
   expect(after).toContain(unseen[0]?.event_id);
   const { rows } = await store.sql.query(
-    'select seq::int, type, event_id from outbox where subject = $1 order by seq',
+    'select seq::int, type, event_id from outbox_events where subject = $1 order by seq',
     [fresh],
   );
   expect(rows.map(({ type }) => type)).toEqual(['dev.doorbuster.redemption.reserved.v1']);

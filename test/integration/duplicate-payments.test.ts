@@ -29,7 +29,7 @@ async function kept(id: string): Promise<[string | null, string[], [string, stri
     [id],
   );
   const { rows: events } = await store.sql.query(
-    "select data from outbox where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq",
+    "select data from outbox_events where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq",
     [id],
   );
   return [
@@ -48,7 +48,7 @@ test('keeps every reference, and makes one event of each but the first', async (
   ];
   expect(await kept(id)).toEqual(['pay-1', [STRANGE, 'pay-3'], all]);
   const { rows } = await store.sql.query(
-    "select data from outbox where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq limit 1",
+    "select data from outbox_events where subject = $1 and type = 'dev.doorbuster.payment.duplicated.v1' order by seq limit 1",
     [id],
   );
   expect(rows[0]?.data).toMatchObject({ reservation_id: id, user_id: 'ann', order_id: expect.any(String), qty: 1 });

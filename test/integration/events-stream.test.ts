@@ -4,7 +4,7 @@ import { Outbox } from '../../shared/postgres/outbox.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
-import { type PublishParts, pruneOutbox, publishOutbox } from '../../worker/publish-outbox/publish.js';
+import { type PublishParts, pruneOutbox, sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
@@ -18,7 +18,7 @@ function parts(changed: Partial<PublishParts> = {}): PublishParts & { woken: [st
   const woken: [string, number][] = [];
   return {
     outbox,
-    stream: new EventStream(sale.redis, 1_000_000),
+    stream: new EventStream(sale.store.scripts, 1_000_000),
     endpoints,
     metrics: new Metrics(false),
     source: '/tests',
@@ -48,10 +48,10 @@ const inOutbox = async () =>
 
 test('carries every event to the stream, in order, once however often it runs', async () => {
   await happen(7);
-  await Promise.all([publishOutbox(parts()), publishOutbox(parts()), publishOutbox(parts())]);
+  await Promise.all([sweepOutbox(parts()), sweepOutbox(parts()), sweepOutbox(parts())]);
   await happen(2);
-  await publishOutbox(parts());
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
+  await sweepOutbox(parts());
   const { seqs, events } = await inStream();
   expect(seqs).toEqual(await inOutbox());
   expect(seqs.length).toBe(9);
@@ -65,28 +65,28 @@ test('carries every event to the stream, in order, once however often it runs', 
 
 test('gives a Redis that lost its data what it lost, and one that is older what came after', async () => {
   await happen(3);
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   const backup = await sale.redis.dumpBuffer(keys.events);
   await happen(2);
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   const whole = await inStream();
   await sale.redis.restore(keys.events, 0, backup, 'REPLACE');
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   expect(await inStream()).toEqual(whole);
   await sale.redis.del(keys.events);
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   expect(await inStream()).toEqual(whole);
 });
 
 test('a Redis that is full takes all of a batch or nothing, and goes on where it was', async () => {
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   await happen(4);
   const before = await inStream();
   await sale.redis.config('SET', 'maxmemory', '1');
-  await expect(publishOutbox(parts())).rejects.toThrow(/OOM|EXECABORT/);
+  await expect(sweepOutbox(parts())).rejects.toThrow(/OOM|EXECABORT/);
   await sale.redis.config('SET', 'maxmemory', '0');
   expect(await inStream()).toEqual(before);
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   expect((await inStream()).seqs).toEqual(await inOutbox());
 });
 
@@ -94,11 +94,11 @@ test('keeps about as many events as it is told, the newest', async () => {
   // "About" means whole nodes; with nodes of one entry it is exact.
   await sale.redis.config('SET', 'stream-node-max-entries', '1');
   await sale.redis.del(keys.events);
-  const short = parts({ stream: new EventStream(sale.redis, 2) });
-  await publishOutbox(short);
+  const short = parts({ stream: new EventStream(sale.store.scripts, 2) });
+  await sweepOutbox(short);
   expect((await inStream()).seqs).toEqual((await inOutbox()).slice(-2));
   await happen(3);
-  await publishOutbox(short);
+  await sweepOutbox(short);
   expect((await inStream()).seqs).toEqual((await inOutbox()).slice(-2));
 });
 
@@ -110,14 +110,14 @@ test('wakes the endpoints that have something to hear, and says how far behind e
     types: null,
   });
   const quiet = parts();
-  await publishOutbox(quiet);
+  await sweepOutbox(quiet);
   expect(quiet.woken).toEqual([]);
   await happen(1);
   await store.sql.query(
     "update outbox set occurred_at = now() - interval '90 seconds' where seq = (select max(seq) from outbox)",
   );
   const busy = parts();
-  await publishOutbox(busy);
+  await sweepOutbox(busy);
   expect(busy.woken).toEqual([[endpoint.id, await outbox.lastSeq()]]);
   const lag = await busy.metrics.registry.getSingleMetricAsString('doorbuster_outbox_lag_seconds');
   expect(lag).toContain('{destination="stream"} 0');
@@ -128,12 +128,12 @@ test('wakes the endpoints that have something to hear, and says how far behind e
 test('forgets nothing that the stream does not have', async () => {
   await happen(2);
   await store.sql.query("update outbox set occurred_at = now() - interval '8 days'");
-  const stream = new EventStream(sale.redis, 1_000);
+  const stream = new EventStream(sale.store.scripts, 1_000);
   const behind = (await inOutbox()).filter((seq) => seq > 0).slice(-2);
   const limits = { outboxKeepMs: 7 * 86_400_000, pruneBatch: 3, pruneBatches: 100 };
   await pruneOutbox(outbox, stream, limits);
   expect(await inOutbox()).toEqual(behind);
-  await publishOutbox(parts());
+  await sweepOutbox(parts());
   await pruneOutbox(outbox, stream, limits);
   expect(await inOutbox()).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { Outbox } from '../../shared/postgres/outbox.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
-import { publishOutbox } from '../../worker/publish-outbox/publish.js';
+import { sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
@@ -20,9 +20,9 @@ const { redis } = sale;
 /** Everything that happened until now comes to the stream. */
 async function publish(): Promise<void> {
   await store.persist();
-  await publishOutbox({
+  await sweepOutbox({
     outbox: new Outbox(store.database),
-    stream: new EventStream(redis, 100_000),
+    stream: new EventStream(sale.store.scripts, 100_000),
     endpoints: new WebhookEndpoints(store.database),
     wake: () => Promise.resolve(),
     metrics: new Metrics(false),

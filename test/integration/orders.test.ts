@@ -66,7 +66,7 @@ describe('Postgres', () => {
         expect(await store.bothSides(one, [kept])).toEqual([['reserved', 'reserved', null]]);
         expect(await store.bothSides(other, [refused])).toEqual([['voided', 'voided', constraint]]);
         expect(await other.stock()).toMatchObject({ free: 10, held: 0 });
-        const { rows } = await store.sql.query('select data from outbox where subject = $1 and type like $2', [
+        const { rows } = await store.sql.query('select data from outbox_events where subject = $1 and type like $2', [
           refused,
           '%.voided.v1',
         ]);

@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
+import { Queue } from 'bullmq';
 import type { QueueName } from '../../shared/contracts/jobs.js';
 import { JobQueues, type Processor, startJobWorker } from '../../shared/queues/queues.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
+import { BULLMQ_PREFIX } from '../../shared/redis/keys.js';
 import { atEnd } from '../harness/cleanup.js';
 import { startTestRedis } from '../harness/engines.js';
 import { HOUR_MS } from '../harness/moved-clock.js';
@@ -35,29 +37,22 @@ async function laterBy(ms: number, run: () => Promise<void>): Promise<void> {
   }
 }
 
-test('an interval goes on after a clock that was ahead, and one that was behind', async () => {
-  let runs = 0;
-  work('expire', async () => {
-    runs += 1;
-  });
-  for (const movedMs of [HOUR_MS, -HOUR_MS]) {
-    await laterBy(movedMs, async () => {
-      await queues.every('expire', 50, {});
-      const before = runs;
-      await until('it runs by that clock', () => runs > before + 2);
-    });
-    await queues.every('expire', 50, {});
-    const before = runs;
-    await until('it goes on', () => runs > before + 2);
+test('removes the intervals that earlier versions planned, and no other job', async () => {
+  for (const name of ['expire', 'codes']) {
+    const queue = new Queue(name, { connection: connect(), prefix: BULLMQ_PREFIX });
+    atEnd('a queue', () => queue.close());
+    await queue.upsertJobScheduler(name, { every: HOUR_MS }, { name, data: {} });
+    await queue.add(name, { jobId: 'kept' }, { jobId: 'kept' });
   }
-});
-
-test('an interval that is planned as it should be is left alone', async () => {
-  await queues.every('schedule', 10_000, {});
-  const first = await engine.client.zrange('{db1:queues}:schedule:repeat', '0', '-1', 'WITHSCORES');
-  expect(first.length).toBe(2);
-  await queues.every('schedule', 10_000, {});
-  expect(await engine.client.zrange('{db1:queues}:schedule:repeat', '0', '-1', 'WITHSCORES')).toEqual(first);
+  const planned = async () => [
+    await engine.client.zcard('{db1:queues}:expire:repeat'),
+    await engine.client.zcard('{db1:queues}:codes:repeat'),
+  ];
+  expect(await planned()).toEqual([1, 1]);
+  await queues.removeIntervals();
+  expect(await planned()).toEqual([0, 0]);
+  expect(await engine.client.hget('{db1:queues}:codes:kept', 'data')).toBe('{"jobId":"kept"}');
+  expect((await queues.counts('codes')).delayed).toBe(0);
 });
 
 test('a job that was put off by a clock that was ahead is tried again', async () => {

@@ -176,7 +176,7 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
   const told = service.worker.log.filter((line) => line.includes('the two sides differ') && line.includes(product));
   expect(told.length).toBe(4);
   const { rows } = await postgres.query(
-    "select data from outbox where type = 'dev.doorbuster.campaign.drifted.v1' and product_id = $1",
+    "select data from outbox_events where type = 'dev.doorbuster.campaign.drifted.v1' and product_id = $1",
     [product],
   );
   expect(rows.map(({ data }) => data)).toMatchObject([{ lost: 0, duplicated: 2, over_cap: 0, drift: 0 }]);

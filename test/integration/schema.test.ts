@@ -209,6 +209,44 @@ test('takes no row that makes no sense', async () => {
   ).rejects.toEqual(refusedBy('campaigns_window'));
 });
 
+test('keeps a redemption and its campaign together, whichever changes first', async () => {
+  const unknown = refusedBy('redemptions_campaign_id_fkey');
+  const [campaign, free] = [await createCampaign(), await createCampaign()];
+  const id = await insert(campaign);
+  await expect(set(id, 'campaign_id = gen_random_uuid()')).rejects.toEqual(unknown);
+  await expect(
+    sql.query('update campaigns set campaign_id = gen_random_uuid() where campaign_id = $1', [campaign]),
+  ).rejects.toEqual(unknown);
+  await expect(sql.query('delete from campaigns where campaign_id = $1', [campaign])).rejects.toEqual(unknown);
+  await expect(sql.query('truncate campaigns cascade')).rejects.toEqual(unknown);
+  expect(await counters(campaign)).toMatchObject({ reservations: 1 });
+  expect(await counters(free)).toMatchObject({ reservations: 0 });
+});
+
+test('refuses whichever comes second of a redemption and the deletion of its campaign', async () => {
+  const second = new pg.Client(url);
+  await second.connect();
+  atEnd('a client', () => second.end());
+  // Campaigns without terms, since those are kept for ever.
+  await sql.query('alter table campaigns disable trigger campaigns_terms_insert');
+  const [bought, gone] = [await createCampaign(), await createCampaign()];
+  await sql.query('alter table campaigns enable trigger campaigns_terms_insert');
+  const unknown = refusedBy('redemptions_campaign_id_fkey');
+  const deletion = 'delete from campaigns where campaign_id = $1';
+
+  await sql.query('begin');
+  await insert(bought);
+  const deleting = second.query(deletion, [bought]);
+  await sql.query('commit');
+  await expect(deleting).rejects.toEqual(unknown);
+
+  await sql.query('begin');
+  await sql.query(deletion, [gone]);
+  const inserting = insert(gone, {}, second);
+  await sql.query('commit');
+  await expect(inserting).rejects.toEqual(unknown);
+});
+
 test('lets a user wait once in a campaign at a time', async () => {
   const campaign = await createCampaign();
   const join = (line: number, status = 'waiting') =>

@@ -1,11 +1,13 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Metrics } from '../../shared/observability/metrics.js';
+import { ActiveCampaigns } from '../../shared/redis/active-campaigns.js';
 import { keys } from '../../shared/redis/keys.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';
 import { tendLines } from '../../worker/tend-line/tend-line.js';
 import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';
+import { until } from '../harness/until.js';
 
 /** What the worker does with the scripts `expire` and `promote`, called as its processors are. */
 const sale = await startSale();
@@ -66,6 +68,25 @@ test('tends every line to the end, a bounded number of people in each call', asy
     { labels: { why: 'absent' }, value: 0 },
     { labels: { why: 'closed' }, value: 5 },
   ]);
+});
+
+test('finds the campaigns in which units are held or users wait, also new ones', async () => {
+  const active = new ActiveCampaigns(sale.store, sale.redis);
+  const idle = await sale.openCampaign();
+  const held = await sale.openCampaign();
+  const waiting = await sale.openCampaign({ totalLimit: 1, holdSeconds: 0 });
+  await held.take('ann');
+  await waiting.take('ann');
+  await waiting.join('bob');
+  expect(await active.heldOrWaiting()).toEqual(expect.arrayContaining([held.product, waiting.product]));
+  expect(await active.waiting()).toContain(waiting.product);
+  expect(await active.waiting()).not.toContain(held.product);
+  expect(await active.heldOrWaiting()).not.toContain(idle.product);
+  await idle.take('ann');
+  expect(await active.heldOrWaiting()).toContain(idle.product);
+  const later = await sale.openCampaign();
+  await later.take('ann');
+  await until('it is found', async () => (await active.heldOrWaiting()).includes(later.product));
 });
 
 test('is not held up by a campaign that has vanished', async () => {

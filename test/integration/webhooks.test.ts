@@ -257,7 +257,7 @@ test('tells again one event, or a stretch of time, and what is new comes after i
   await deliverTo(endpoint.id, parts());
   const heard = await read(endpoint);
   await store.sql.query(
-    "update outbox set occurred_at = timestamptz '2020-01-01' + (array_position($1::uuid[], event_id) * interval '1 minute') where event_id = any($1)",
+    "update outbox o set occurred_at = timestamptz '2020-01-01' + (array_position($1::uuid[], v.event_id) * interval '1 minute') from outbox_events v where v.seq = o.seq and v.event_id = any($1)",
     [ids],
   );
   const later = await happen(1);

@@ -4,16 +4,18 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 
 /**
- * Ends what is overdue, in every campaign that Redis knows, closed ones included: their holds end too. Bounded per call;
+ * Ends what is overdue in campaigns, closed ones included: their holds end too. Bounded per call;
  * a campaign with more is called again until it has none. Another sweep at the same time only finds less.
+ * @param products the campaigns to look at; all that Redis knows by default
  */
 export async function expireOverdue(
   sale: SaleStore,
   metrics: Metrics,
   log: Log,
   limits: { sweepBatch: number },
+  products?: readonly ProductId[],
 ): Promise<void> {
-  let campaigns: ProductId[] = [...(await sale.directory()).values()];
+  let campaigns = products ?? [...(await sale.directory()).values()];
   while (campaigns.length > 0) {
     const swept = await Promise.all(
       campaigns.map(async (product) => ({ product, outcome: await sale.expire(product, limits.sweepBatch) })),

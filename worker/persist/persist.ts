@@ -3,11 +3,10 @@ import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
-import { eventsOf } from '../../shared/postgres/events-of-entries.js';
+import { EventWriter, type WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
-import { insertEvents } from '../../shared/postgres/outbox.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
@@ -24,6 +23,8 @@ export type PersistParts = {
   metrics: Metrics;
   log: Log;
   limits: { batchEntries: number };
+  /** Takes the events of each batch that was committed. */
+  publish?: (written: WrittenEvents) => void;
 };
 
 /** Whether Redis is out of service, and whether ids have no gaps. */
@@ -39,6 +40,7 @@ type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries
  */
 export class Persist {
   #firstBatch: number;
+  readonly #events = new EventWriter();
 
   constructor(readonly parts: PersistParts) {
     this.#firstBatch = parts.limits.batchEntries;
@@ -85,6 +87,7 @@ export class Persist {
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let upTo: string;
+    let written: WrittenEvents | null = null;
     try {
       upTo = await database.transaction(async (client) => {
         const locked = await cursor.lockWithHistory(client);
@@ -92,8 +95,8 @@ export class Persist {
         const last = read.at(-1);
         if (!last) return locked.cursor;
         const entries = read.map(decodeEntry);
-        await writeBatch(client, foldBatch(entries));
-        await insertEvents(client, eventsOf(entries));
+        const rowsAreNew = await writeBatch(client, foldBatch(entries));
+        written = await this.#events.write(client, entries, rowsAreNew);
         await cursor.move(client, last.journalId);
         return last.journalId;
       });
@@ -103,6 +106,7 @@ export class Persist {
       const [alone] = read;
       if (!alone) throw error;
       await this.#writeAlone(alone, error);
+      written = null;
       upTo = alone.journalId;
     }
     if (read.length === 0) {
@@ -111,6 +115,7 @@ export class Persist {
     }
     end();
     metrics.persistedEntries.inc(read.length);
+    if (written) this.parts.publish?.(written);
     await this.#committed(upTo);
     return compareJournalIds(upTo, to) >= 0 ? { kind: 'done' } : { kind: 'written' };
   }

@@ -6,7 +6,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { voidedEvent } from '../../shared/postgres/events-of-entries.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
-import { insertEvents } from '../../shared/postgres/outbox.js';
+import { insertEvents } from '../../shared/postgres/new-events.js';
 import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { Journal } from '../../shared/redis/journal.js';

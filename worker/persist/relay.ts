@@ -7,8 +7,10 @@ import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Persist } from './persist.js';
 
-/** The journal is looked at this often when nothing wakes the relay. */
-const IDLE_MS = 250;
+/** How often a relay that may not work looks whether it may. */
+const LOOK_EVERY_MS = 250;
+/** How long a relay waits for an entry; far less than a lease, which it renews in between. */
+const WAIT_MS = 1_000;
 /** Between two attempts: doubles from the first to the last. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
@@ -56,7 +58,7 @@ export class JournalRelay {
     while (!this.#stopping) {
       try {
         if (!this.parts.inService() || !(await this.parts.lease.hold())) {
-          await this.#pause(IDLE_MS);
+          await this.#pause(LOOK_EVERY_MS);
           continue;
         }
         await this.#relayOnce();
@@ -70,7 +72,7 @@ export class JournalRelay {
   }
 
   async #relayOnce(): Promise<void> {
-    const last = await this.parts.journal.waitForEntryAfter(this.#persisted, IDLE_MS);
+    const last = await this.parts.journal.waitForEntryAfter(this.#persisted, WAIT_MS);
     // A shorter journal is another one.
     if (compareJournalIds(last, this.#persisted) === 0) return;
     await this.parts.persist.upTo(last);

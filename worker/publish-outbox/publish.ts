@@ -1,4 +1,4 @@
-import { cloudEvent } from '../../shared/contracts/events.js';
+import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Outbox } from '../../shared/postgres/outbox.js';
 import type { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
@@ -16,43 +16,63 @@ export type PublishParts = {
   limits: { publishBatch: number };
 };
 
-/** Carries the outbox to the stream and wakes those who carry it to webhooks. Twice, late or beside another does no harm. */
-export async function publishOutbox(parts: PublishParts): Promise<void> {
-  const { outbox, endpoints, wake, metrics } = parts;
+/**
+ * Publishes what the stream does not have, wakes endpoints that are due, and measures how far behind everything is. Running
+ * it twice, late or beside another does no harm.
+ * @returns whether an endpoint is in use
+ */
+export async function sweepOutbox(parts: PublishParts): Promise<boolean> {
+  const { outbox, endpoints, metrics } = parts;
   const upTo = await outbox.lastSeq();
   const streamSeq = await publishToStream(parts, upTo);
-  for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
+  const inUse = (await endpoints.list()).filter(({ enabled }) => enabled);
+  if (inUse.length > 0) await wakeEndpoints(parts, upTo);
 
+  const lag = async (after: number) => (after < upTo ? outbox.lagSeconds(after) : 0);
   metrics.outboxLag.reset();
-  metrics.outboxLag.set({ destination: 'stream' }, await outbox.lagSeconds(streamSeq));
-  for (const { id, enabled, lastSeq } of await endpoints.list()) {
-    if (enabled) metrics.outboxLag.set({ destination: id }, await outbox.lagSeconds(lastSeq));
-  }
+  metrics.outboxLag.set({ destination: 'stream' }, await lag(streamSeq));
+  for (const { id, lastSeq } of inUse) metrics.outboxLag.set({ destination: id }, await lag(lastSeq));
+  return inUse.length > 0;
 }
 
-/** @returns how far the stream is */
-async function publishToStream(
-  { outbox, stream, source, metrics, limits }: PublishParts,
-  upTo: number,
-): Promise<number> {
+/** Makes the jobs of endpoints that have not received everything up to `upTo` and are in nobody's hands. */
+export async function wakeEndpoints({ endpoints, wake }: PublishParts, upTo: number): Promise<void> {
+  for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
+}
+
+/** Appends to the stream what it lacks of the outbox. @returns how far the stream is */
+export async function publishToStream(parts: PublishParts, upTo: number): Promise<number> {
+  const { outbox, stream, limits } = parts;
   // A Redis that lost its data gets what it would still have.
   let after = Math.max(await stream.lastSeq(), upTo - stream.length);
-  for (;;) {
+  while (after < upTo) {
     const events = await outbox.read({ after, upTo, types: null }, limits.publishBatch);
     const last = events.at(-1);
-    if (!last) return after;
-    await stream.append(
-      events.map((event) => {
-        const { seq, id, type, subject } = event;
-        return { seq, id, type, subject, json: cloudEvent(event, source) };
-      }),
-    );
-    metrics.eventsPublished.inc(events.length);
+    if (!last) break;
+    await appendToStream(parts, events, null);
     after = last.seq;
   }
+  return after;
 }
 
-/** Forgets what everybody has heard long ago. */
+/** @param after the last event that the stream must have; null = any. @returns another last event of it, else null */
+export async function appendToStream(
+  { stream, source, metrics }: PublishParts,
+  events: readonly OutboxEvent[],
+  after: number | null,
+): Promise<number | null> {
+  const last = await stream.append(
+    events.map((event) => {
+      const { seq, id, type, subject } = event;
+      return { seq, id, type, subject, json: cloudEvent(event, source) };
+    }),
+    after,
+  );
+  if (last === null) metrics.eventsPublished.inc(events.length);
+  return last;
+}
+
+/** Removes old events that every destination has received. */
 export async function pruneOutbox(
   outbox: Outbox,
   stream: EventStream,

@@ -8,7 +8,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { driftedEvent } from '../../shared/postgres/events-of-entries.js';
-import { insertEvents } from '../../shared/postgres/outbox.js';
+import { insertEvents } from '../../shared/postgres/new-events.js';
 import type { Database } from '../../shared/postgres/pool.js';
 
 /** How long it may take until a campaign that was filled is in service again, and how often that is tried. */

@@ -7,7 +7,7 @@ import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/postgres/even
 import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { History } from '../../shared/postgres/journal-histories.js';
-import { insertEvents } from '../../shared/postgres/outbox.js';
+import { insertEvents } from '../../shared/postgres/new-events.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';

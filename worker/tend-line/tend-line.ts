@@ -8,9 +8,16 @@ export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs:
 /**
  * Keeps the line of every campaign honest (lua/tend_line.lua). Bounded per call; a campaign with more to do is called
  * again until it has none. Another one at the same time only finds less.
+ * @param products the campaigns to look at; all that Redis knows by default
  */
-export async function tendLines(sale: SaleStore, metrics: Metrics, log: Log, limits: TendLimits): Promise<void> {
-  let campaigns: ProductId[] = [...(await sale.directory()).values()];
+export async function tendLines(
+  sale: SaleStore,
+  metrics: Metrics,
+  log: Log,
+  limits: TendLimits,
+  products?: readonly ProductId[],
+): Promise<void> {
+  let campaigns = products ?? [...(await sale.directory()).values()];
   while (campaigns.length > 0) {
     const tended = await Promise.all(
       campaigns.map(async (product) => ({

@@ -1,0 +1,222 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { OutboxEvent } from '../../shared/contracts/events.js';
+import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
+import type { NewEvent } from '../../shared/postgres/events-of-entries.js';
+import { insertEvents } from '../../shared/postgres/new-events.js';
+import { Outbox } from '../../shared/postgres/outbox.js';
+import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import type { TestCampaign } from '../harness/campaign.js';
+import { startPersistence } from '../harness/persistence.js';
+import { startSale } from '../harness/sale.js';
+
+const sale = await startSale();
+const store = await startPersistence(sale);
+const outbox = new Outbox(store.database);
+afterEach(async () => {
+  await store.sql.query('delete from journal_processes');
+  expect(await store.rejects()).toEqual([]);
+});
+
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+/** Persists everything. @returns the events as they are handed over after the commits */
+async function persist(): Promise<WrittenEvents[]> {
+  const written: WrittenEvents[] = [];
+  await store.persist(store.persistWith({ publish: (batch) => written.push(batch) }));
+  return written;
+}
+const eventsOf = async (campaign: TestCampaign): Promise<OutboxEvent[]> =>
+  (await outbox.read({ after: 0, upTo: Number.MAX_SAFE_INTEGER, types: null }, 10_000)).filter(
+    ({ data }) => data.campaign_id === campaign.terms.id,
+  );
+const short = (type: string) => type.replace(/^dev\.doorbuster\.|\.v1$/g, '');
+const typesOf = async (campaign: TestCampaign) => (await eventsOf(campaign)).map(({ type }) => short(type));
+const rowsOf = async (campaign: TestCampaign) =>
+  (await store.sql.query('select * from outbox where campaign_id = $1 order by seq', [campaign.terms.id])).rows;
+
+describe('EventWriter', () => {
+  it('composes the events of new reservations as the view computes them', async () => {
+    const held = await store.openCampaign({ discount: { kind: 'percent', percent: 20 } });
+    const sold = await store.openCampaign({ holdSeconds: 0 });
+    await held.take('ann', { order: 'cart-1', qty: 2, device: 'phone', trace: TRACE });
+    await sold.take('bob');
+    await held.take('cid');
+    const [batch, ...more] = await persist();
+    expect(more).toEqual([]);
+    const stored = [...(await eventsOf(held)), ...(await eventsOf(sold))].sort((a, b) => a.seq - b.seq);
+    expect(stored.map(({ type }) => short(type))).toEqual([
+      'redemption.reserved',
+      'redemption.redeemed',
+      'redemption.reserved',
+    ]);
+    expect(batch?.events).toEqual(stored);
+    expect(batch?.span).toMatchObject({ first: stored[0]?.seq, last: stored[2]?.seq, count: 3 });
+    const [row] = await rowsOf(held);
+    expect(row).toMatchObject({
+      event_id: null,
+      subject: null,
+      product_id: null,
+      trace: null,
+      data: null,
+      extra: null,
+    });
+  });
+
+  it('leaves out what the entries do not say: promotions without a device, and changes', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 1 });
+    const first = await campaign.take('ann');
+    await campaign.join('bob', { device: 'desk' });
+    const [alone] = await persist();
+    expect(alone?.events).toHaveLength(1);
+    await campaign.release(first);
+    const [mixed] = await persist();
+    expect(mixed).toMatchObject({ events: null, span: { after: alone?.span.last, count: 3 } });
+    expect((await eventsOf(campaign)).map(({ type, data }) => [short(type), data.device_fp])).toEqual([
+      ['redemption.reserved', null],
+      ['redemption.released', null],
+      ['waiting.promoted', 'desk'],
+      ['redemption.reserved', 'desk'],
+    ]);
+  });
+
+  it('composes no promotion whose device only the ticket has', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 0 });
+    await campaign.join('bob', { device: 'desk' });
+    await campaign.restock(1, { limit: 0 });
+    await persist();
+    await sale.store.promote(campaign.product, 10);
+    const [batch] = await persist();
+    const stored = (await eventsOf(campaign)).slice(1);
+    expect(stored.map(({ type, data }) => [short(type), data.device_fp, data.line_no])).toEqual([
+      ['waiting.promoted', 'desk', 1],
+      ['redemption.reserved', 'desk', undefined],
+    ]);
+    expect(batch?.span.count).toBe(2);
+    expect(batch?.events ?? stored).toEqual(stored);
+  });
+
+  it('keeps the discount of a reservation whose terms Postgres does not have', async () => {
+    const campaign = await store.openCampaign({ discount: { kind: 'percent', percent: 20 } });
+    await campaign.amend({});
+    await campaign.take('ann');
+    const [batch] = await persist();
+    expect(batch?.events).toBeNull();
+    await store.sql.query('update campaigns set discount = null where campaign_id = $1', [campaign.terms.id]);
+    expect((await eventsOf(campaign)).map(({ data }) => data.discount)).toEqual([{ kind: 'percent', percent: 20 }]);
+  });
+});
+
+describe('insertEvents', () => {
+  it('writes an entry that is twice in a batch, or comes again, once', async () => {
+    const campaign = await store.openCampaign();
+    const id = await campaign.take('ann');
+    await sale.store.rejournal(campaign.product, id, 'missing');
+    await persist();
+    expect(await typesOf(campaign)).toEqual(['redemption.reserved']);
+    await sale.store.rejournal(campaign.product, id, 'missing');
+    const written = await persist();
+    expect(written).toEqual([]);
+    const other = await campaign.take('bob');
+    await persist();
+    await sale.store.rejournal(campaign.product, other, 'missing');
+    await persist();
+    expect(await typesOf(campaign)).toEqual(['redemption.reserved', 'redemption.reserved']);
+  });
+
+  it('writes no second payment of what was paid when it was taken', async () => {
+    const campaign = await store.openCampaign({ holdSeconds: 0 });
+    const reservation = await campaign.take('ann');
+    await persist();
+    const paid: NewEvent = {
+      type: 'dev.doorbuster.redemption.redeemed.v1',
+      no: campaign.terms.no,
+      reservation,
+      once: reservation,
+      atMs: null,
+      trace: '',
+      data: { payment_ref: null, reacquired: false },
+    };
+    expect(await insertEvents(store.database, [paid])).toBeNull();
+    expect(await typesOf(campaign)).toEqual(['redemption.redeemed']);
+  });
+
+  it('writes whole rows while a process is alive that reads no others', async () => {
+    const campaign = await store.openCampaign({ totalLimit: 5 });
+    const report = (seen: string) =>
+      store.sql.query(
+        `insert into journal_processes (process_id, kind, seen_at, generation, unsaved) values ('old', 'worker', ${seen}, 1, 0)
+         on conflict (process_id) do update set seen_at = excluded.seen_at`,
+      );
+    await report('clock_timestamp()');
+    const id = await campaign.take('ann', { trace: TRACE });
+    await persist();
+    await campaign.confirm(id, 'pay-1');
+    await persist();
+    const whole = await rowsOf(campaign);
+    const seen = await eventsOf(campaign);
+    expect(
+      whole.map(({ seq, event_id, type, subject, occurred_at, trace, data }) => ({
+        seq: Number(seq),
+        id: event_id,
+        type,
+        subject,
+        occurredAt: occurred_at,
+        trace,
+        data,
+      })),
+    ).toEqual(seen);
+    expect(whole.map(({ product_id }) => product_id)).toEqual([campaign.product, campaign.product]);
+    expect(seen[0]).toMatchObject({ trace: TRACE, data: { user_id: 'ann' } });
+    // An entry that comes again meets a row with an id.
+    await sale.store.rejournal(campaign.product, id, 'missing');
+    await persist();
+    await report("clock_timestamp() - interval '2 minutes'");
+    await campaign.take('bob');
+    await persist();
+    expect((await rowsOf(campaign)).map(({ data }) => data !== null)).toEqual([true, true, false]);
+  });
+
+  it('reads and finds the rows of earlier versions', async () => {
+    const campaign = await store.openCampaign();
+    const { rows } = await store.sql.query(
+      `insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, trace, data)
+       select event_id_of('r-1', 'dev.doorbuster.redemption.expired.v1'), 'dev.doorbuster.redemption.expired.v1', 'r-1', campaign_id,
+         product_id, now(), 'a trace', jsonb_build_object('campaign_id', campaign_id, 'reason', 'deadline')
+       from campaigns where no = $1 returning seq, event_id, data`,
+      [campaign.terms.no],
+    );
+    expect(await eventsOf(campaign)).toMatchObject([
+      { seq: Number(rows[0].seq), id: rows[0].event_id, subject: 'r-1', trace: 'a trace', data: rows[0].data },
+    ]);
+  });
+});
+
+describe('WebhookEndpoints', () => {
+  it('finds an event for a replay by its id, whether or not its row has one', async () => {
+    const endpoints = new WebhookEndpoints(store.database);
+    const campaign = await store.openCampaign();
+    const id = await campaign.take('ann');
+    await persist();
+    await campaign.confirm(id);
+    await persist();
+    const seqs = (await eventsOf(campaign)).map(({ seq }) => seq);
+    const endpoint = await endpoints.insert({
+      id: '01a1fc6d-483b-7a4a-9e25-913b00000002',
+      url: 'https://x.test',
+      secrets: ['s'],
+      types: null,
+    });
+    for (const { id: eventId } of await eventsOf(campaign)) {
+      expect(await endpoints.replay(endpoint, { eventId }, store.database)).toBe(1);
+    }
+    const { rows } = await store.sql.query('select next_seq::int, to_seq::int from webhook_replays order by replay_id');
+    expect(rows).toEqual(seqs.map((seq) => ({ next_seq: seq, to_seq: seq })));
+    expect(await endpoints.replay(endpoint, { eventId: endpoint.id }, store.database)).toBe(0);
+    // What it has not heard yet comes in its turn.
+    const behind = { ...endpoint, lastSeq: Number(seqs[0]) - 1 };
+    for (const { id: eventId } of await eventsOf(campaign)) {
+      expect(await endpoints.replay(behind, { eventId }, store.database)).toBe(0);
+    }
+    await store.sql.query('delete from webhook_endpoints');
+  });
+});
