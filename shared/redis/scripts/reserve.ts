@@ -108,6 +108,7 @@ export const reserveScript = defineScript({
   name: 'reserve',
   keys: [...SALE_KEYS, 'holders', 'epoch', 'request_keys'],
   variadicKeys: true,
+  batched: true,
   args: ['input'],
   replies: {
     decided: (f) => ({ decisions: text(f, 0), lastId: text(f, 1) }),

@@ -36,6 +36,7 @@ export const confirmScript = defineScript({
   keys: [...MOVING_KEYS, 'payments', 'request_keys'],
   variadicKeys: true,
   args: ['input'],
+  batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });
 
@@ -43,6 +44,7 @@ export const releaseScript = defineScript({
   name: 'release',
   keys: MOVING_KEYS,
   args: ['input'],
+  batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });
 
