@@ -19,7 +19,7 @@ import {
   decodeRememberedAnswer,
   type RememberedAnswer,
 } from '../../shared/redis/remembered-answer.js';
-import type { CouponClaim } from '../../shared/redis/reserve-call.js';
+import type { CouponClaim, ReserveInput } from '../../shared/redis/reserve-call.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ReserveOutcome } from '../../shared/redis/scripts/reserve.js';
 import { LocalQuota } from '../guards/local-quota.js';
@@ -152,12 +152,12 @@ export class Claim {
       trace,
       terms,
       coupon,
-      newKeys: this.limits.placeCalls - this.#promises.countOf(caller),
+      // Counted before it is decided, since others of the same caller may be decided in the same call.
+      newKeys: this.limits.placeCalls - this.#promises.count(caller) + 1,
     };
-    const outcome = await this.sale.reserve(input);
+    const outcome = await this.#reserve(input, caller);
     switch (outcome.kind) {
       case 'reserved':
-        this.#promises.count(caller);
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         return first(
           this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
@@ -165,7 +165,6 @@ export class Claim {
         );
       case 'queued':
       case 'waiting': {
-        this.#promises.count(caller);
         if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
@@ -188,6 +187,18 @@ export class Claim {
         throw new TermsChanged(outcome.version);
       default:
         throw this.#refusal(outcome, caller);
+    }
+  }
+
+  /** Only a promise stays counted. */
+  async #reserve(input: ReserveInput, caller: string): Promise<ReserveOutcome> {
+    let isPromise = false;
+    try {
+      const outcome = await this.sale.reserve(input);
+      isPromise = outcome.kind === 'reserved' || outcome.kind === 'queued' || outcome.kind === 'waiting';
+      return outcome;
+    } finally {
+      if (!isPromise) this.#promises.uncount(caller);
     }
   }
 

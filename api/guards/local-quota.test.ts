@@ -18,3 +18,15 @@ test('is bounded: when it is full, whoever came first is forgotten', () => {
   quota.take('c');
   expect([quota.waitOf('a'), quota.waitOf('b'), quota.waitOf('c')]).toEqual([0, 100, 100]);
 });
+
+test('what is taken back counts no more, and takes up no room', () => {
+  const quota = new LocalQuota(1, 100, 2, () => 0);
+  quota.count('a');
+  quota.count('b');
+  quota.count('b');
+  quota.uncount('a');
+  quota.uncount('b');
+  quota.uncount('nobody');
+  quota.count('c');
+  expect([quota.countOf('a'), quota.countOf('b'), quota.countOf('c')]).toEqual([0, 1, 1]);
+});

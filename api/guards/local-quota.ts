@@ -23,6 +23,15 @@ export class LocalQuota {
     return this.#counted(caller).count;
   }
 
+  /** Takes one back that was counted in this window, for a call that turned out to be free. */
+  uncount(caller: string): void {
+    const entry = this.#counts.get(caller);
+    if (!entry) return;
+    entry.count -= 1;
+    // What counts nothing takes up no room.
+    if (entry.count <= 0) this.#counts.delete(caller);
+  }
+
   /** How many calls are counted in this window. Counts nothing. */
   countOf(caller: string): number {
     const entry = this.#counts.get(caller);
