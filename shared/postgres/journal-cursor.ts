@@ -23,6 +23,8 @@ export class JournalCursor {
    * it stays the latest until the transaction ends.
    */
   async lockWithHistory(client: Queryable): Promise<{ cursor: string; generation: number | null }> {
+    // By itself: a statement that has waited for a lock still sees the histories of the moment at which it began.
+    await client.query('select 1 from journal_cursor for update');
     const result = await client.query<{ last_id: string; generation: string | null }>(
       `select last_id, (select max(generation) from journal_histories) as generation,
          set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update`,

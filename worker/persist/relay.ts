@@ -9,8 +9,8 @@ import type { Persist } from './persist.js';
 
 /** How often a relay that may not work looks whether it may. */
 const LOOK_EVERY_MS = 250;
-/** How long a relay waits for an entry; far less than a lease, which it renews in between. */
-const WAIT_MS = 1_000;
+/** How long a relay waits for an entry before it looks again whether it may work. */
+const WAIT_MS = 250;
 /** Between two attempts: doubles from the first to the last. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
