@@ -13,7 +13,8 @@ const PREFIX = 'db1';
 export const KEY_DOCS = {
   epoch: 'string · id of this incarnation of Redis; a fresh one has none. Read by the journal cursor in Postgres.',
   filler: 'string · token of the worker that fills Redis, 60 s after its last write; only while there is no epoch.',
-  journal: 'stream · every promise, appended by the script that made it; trimmed when Postgres has committed it.',
+  journal:
+    'stream · every promise, appended by the script that made it, those of one call as one entry; trimmed when Postgres has committed it.',
   relayLease: 'string · which worker turns the journal into jobs, 5 s; an optimisation, two relays do no harm.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
