@@ -81,6 +81,24 @@ describe('CallBatcher', () => {
     expect(await Promise.all(later)).toEqual([20, 30, 40, 50, 60]);
   });
 
+  it('sends at most four calls of a group at once, and the rest in its order when they have returned', async () => {
+    const { calls, run, sent } = stage(2);
+    const all = run(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+    await nextTurn();
+    expect(sent()).toEqual([
+      [1, 2],
+      [3, 4],
+      [5, 6],
+      [7, 8],
+    ]);
+    for (const call of calls) call.succeed();
+    await Promise.all(all.slice(0, 8));
+    await nextTurn();
+    expect(sent().slice(4)).toEqual([[9, 10]]);
+    calls[4]!.succeed();
+    expect((await Promise.all(all)).at(-1)).toBe(100);
+  });
+
   it('waits for all calls of a group before it sends again', async () => {
     const { calls, run, sent } = stage(1);
     const pair = run(1, 2);

@@ -1,3 +1,6 @@
+/** Calls of a group at once: some milliseconds of Redis, after which requests of others have their turn. */
+const MAX_CALLS = 4;
+
 /** A request that waits for its call. */
 type Waiting<Request, Reply> = {
   request: Request;
@@ -20,13 +23,15 @@ export type CallBatcherOptions<Request, Reply> = {
   send: (group: string, requests: readonly Request[]) => Promise<readonly (Reply | Error)[]>;
   /** Requests in one call, at least 1. */
   maxBatch: number;
+  /** Calls of one group that are sent at once, so that those of others come between them; 4 without it. */
+  maxCalls?: number;
   /** Receives the number of requests of each call, before it is made. */
   onBatch?: (size: number) => void;
 };
 
 /**
  * Combines requests of one group into calls. While a group has a call in flight, its requests wait; when all of its calls have
- * returned, everything that waits is sent at once. A request of an idle group is sent at the end of the current turn of the
+ * returned, what waits is sent, in a few calls at once. A request of an idle group is sent at the end of the current turn of the
  * event loop, together with those that were read in the same turn. There are no timers: a lone request never waits for others.
  */
 export class CallBatcher<Request, Reply> {
@@ -52,15 +57,16 @@ export class CallBatcher<Request, Reply> {
     });
   }
 
-  /** Sends everything that waits, in as many calls as it takes. Forgets a group for which nothing waits. */
+  /** Sends what waits, in as many calls as it takes and may be made. Forgets a group for which nothing waits. */
   #sendWaiting(name: string, group: Group<Request, Reply>): void {
-    const { waiting } = group;
-    if (waiting.length === 0) {
+    if (group.waiting.length === 0) {
       this.#groups.delete(name);
       return;
     }
-    group.waiting = [];
-    const { maxBatch } = this.options;
+    const { maxBatch, maxCalls = MAX_CALLS } = this.options;
+    const most = maxBatch * maxCalls;
+    const waiting = group.waiting.length > most ? group.waiting.splice(0, most) : group.waiting;
+    if (waiting === group.waiting) group.waiting = [];
     // Counted before the first call, so that one that returns early does not send ahead of the rest.
     group.inFlight = Math.ceil(waiting.length / maxBatch);
     for (let start = 0; start < waiting.length; start += maxBatch) {
