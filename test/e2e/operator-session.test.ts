@@ -200,7 +200,7 @@ describe('the dashboard of jobs', () => {
   const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
   test('leads a browser to the login, and tells everybody else that a key is missing', async () => {
-    for (const path of ['/admin/queues', '/admin/queues/', '/admin/queues/queue/expire']) {
+    for (const path of ['/admin/queues', '/admin/queues/', '/admin/queues/queue/promote']) {
       const led = await fetch(`${service.url}${path}`, { headers: html, redirect: 'manual' });
       expect([path, led.status, led.headers.get('location')]).toEqual([path, 303, '/admin?then=queues']);
       expectProblem(await call('GET', path, {}), 401, 'unauthorized');
@@ -220,7 +220,7 @@ describe('the dashboard of jobs', () => {
       for (const path of scripts)
         expect((await call('GET', `/admin/queues/${path}`, headers as Record<string, string>)).status).toBe(200);
       const { body } = await call('GET', '/admin/queues/api/queues', headers as Record<string, string>);
-      expect((body.queues as { name: string; readOnlyMode: boolean }[]).map(({ name }) => name)).toContain('expire');
+      expect((body.queues as { name: string; readOnlyMode: boolean }[]).map(({ name }) => name)).toContain('promote');
       expect((body.queues as { readOnlyMode: boolean }[]).every(({ readOnlyMode }) => readOnlyMode)).toBe(true);
     }
   });
