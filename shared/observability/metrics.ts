@@ -2,6 +2,7 @@ import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, R
 import { RequestTimes } from './request-times.js';
 
 const PREFIX = 'doorbuster_';
+const LAG_SAMPLE_EVERY_MS = 100;
 
 /** Counters and gauges of one process. Each posts its own; /metrics of any API shows the sum of all. */
 export class Metrics {
@@ -107,7 +108,13 @@ export class Metrics {
   );
 
   constructor(defaults = true) {
-    if (defaults) collectDefaultMetrics({ register: this.registry, prefix: PREFIX });
+    // Each sample of the event loop's delay wakes the process.
+    if (defaults)
+      collectDefaultMetrics({
+        register: this.registry,
+        prefix: PREFIX,
+        eventLoopMonitoringPrecision: LAG_SAMPLE_EVERY_MS,
+      });
     this.observeCounts('checkouts_total', 'Checkouts by outcome', 'outcome', () => Object.fromEntries(this.#checkouts));
   }
 
