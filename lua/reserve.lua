@@ -202,8 +202,8 @@ local function keep_place(batch, r, person, score, same_request, quota_left)
   return decision
 end
 
--- Refused, or already waiting, before anything is taken. Returns nil when a unit or a new place may be given.
-local function refusal(batch, r, person, quota_left, same_request)
+-- Refused for any user. Returns nil when not.
+local function refusal(batch, r)
   local c, phase = batch.c, batch.phase
   if phase == 'draft' then return { kind = 'not_found' } end
   if phase == 'not_started' then return { kind = 'not_started', starts_at_ms = c.starts_at } end
@@ -211,7 +211,12 @@ local function refusal(batch, r, person, quota_left, same_request)
   if number_of(batch, r.qty) > c.max_qty then return { kind = 'qty_above_max', max_qty = c.max_qty } end
   if c.type == 'unique' and not r.code then return { kind = 'code_needed' } end
   if r.new_keys and r.new_keys + c.per_user_limit <= 0 then return { kind = 'place_limited' } end
+  return nil
+end
 
+-- Already waiting, or not among those whom the terms serve. Returns nil when a unit or a new place may be given.
+local function judge(batch, r, person, quota_left, same_request)
+  local c = batch.c
   local score = person.state == 'queued' and (batch.line[r.user] or redis.call('ZSCORE', line_key, r.user))
   -- A record that is `queued` without a place in the line means that the place was closed.
   if score then return keep_place(batch, r, person, score, same_request, quota_left) end
@@ -397,9 +402,12 @@ local function decide(batch, r)
     if not times then return { kind = 'rate_limited', retry_ms = quota_left } end
   end
 
-  local text = batch.people[r.user]
-  local person = text and unpack_person(text) or batch.nobody
-  local decision = refusal(batch, r, person, quota_left, same_request) or claim(batch, r, person, same_request, quota_left)
+  local decision = refusal(batch, r)
+  if not decision then
+    local text = batch.people[r.user]
+    local person = text and unpack_person(text) or batch.nobody
+    decision = judge(batch, r, person, quota_left, same_request) or claim(batch, r, person, same_request, quota_left)
+  end
   -- It counts against the device's quota, also when it is refused.
   if times then
     local key = batch.request_keys[r.keys + 3]

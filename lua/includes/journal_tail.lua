@@ -18,10 +18,11 @@ local function first_number(entry)
   return n
 end
 
--- Promises in the journal. Exact where it matters, at `limit`; a number below it is a lower bound.
+-- Promises in the journal. Exact where it matters, near `limit`; far below it the number is a lower bound: what the journal and
+-- this call can hold is below the limit all the same.
 local function backlog_of(journal_key, limit)
   local entries = redis.call('XLEN', journal_key)
-  if entries == 0 or entries >= limit or entries * most_in_entry < limit then return entries end
+  if entries == 0 or entries >= limit or (entries + 1) * most_in_entry < limit then return entries end
   local first = redis.call('XRANGE', journal_key, '-', '+', 'COUNT', 1)[1]
   local first_generation = id_parts(first[1])
   local promises, before = 0, '+'

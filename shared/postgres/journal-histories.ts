@@ -42,8 +42,9 @@ export type JournalState = {
   mayPack: boolean;
 };
 
-/** A worker that has not reported for so long is not alive any more. */
+/** A worker that has not reported for so long is not alive any more. One of an earlier version may be frozen, or restart. */
 const WORKER_ALIVE_SECONDS = 5;
+const EARLIER_WORKER_SECONDS = 60;
 
 type HistoryRow = {
   generation: string | null;
@@ -78,7 +79,8 @@ export class JournalHistories {
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
        select c.last_id, (select bool_and(version >= ${RECORDS_VERSION}) from journal_processes where kind = 'worker'
-         and seen_at > clock_timestamp() - make_interval(secs => ${WORKER_ALIVE_SECONDS})) as may_pack, h.* from journal_cursor c ${LATEST}`,
+         and seen_at > clock_timestamp() - make_interval(secs => case when version >= ${RECORDS_VERSION}
+           then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)) as may_pack, h.* from journal_cursor c ${LATEST}`,
         [processId, kind, generation, unsaved, serving],
       ),
     );

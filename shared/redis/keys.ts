@@ -15,7 +15,8 @@ export const KEY_DOCS = {
   filler: 'string · token of the worker that fills Redis, 60 s after its last write; only while there is no epoch.',
   journal:
     'stream · every promise, appended by the script that made it, those of one call as one entry; trimmed when Postgres has committed it.',
-  relayLease: 'string · which worker turns the journal into jobs, 5 s; an optimisation, two relays do no harm.',
+  relayLease:
+    'string · which worker persists the journal, 5 s; an optimisation, two relays do no harm. A worker of an earlier version has a lease of its own, since it cannot read packed entries.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
   events: 'stream · CloudEvents for readers outside; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
@@ -65,7 +66,7 @@ export const keys = {
   epoch: `${PREFIX}:epoch`,
   filler: `${PREFIX}:filler`,
   journal: `${PREFIX}:journal`,
-  relayLease: `${PREFIX}:relay`,
+  relayLease: `${PREFIX}:relay2`,
   mark: `${PREFIX}:mark`,
   directory: `${PREFIX}:campaigns`,
   metrics: `${PREFIX}:metrics`,

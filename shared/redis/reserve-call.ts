@@ -62,11 +62,11 @@ export function reserveCall(
   const { product, ticketKey } = inputs[0] as ReserveInput;
   const keyNames = [...claimKeys(product), keys.journal, keys.holders(product), keys.epoch];
   const before = keyNames.length;
-  // Four for each request; a key that it does not need is empty.
+  // Four for each request, also those that it does not need.
   for (const input of inputs) {
     const { user, key, counted } = input;
-    const device = counted === null ? '' : keys.device(counted);
-    keyNames.push(keys.idempotency(user, key), keys.unscopedIdempotency(key), keys.order(user, orderOf(input)), device);
+    keyNames.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
+    keyNames.push(keys.order(user, orderOf(input)), keys.device(counted ?? ''));
   }
   const call: ReserveCall = {
     requests: inputs.map((input) => requestAs(input, (name) => keyNames.push(name) - before)),

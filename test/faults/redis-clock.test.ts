@@ -73,7 +73,7 @@ onMovedClock('a clock of Redis that goes ahead by an hour ends what is due by it
 
 onMovedClock('a worker that died before the clock went back is replaced at once', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
-  const lease = () => redis.get('db1:relay');
+  const lease = () => redis.get('db1:relay2');
   await until('somebody relays', lease);
   const dead = await lease();
   await stage.workers.at(-1)!.kill();

@@ -131,7 +131,9 @@ test('says whether every worker that is alive can read packed journal entries', 
   await rows(`insert into journal_processes (process_id, kind, seen_at, generation, unsaved)
     values ('worker-2', 'worker', clock_timestamp(), 0, 0)`);
   expect((await watch.beat()).mayPack).toBe(false);
-  await rows(`update journal_processes set seen_at = now() - interval '6 seconds' where process_id = 'worker-2'`);
+  await rows(`update journal_processes set seen_at = now() - interval '55 seconds' where process_id = 'worker-2'`);
+  expect((await watch.beat()).mayPack).toBe(false);
+  await rows(`update journal_processes set seen_at = now() - interval '61 seconds' where process_id = 'worker-2'`);
   expect((await watch.beat()).mayPack).toBe(true);
   await rows(`update journal_processes set seen_at = now() - interval '6 seconds'`);
   expect((await watch.beat()).mayPack).toBe(false);

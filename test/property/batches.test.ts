@@ -187,7 +187,7 @@ const sales: fc.Arbitrary<RandomSale> = fc.record({
   }) as fc.Arbitrary<Partial<Campaign>>,
   presenceSeconds: fc.option(fc.constant(60), { nil: null, freq: 2 }),
   codes: small(5),
-  journalLimit: fc.constantFrom(1_000_000, 1_000_000, 3, 7, 12),
+  journalLimit: fc.constantFrom(1_000_000, 1_000_000, 3, 7, 12, 65, 80),
   replicas: fc.constantFrom(0, 1),
   steps: fc.array(steps, { minLength: 1, maxLength: 12 }),
   packed: fc.tuple(fc.boolean(), fc.constantFrom(true, true, false)),
