@@ -100,3 +100,17 @@ test('promises that cannot be decoded are kept for a person, and what is beside 
   expect((await store.rejects()).length).toBe(3);
   await store.sql.query('delete from journal_rejects');
 });
+
+test('the journal holds exactly as many promises as it may, however they are packed', async () => {
+  await store.persist();
+  const campaign = await store.openCampaign({ totalLimit: 500 });
+  const limited = campaign.through(sale.storeWith({ journalLimitEntries: 81 }));
+  await Promise.all(users(41).map((user) => limited.take(user)));
+  const outcomes = await Promise.all(users(46).map((user) => limited.checkout(`later-${user}`)));
+  expect(outcomes.map(({ kind }) => kind)).toEqual([
+    ...Array.from({ length: 40 }, () => 'reserved'),
+    ...Array.from({ length: 6 }, () => 'journal_full'),
+  ]);
+  expect(await sale.journal.backlog()).toMatchObject({ entries: 81 });
+  await store.persist();
+});
