@@ -88,7 +88,7 @@ local function pay_again(r, reservation)
 end
 
 -- Whether a user whose reservation has ended may have the unit again, as far as the user and the code go. Of a reservation that
--- ends in this request both are free then.
+-- this request is about to end both will be free, unless the next in line gets the code.
 local function is_eligible(r, reservation, is_overdue)
   if r.order_state == 'taken' or in_line(plan, reservation.user) then return false end
   if is_overdue then return true end
@@ -144,7 +144,8 @@ local function confirm(r)
   if is_overdue then
     give_back(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
   end
-  if claims then return take_again(r, reservation, claims) end
+  -- The code may have gone to the next in line.
+  if claims and is_eligible(r, reservation, false) then return take_again(r, reservation, claims) end
   return { kind = 'ended', state = reservation.state }
 end
 

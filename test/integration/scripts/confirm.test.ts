@@ -238,3 +238,13 @@ test('a payment that is too late takes no unit again when another code is on the
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('confirm')).toEqual([]);
 });
+
+test('a late payment gets no unit when the next in line got its code, in a pool without a limit too', async () => {
+  const campaign = await sale.openCampaign({ type: 'pool', totalLimit: null, codes: 1, latePayment: 'reacquire' });
+  const late = await campaign.take('ann');
+  expect(await campaign.join('bob')).toBe(1);
+  await campaign.letDeadlinePass(late);
+  expect(await campaign.confirm(late, 'pay-1')).toMatchObject({ kind: 'ended', state: 'expired' });
+  expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted', code: 1 });
+  expect(await campaign.usedCodes()).toEqual([1]);
+});
