@@ -78,7 +78,7 @@ onMovedClock('a worker that died before the clock went back is replaced at once'
   const dead = await lease();
   await stage.workers.at(-1)!.kill();
   clock.move(-HOUR_MS);
-  expect(await redis.pttl('db1:relay')).toBeGreaterThan(HOUR_MS / 2);
+  expect(await redis.pttl('db1:relay2')).toBeGreaterThan(HOUR_MS / 2);
   const crowd = stage.crowd(product, 200);
   crowd.start();
   await until('people buy', () => crowd.completed.length >= 100, 20_000);
