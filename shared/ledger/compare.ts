@@ -74,8 +74,10 @@ async function compareOnce(
   const settledUsers = [...placesFound.keys()].filter((user) => !underWay.users.has(user));
   const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
-  const [stock, rows, duplicated] = await Promise.all([
-    parts.sale.stock(product),
+  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came since.
+  const stock = await parts.sale.stock(product);
+  const before = await parts.journal.position();
+  const [rows, duplicated] = await Promise.all([
     parts.redemptions.stock(campaign.id),
     parts.redemptions.duplicates(campaign.id, campaign.perUserLimit),
   ]);
@@ -90,7 +92,8 @@ async function compareOnce(
     scan.confirmed = archived.promised - sums.voided;
     scan.voided = sums.voided;
   }
-  const quiet = (await parts.journal.backlog()).entries === 0 && sameStock(stock, await parts.sale.stock(product));
+  const isSettled = before.entries === 0 && (await parts.journal.lastId()) === before.lastId;
+  const quiet = isSettled && sameStock(stock, await parts.sale.stock(product));
   if (stock && rows && quiet) {
     const counted = await compareCounters(parts, campaign, stock, rows);
     drift += counted.drift;
