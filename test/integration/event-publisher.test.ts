@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { type EventRange, Outbox } from '../../shared/postgres/outbox.js';
@@ -211,6 +212,18 @@ describe('EventPublisher', () => {
     await until('the endpoint is woken', () => woken.length > 0);
     expect(woken).toEqual([[id, await outbox.lastSeq()]]);
     await publisher.stop();
+  });
+
+  it('leaves events to the sweep when Postgres is away after the commit', async () => {
+    const away = Object.assign(new CountingOutbox(store.database), {
+      lastSeq: () => Promise.reject(new EngineUnavailable('postgres', 'gone')),
+    });
+    const publisher = new EventPublisher({ ...partsWith(), outbox: away });
+    const campaign = await store.openCampaign();
+    await campaign.release(await campaign.take('ann'));
+    for (const batch of await persist()) publisher.committed(batch);
+    await expect(publisher.stop()).resolves.toBeUndefined();
+    await sweepOutbox(partsWith());
   });
 
   it('holds up no stop when Redis does not reply', async () => {

@@ -63,10 +63,14 @@ export class EventPublisher {
       // Several batches are committed meanwhile under load; one reading finds the events of all of them.
       await sleep(this.parts.limits.publishAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       this.#forget();
-      await publishToStream(this.parts, await this.parts.outbox.lastSeq()).catch(() => {
+      await this.#publishFromOutbox().catch(() => {
         // An engine is away; the next batch or the sweep tries again.
       });
     }
+  }
+
+  async #publishFromOutbox(): Promise<void> {
+    await publishToStream(this.parts, await this.parts.outbox.lastSeq());
   }
 
   /** @returns false when the outbox has to be read */
