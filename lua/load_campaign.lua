@@ -21,6 +21,7 @@
 --   presence_ms          who waits must be seen so often; 0 = presence does not matter
 --   open_to_all          0|1, the campaign has no audience; otherwise callers judge each user by the terms
 --   stacking             combines | exclusive | group:<name>, what it says of others on the same order
+--   details              what no script needs of the terms (shared/redis/campaign-details.ts)
 --   type                 shared | unique | pool
 --   codes                how many codes it has; they are numbered from 1
 --   total                units; -1 = unlimited
@@ -38,10 +39,10 @@
 --#include fence
 --#include campaign
 
-assert(#KEYS == 4 and #ARGV == 30, 'load_campaign takes 4 keys and 30 arguments')
+assert(#KEYS == 4 and #ARGV == 31, 'load_campaign takes 4 keys and 31 arguments')
 local campaign_key, directory_key, filler_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local no, product_id, token = ARGV[1], ARGV[2], ARGV[30]
-local total, held, redeemed, burned = tonumber(ARGV[22]), tonumber(ARGV[23]), tonumber(ARGV[24]), tonumber(ARGV[25])
+local no, product_id, token = ARGV[1], ARGV[2], ARGV[31]
+local total, held, redeemed, burned = tonumber(ARGV[23]), tonumber(ARGV[24]), tonumber(ARGV[25]), tonumber(ARGV[26])
 
 if token ~= '' and not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 if token == '' and redis.call('EXISTS', epoch_key) == 0 then return { 'rebuilding' } end
@@ -52,16 +53,16 @@ assert(free >= 0, 'more is taken than there is')
 local open_to_all = ARGV[18] == '1' and ARGV[3] or '0'
 local terms = terms_text({ version = ARGV[3], ends_at = ARGV[6], hold_ms = ARGV[7], per_user_limit = ARGV[8], max_qty = ARGV[9],
   line_enabled = ARGV[10], line_max = ARGV[11], late_payment = ARGV[12], refund_policy = ARGV[13], durable = ARGV[14],
-  attest = ARGV[15], once = ARGV[16], presence_ms = ARGV[17], open_to_all = open_to_all, stacking = ARGV[19], type = ARGV[20] })
+  attest = ARGV[15], once = ARGV[16], presence_ms = ARGV[17], open_to_all = open_to_all, stacking = ARGV[19], type = ARGV[21] })
 redis.call('HSET', campaign_key, 'terms', terms, 'no', no, 'version', ARGV[3], 'status', ARGV[4], 'starts_at', ARGV[5], 'ends_at', ARGV[6],
   'hold_ms', ARGV[7], 'per_user_limit', ARGV[8], 'max_qty', ARGV[9], 'line_enabled', ARGV[10], 'line_max', ARGV[11],
   'late_payment', ARGV[12], 'refund_policy', ARGV[13], 'durable', ARGV[14], 'attest', ARGV[15], 'once', ARGV[16],
-  'presence_ms', ARGV[17], 'open_to_all', open_to_all, 'stacking', ARGV[19],
-  'type', ARGV[20], 'codes', ARGV[21], 'code_hint', 0, 'spent', 0,
+  'presence_ms', ARGV[17], 'open_to_all', open_to_all, 'stacking', ARGV[19], 'details', ARGV[20],
+  'type', ARGV[21], 'codes', ARGV[22], 'code_hint', 0, 'spent', 0,
   'total', total, 'free', free, 'held', held, 'redeemed', redeemed, 'burned', burned,
-  'waiting', ARGV[26], 'last_line_no', ARGV[27])
-if ARGV[28] ~= '' then
-  redis.call('HSET', campaign_key, 'archived', ARGV[28], 'promised', ARGV[29], 'forgotten', 'done')
+  'waiting', ARGV[27], 'last_line_no', ARGV[28])
+if ARGV[29] ~= '' then
+  redis.call('HSET', campaign_key, 'archived', ARGV[29], 'promised', ARGV[30], 'forgotten', 'done')
 end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

@@ -41,6 +41,7 @@ import { RedisClock } from '../shared/redis/redis-clock.js';
 import { RedisFill } from '../shared/redis/redis-fill.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
 import { requireShape } from '../shared/redis/require-shape.js';
+import { SaleCopy } from '../shared/redis/sale-copy.js';
 import { SaleStore } from '../shared/redis/sale-store.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { shapeProblems } from '../shared/redis/shape.js';
@@ -223,6 +224,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   const publisher = new EventPublisher(publish);
   const work: WorkParts = {
     sale,
+    copy: new SaleCopy(commands),
     campaigns,
     clock,
     preheat: (campaign) => preheat(preheatParts, campaign),

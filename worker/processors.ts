@@ -10,6 +10,7 @@ import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js
 import type { JobQueues, Processor } from '../shared/queues/queues.js';
 import type { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
+import type { SaleCopy } from '../shared/redis/sale-copy.js';
 import type { SaleStore } from '../shared/redis/sale-store.js';
 import type { ArchiveClosed } from './archive/archive-closed.js';
 import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
@@ -26,6 +27,7 @@ import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js'
 
 export type WorkParts = {
   sale: SaleStore;
+  copy: SaleCopy;
   campaigns: CampaignsTable;
   clock: RedisClock;
   preheat: (campaign: StoredCampaign) => Promise<void>;
@@ -63,7 +65,8 @@ export function createProcessors({ sale, metrics, log, limits, reconcile, delive
 
 /** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
 export function createSweeps(parts: WorkParts) {
-  const { sale, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } = parts;
+  const { sale, copy, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } =
+    parts;
   const { velocity, archive, queues, active, metrics, log, limits } = parts;
   const ahead: TermsAhead = new Map();
   return {
@@ -77,7 +80,7 @@ export function createSweeps(parts: WorkParts) {
     },
     schedule: {
       everyMs: limits.scheduleEveryMs,
-      run: () => keepSchedule(sale, campaigns, log, clock.nowMs(), limits, preheat, ahead),
+      run: () => keepSchedule({ sale, copy, campaigns, log, nowMs: clock.nowMs(), limits, preheat, ahead }),
     },
     publish: { everyMs: limits.publishEveryMs, run: () => publisher.sweep() },
     codes: { everyMs: limits.codeLeftEveryMs, run: () => resumeLeftJobs(issue) },

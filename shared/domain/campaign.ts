@@ -35,6 +35,9 @@ export type CampaignTerms = {
   requireAttestation: boolean;
 };
 
+/** Terms that no script needs: audience, risk and the like, as the API takes them. */
+export type CampaignRules = Record<string, unknown>;
+
 /** A campaign as Postgres has it. Status and total are decided in Redis and follow here through the journal. */
 export type Campaign = CampaignTerms & {
   id: CampaignId;
@@ -45,6 +48,7 @@ export type Campaign = CampaignTerms & {
   /** null = unlimited */
   totalLimit: number | null;
   status: CampaignStatus;
+  rules: CampaignRules;
   termsVersion: number;
   /** Redeeming needs a one-time token. */
   requireToken: boolean;

@@ -1,7 +1,8 @@
 import { uuidv7 } from 'uuidv7';
 import type { JournalEntry } from '../contracts/journal.js';
 import { NOBODY } from '../domain/audience.js';
-import type { CampaignStatus } from '../domain/campaign.js';
+import type { CampaignRules, CampaignStatus, Discount } from '../domain/campaign.js';
+import { normaliseCode } from '../domain/codes.js';
 import type { Queryable } from './pool.js';
 import { RESERVATION_COLUMNS, type SnapshotReservation, type SnapshotTicket, TICKET_COLUMNS } from './snapshot.js';
 
@@ -42,6 +43,14 @@ export type KnownTerms = {
   requireAttestation: boolean;
   requireToken: boolean;
   hasAudience: boolean;
+  details: {
+    id: string;
+    name: string;
+    code: string | null;
+    timeZone: string;
+    discount: Discount | null;
+    rules: CampaignRules;
+  } | null;
   codes: number;
   total: number | null;
 };
@@ -49,7 +58,7 @@ export type KnownTerms = {
 /** A payment of a reservation that was paid already; `at` RFC 3339. */
 export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
 
-/** Reads and writes what only a repair after a restore needs, in its transaction (shared/restore-postgres). */
+/** Reads and writes what Postgres lacks and Redis has, in the transaction that repairs it (shared/restore-postgres). */
 export class RestoredRows {
   constructor(readonly client: Queryable) {}
 
@@ -125,24 +134,33 @@ export class RestoredRows {
    * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; one that had an
    * audience admits nobody until an operator sets it again. The trigger on campaigns writes its terms.
    */
+  /** Without details, nobody belongs to the audience of a campaign that has one. */
   async createCampaign(terms: KnownTerms): Promise<void> {
+    const { details } = terms;
+    const rules = details?.rules ?? {
+      ...(terms.requireToken ? { require_token: true } : {}),
+      ...(terms.hasAudience ? { audience: NOBODY } : {}),
+    };
+    const id = details?.id ?? uuidv7();
     await this.client.query(
-      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, name, starts_at, ends_at, time_zone,
-         hold_seconds, per_user_limit, max_qty, waiting_room, confirmation, late_payment, refund_policy, require_attestation,
-         terms_version)
+      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, name, code, time_zone, discount,
+         starts_at, ends_at, hold_seconds, per_user_limit, max_qty, waiting_room, confirmation, late_payment, refund_policy,
+         require_attestation, terms_version)
        overriding system value
-       values ($1, $2, $3, $4, $5, $6, $7, $3, ms($8), ms(nullif($9::bigint, 0)), 'UTC', $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ms($12), ms(nullif($13::bigint, 0)), $14, $15, $16, $17, $18, $19,
+         $20, $21, $22)`,
       [
-        uuidv7(),
+        id,
         terms.no,
         terms.product,
         terms.type,
         terms.total,
         terms.status,
-        JSON.stringify({
-          ...(terms.requireToken ? { require_token: true } : {}),
-          ...(terms.hasAudience ? { audience: NOBODY } : {}),
-        }),
+        JSON.stringify(rules),
+        details?.name ?? terms.product,
+        details?.code ?? null,
+        details?.timeZone ?? 'UTC',
+        details?.discount ? JSON.stringify(details.discount) : null,
         terms.startsAtMs,
         terms.endsAtMs,
         terms.holdMs / 1000,
@@ -156,17 +174,32 @@ export class RestoredRows {
         terms.version,
       ],
     );
+    await this.#issueCode(id, details?.code ?? null);
     await this.#raiseSequence('campaigns', 'no', terms.no);
   }
 
+  /** The code of a shared campaign. */
+  async #issueCode(campaignId: string, typed: string | null): Promise<void> {
+    const code = normaliseCode(typed ?? '');
+    if (code.kind !== 'code') return;
+    await this.client.query(
+      'insert into codes (code, campaign_id, code_no) values ($1, $2, 0) on conflict (code) do nothing',
+      [code.code, campaignId],
+    );
+  }
+
   /** Makes each version that is missing, with the terms that Redis has now: what came in between is lost. */
-  async raiseTerms(row: CampaignRow, terms: KnownTerms): Promise<void> {
+  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<void> {
+    const { details } = terms;
     for (let version = row.version + 1; version <= terms.version; version += 1) {
       await this.client.query(
         `update campaigns set terms_version = $2, updated_at = now(), starts_at = ms($3), ends_at = ms(nullif($4::bigint, 0)),
            hold_seconds = $5, per_user_limit = $6, max_qty = $7, waiting_room = $8, confirmation = $9, late_payment = $10,
-           refund_policy = $11, require_attestation = $12, rules = rules || jsonb_build_object('require_token', $13::boolean)
-         where no = $1`,
+           refund_policy = $11, require_attestation = $12,
+           rules = coalesce($14::jsonb, rules || jsonb_build_object('require_token', $13::boolean)),
+           name = coalesce($15, name), time_zone = coalesce($16, time_zone),
+           discount = case when $14::jsonb is null then discount else $17::jsonb end
+         where no = $1 and terms_version = $2 - 1`,
         [
           row.no,
           version,
@@ -181,6 +214,10 @@ export class RestoredRows {
           terms.refundPolicy,
           terms.requireAttestation,
           terms.requireToken,
+          details && JSON.stringify(details.rules),
+          details?.name,
+          details?.timeZone,
+          details?.discount ? JSON.stringify(details.discount) : null,
         ],
       );
     }

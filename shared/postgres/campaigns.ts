@@ -1,11 +1,15 @@
 import { uuidv7 } from 'uuidv7';
-import type { Campaign, CampaignStatus, CampaignTerms, CampaignType, Discount } from '../domain/campaign.js';
+import type {
+  Campaign,
+  CampaignRules,
+  CampaignStatus,
+  CampaignTerms,
+  CampaignType,
+  Discount,
+} from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
 import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
 import type { Database, Queryable } from './pool.js';
-
-/** Terms that are stored for coupons and risk rules and have no effect on a flash sale. */
-export type CampaignRules = Record<string, unknown>;
 
 export type NewCampaign = CampaignTerms & {
   productId: ProductId;
@@ -19,7 +23,7 @@ export type NewCampaign = CampaignTerms & {
 /** Units that the rows of a campaign take, by state, and how many rows there are. Kept by triggers. */
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
-export type StoredCampaign = Campaign & RowCounters & { rules: CampaignRules };
+export type StoredCampaign = Campaign & RowCounters;
 
 type Row = {
   campaign_id: string;

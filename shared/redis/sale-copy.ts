@@ -3,6 +3,7 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { type CampaignDetails, detailsOf } from './campaign-details.js';
 import { entriesOf } from './journal.js';
 import { keys } from './keys.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
@@ -28,6 +29,8 @@ export type CampaignCopy = {
   requireToken: boolean;
   /** Not everybody may take a unit; by whom, only Postgres knows. */
   hasAudience: boolean;
+  /** null = an earlier version of the project put these terms here */
+  details: CampaignDetails | null;
   codes: number;
   /** null = unlimited */
   total: number | null;
@@ -249,6 +252,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     requireAttestation: flag('attest'),
     requireToken: flag('once'),
     hasAudience: hash.open_to_all === '0',
+    details: detailsOf(hash.details ?? '', number('version')),
     codes: number('codes'),
     total: total === -1 ? null : total,
     held: number('held'),

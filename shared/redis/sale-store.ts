@@ -12,6 +12,7 @@ import {
 } from '../domain/ids.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { CallBatcher } from './call-batcher.js';
+import { packDetails } from './campaign-details.js';
 import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
 import { claimKeys, keys, OPERATORS } from './keys.js';
@@ -704,5 +705,6 @@ function saleTerms(campaign: Campaign): (string | number)[] {
     (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
     campaign.hasAudience ? 0 : 1,
     campaign.stacking,
+    packDetails(campaign),
   ];
 }

@@ -34,7 +34,7 @@ export function verdictLine({ product_id, confirmed, persisted, lost, duplicated
 }
 
 function linesOf(campaign: CampaignFindings): string[] {
-  const { total, status, terms, codes, missing, changed, places, leftAlone, archivedUnits } = campaign;
+  const { total, status, terms, hasDetails, codes, missing, changed, places, leftAlone, archivedUnits } = campaign;
   const lines = [`campaign ${campaign.product}`];
   const add = (what: string) => lines.push(`  ${what}`);
   if (campaign.conflict) {
@@ -42,13 +42,13 @@ function linesOf(campaign: CampaignFindings): string[] {
   }
   if (campaign.unknown) {
     add('campaign: not in Postgres; created again from Redis under its number');
-    add('  enter again: name, discount, code, time zone, audience and other rules');
+    if (!hasDetails) add('  enter again: name, discount, code, time zone, audience and other rules');
   }
   if (total) add(`total: ${total.redis ?? 'unlimited'} in Redis, ${total.postgres ?? 'unlimited'} in Postgres`);
   if (status) add(`status: ${status.redis} in Redis, ${status.postgres} in Postgres`);
   if (terms) {
     add(`terms: version ${terms.redis} in Redis, version ${terms.postgres} in Postgres`);
-    add('  check name, discount, time zone, audience and other rules: Redis does not have them');
+    if (!hasDetails) add('  check name, discount, time zone, audience and other rules: Redis does not have them');
   }
   if (codes) {
     add(`codes: ${codes.redis} were issued, ${codes.postgres} are in Postgres; the texts of the others are lost`);

@@ -49,6 +49,8 @@ export type CampaignFindings = {
   total: { redis: number | null; postgres: number | null } | null;
   status: { redis: string; postgres: string } | null;
   terms: { redis: number; postgres: number } | null;
+  /** Redis has name, discount, audience and the like too. */
+  hasDetails: boolean;
   codes: { redis: number; postgres: number } | null;
   /** Of an archived campaign, whose reservations Redis does not have: units by which the counters differ. */
   archivedUnits: number;
@@ -399,6 +401,7 @@ class Repair {
       product: copy.product,
       unknown: row === null,
       archived: copy.archived,
+      hasDetails: copy.details !== null,
       total: isRestocked ? null : total,
       status: this.#journaled.has(`${copy.no} status`) ? null : status,
       archivedUnits: differing.reduce((sum, n) => sum + n, 0),

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { RawEntry } from '../../shared/contracts/journal.js';
-import type { CampaignTerms } from '../../shared/domain/campaign.js';
+import type { CampaignRules, CampaignTerms } from '../../shared/domain/campaign.js';
 import { drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
-import { type CampaignRules, CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
+import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
 import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
@@ -143,7 +143,7 @@ export class Persistence {
 
   /** Puts a campaign into Postgres only. */
   async storeCampaign(
-    terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId' | 'type'>> = {},
+    terms: Partial<CampaignTerms & Pick<NewCampaign, 'totalLimit' | 'status' | 'productId' | 'type' | 'code'>> = {},
     rules: CampaignRules = {},
   ): Promise<TestCampaign> {
     const stored = await this.campaigns.insert({ ...describeCampaign(terms), rules });

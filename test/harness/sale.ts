@@ -186,6 +186,7 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     code: null,
     totalLimit: 10,
     status: 'open',
+    rules: {},
     termsVersion: 1,
     startsAt: new Date(now.getTime() - 60_000),
     endsAt: null,

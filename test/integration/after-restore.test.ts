@@ -103,6 +103,7 @@ test('brings back a restock, sales, payments and places in line that a restore h
     total: { redis: 7, postgres: 3 },
     status: null,
     terms: null,
+    hasDetails: true,
     codes: null,
     archivedUnits: 0,
     missing: { reservations: 4, units: 4 },
@@ -298,8 +299,13 @@ test('creates a campaign again that Postgres does not know, under its number', a
   await goBack(store.sql, backup);
   await sale.redis.unlink(keys.campaign(next.product));
   await sale.redis.hset(keys.directory, String(campaign.terms.no), campaign.product);
-  const found = of(await repair(), campaign);
-  expect(found).toMatchObject({ unknown: true, missing: { reservations: 2, units: 3 } });
+  // As an earlier version of the project puts a campaign into Redis.
+  await sale.redis.hdel(keys.campaign(campaign.product), 'details');
+  const findings = await repair();
+  expect(of(findings, campaign)).toMatchObject({ unknown: true, missing: { reservations: 2, units: 3 } });
+  expect(reportOf(findings, false)).toContain(
+    '    enter again: name, discount, code, time zone, audience and other rules',
+  );
   const stored = await store.campaigns.find(campaign.product);
   expect(stored).toMatchObject({
     no: campaign.terms.no,
@@ -317,6 +323,37 @@ test('creates a campaign again that Postgres does not know, under its number', a
   await expectWhole(campaign);
   const later = await store.openCampaign();
   expect(later.terms.no).toBeGreaterThan(campaign.terms.no as number as CampaignNo);
+});
+
+test('gives a campaign its name, discount, code and rules again, and what was changed since', async () => {
+  const discount = { kind: 'percent', percent: 20 } as const;
+  const rules = { audience: { attribute: 'tier', equals: 'gold' }, uniform_refusals: true };
+  const kept = await store.openCampaign({ name: 'Before' }, rules);
+  const backup = await takeBackup(store.sql);
+  await kept.amend({ name: 'Between', discount });
+  await kept.amend({ name: 'After', discount, timeZone: 'Asia/Tokyo', rules: { ...rules, uniform_refusals: false } });
+  const created = await store.openCampaign({ name: 'New', code: 'SUMMER-1', discount, timeZone: 'Europe/Rome' }, rules);
+  await goBack(store.sql, backup);
+  const findings = await repair();
+  expect(of(findings, kept)).toMatchObject({ terms: { redis: 3, postgres: 1 }, hasDetails: true });
+  expect(reportOf(findings, false).join()).not.toMatch(/enter again|check name/);
+  expect(await store.campaigns.find(kept.product)).toMatchObject({
+    id: kept.terms.id,
+    name: 'After',
+    timeZone: 'Asia/Tokyo',
+    discount,
+    rules: { ...rules, uniform_refusals: false },
+  });
+  expect(await store.campaigns.find(created.product)).toMatchObject({
+    id: created.terms.id,
+    name: 'New',
+    code: 'SUMMER-1',
+    timeZone: 'Europe/Rome',
+    discount,
+    rules,
+  });
+  const { rows } = await store.sql.query('select code, code_no from codes where campaign_id = $1', [created.terms.id]);
+  expect(rows).toEqual([{ code: 'SUMMER1', code_no: 0 }]);
 });
 
 test('knows payments and orders again whose entries are gone', async () => {

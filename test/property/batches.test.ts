@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { projectRoot } from '../../shared/config/project-root.js';
 import type { Campaign } from '../../shared/domain/campaign.js';
 import {
+  type CampaignId,
   type CampaignNo,
   type DeviceId,
   type IdempotencyKey,
@@ -343,6 +344,7 @@ function campaignOf({ terms, presenceSeconds, codes }: RandomSale): Campaign {
   const waitingRoom = { enabled: true, maxSize: 1_000, ...terms.waitingRoom, presenceSeconds };
   return describeCampaign({
     ...terms,
+    id: '00000000-0000-7000-8000-000000000005' as CampaignId,
     no: 5 as CampaignNo,
     productId: PRODUCT,
     waitingRoom,

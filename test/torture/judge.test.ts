@@ -346,6 +346,15 @@ describe('the rule on conservation', () => {
     made.final.campaigns.length = 0;
     expect(findings(made)).toEqual(['conservation: a created campaign has no row']);
   });
+
+  it('excuses a lost name only when both engines lost their data', () => {
+    const made = new HandMade();
+    made.call('patch', 200, 200, { body: { name: 'new' } });
+    made.event({ at: 300, what: 'postgres-restored' });
+    expect(findings(made)).toEqual(['conservation: the acknowledged name of shop is lost']);
+    made.event({ at: 310, what: 'redis-lost', mode: 'empty' });
+    expect(findings(made)).toEqual([]);
+  });
 });
 
 describe('the rule on finality', () => {

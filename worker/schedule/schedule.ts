@@ -1,6 +1,9 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
+import { RestoredRows } from '../../shared/postgres/after-restore.js';
+import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import type { SaleCopy } from '../../shared/redis/sale-copy.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { AmendOutcome } from '../../shared/redis/scripts/campaign.js';
 
@@ -13,23 +16,28 @@ const AHEAD_MS = 10_000;
 /** Since when Redis has had terms of this version, which Postgres does not have. */
 export type TermsAhead = Map<ProductId, { version: number; sinceMs: number }>;
 
+export type Schedule = {
+  sale: SaleStore;
+  copy: Pick<SaleCopy, 'campaign'>;
+  campaigns: CampaignsTable;
+  log: Log;
+  /** By the clock of Redis. */
+  nowMs: number;
+  limits: { preheatMs: number };
+  /** Puts a campaign into Redis with all that Postgres knows of it. */
+  preheat: (campaign: StoredCampaign) => Promise<void>;
+  /** Kept from one call to the next. */
+  ahead: TermsAhead;
+};
+
 /**
  * Brings Redis and the calendar together. Every campaign that is not closed is put into Redis if it is missing there
  * (so the first request meets a warm sale, also when the API died between Postgres and Redis), its newest terms are
  * carried over, and it is started and finished at its times. The scripts judge by Redis's clock and refuse what is early
  * or done, so running late, early or twice changes nothing.
  */
-export async function keepSchedule(
-  sale: SaleStore,
-  campaigns: CampaignsTable,
-  log: Log,
-  nowMs: number,
-  limits: { preheatMs: number },
-  /** Puts a campaign into Redis with all that Postgres knows of it. */
-  preheat: (campaign: StoredCampaign) => Promise<void>,
-  /** Kept from one call to the next. */
-  ahead: TermsAhead = new Map(),
-): Promise<void> {
+export async function keepSchedule(schedule: Schedule): Promise<void> {
+  const { sale, campaigns, log, nowMs, limits, preheat } = schedule;
   const live = await campaigns.live();
   await Promise.all(
     live.map(async (campaign) => {
@@ -39,7 +47,7 @@ export async function keepSchedule(
         if (!opensSoon && campaign.status === 'scheduled') return;
         await preheat(campaign);
       } else {
-        await settleTerms(sale, campaigns, log, nowMs, ahead, campaign, outcome);
+        await settleTerms(schedule, campaign, outcome);
       }
       if (campaign.codes > 0) await sale.addCodes(campaign.productId, campaign.codes);
       if (campaign.status === 'scheduled') await apply(sale, campaign.productId, 'start', log);
@@ -49,16 +57,12 @@ export async function keepSchedule(
 }
 
 /**
- * Mends terms that a crash has left in Redis only (api/admin/campaigns.ts puts them there before Postgres commits): Postgres
- * gets a later version of its own terms and carries them over. A limit that was raised in Redis stays, since users may have
- * used it.
+ * Gives Postgres the terms that only Redis has: they are in force. A crash leaves them (api/admin/campaigns.ts puts terms into
+ * Redis before Postgres commits them), and so does a Postgres that was set back. A limit that Redis refuses to lower stays,
+ * since users may have used it.
  */
 async function settleTerms(
-  sale: SaleStore,
-  campaigns: CampaignsTable,
-  log: Log,
-  nowMs: number,
-  ahead: TermsAhead,
+  { sale, copy, campaigns, log, nowMs, ahead }: Schedule,
   campaign: StoredCampaign,
   outcome: Exclude<AmendOutcome, { kind: 'not_found' }>,
 ): Promise<void> {
@@ -67,30 +71,28 @@ async function settleTerms(
     ahead.delete(productId);
     return;
   }
-  let perUserLimit = outcome.kind === 'refused' ? outcome.perUserLimit : campaign.perUserLimit;
-  const version = outcome.kind === 'known' ? outcome.version : termsVersion;
-  if (outcome.kind === 'known') {
-    const seen = ahead.get(productId);
-    if (seen?.version !== version) ahead.set(productId, { version, sinceMs: nowMs });
-    if (seen?.version !== version || nowMs - seen.sinceMs <= AHEAD_MS) return;
-  }
-  let current = campaign;
-  for (let tries = 1; tries <= 2; tries += 1) {
-    const later = await campaigns.amend(
-      current,
-      { ...current, perUserLimit },
-      current.rules,
-      campaigns.database,
-      version,
-    );
+  if (outcome.kind === 'refused') {
+    const terms = { ...campaign, perUserLimit: outcome.perUserLimit };
+    const later = await campaigns.amend(campaign, terms, campaign.rules, campaigns.database, termsVersion);
     // An operator has changed them meanwhile.
     if (!later) return;
-    const carried = await sale.amend(later);
-    log.warn({ campaign: productId, version: later.termsVersion, outcome: carried.kind }, 'terms settled');
-    if (carried.kind !== 'refused') return;
-    perUserLimit = carried.perUserLimit;
-    current = later;
+    await sale.amend(later);
+    log.warn({ campaign: productId, version: later.termsVersion }, 'the limit per user stays as it was');
+    return;
   }
+  const { version } = outcome;
+  const seen = ahead.get(productId);
+  if (seen?.version !== version) ahead.set(productId, { version, sinceMs: nowMs });
+  if (seen?.version !== version || nowMs - seen.sinceMs <= AHEAD_MS) return;
+  const inForce = await copy.campaign(productId);
+  if (inForce?.version !== version) return;
+  await campaigns.database.transaction(async (client) => {
+    await new RestoredRows(client).raiseTerms({ no: campaign.no, version: termsVersion }, inForce);
+    const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
+    const action = 'campaign.amend';
+    await writeAudit(client, { actor: CLOCK_ACTOR, action, campaignId: campaign.id, before, after, requestId: '' });
+  });
+  log.warn({ campaign: productId, version }, 'Postgres has the terms of Redis');
 }
 
 async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {

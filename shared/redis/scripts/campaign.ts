@@ -19,6 +19,7 @@ const TERMS = [
   'presence_ms',
   'open_to_all',
   'stacking',
+  'details',
 ] as const;
 
 export const loadCampaignScript = defineScript({

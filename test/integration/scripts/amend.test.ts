@@ -12,6 +12,8 @@ test('changes every term and neither stock, line nor status', async () => {
   await campaign.setStatus('pause');
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
   const outcome = await campaign.amend({
+    name: 'Renamed',
+    rules: { uniform_refusals: true },
     startsAt: new Date(2_000),
     endsAt: new Date(9_000_000_000_001),
     holdSeconds: 5,
@@ -31,6 +33,7 @@ test('changes every term and neither stock, line nor status', async () => {
     fields: {
       ...before.fields,
       terms: '2|9000000000001|5000|4|6|0|12|reacquire|burn|1|1|0|0|2|combines|shared',
+      details: expect.stringMatching(/^2\|.*"name":"Renamed".*"rules":{"uniform_refusals":true}/),
       version: '2',
       starts_at: '2000',
       ends_at: '9000000000001',
@@ -59,6 +62,14 @@ test('never brings back old terms, in whatever order they arrive', async () => {
   expect(await campaign.store.amend(second)).toEqual({ kind: 'known', version: 3 });
   expect(await campaign.store.amend({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
+});
+
+test('takes nothing from other terms of the same version', async () => {
+  const campaign = await sale.openCampaign({ termsVersion: 1 });
+  const before = await campaign.inRedis();
+  const other = { ...campaign.terms, name: 'Another', hasAudience: true, stacking: 'exclusive', maxQty: 9 };
+  expect(await campaign.store.amend(other)).toEqual({ kind: 'known', version: 1 });
+  expect(await campaign.inRedis()).toEqual(before);
 });
 
 test('lowers the limit of a user in a draft only: afterwards some may have used it', async () => {

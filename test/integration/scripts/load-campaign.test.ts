@@ -26,6 +26,7 @@ test('puts the terms and the counters of a campaign into Redis and its number in
   const { no } = campaign.terms;
   expect((await campaign.inRedis()).fields).toEqual({
     terms: '3|9000000000000|30000|2|4|1|50|reacquire|burn|1|1|1|0|3|combines|pool',
+    details: expect.stringMatching(/^3\|{"id":.*"rules":{}}$/),
     no: String(no),
     version: '3',
     status: 'open',

@@ -215,7 +215,7 @@ describe('an audience', () => {
     const campaign = await sale.openCampaign({ perUserLimit: 9 });
     const changed = { kind: 'terms_changed', version: 1 };
     await campaign.take('ann');
-    await sale.redis.hdel(keys.campaign(campaign.product), 'open_to_all', 'terms');
+    await sale.redis.hdel(keys.campaign(campaign.product), 'open_to_all', 'terms', 'details');
     await expectRefusal(campaign, 'ann', {}, changed);
     await campaign.take('ann', { terms: 1 });
     expect(await campaign.store.amend(campaign.terms)).toEqual({ kind: 'known', version: 1 });
