@@ -1,18 +1,23 @@
 -- Begins another history in a Redis that keeps what it has: after a failover or a restart, once it is known to be whole.
 --
--- KEYS epoch, filler
+-- KEYS epoch, filler, journal
 -- ARGV
 --   expected      the epoch that the caller has read; "" = there was none
 --   next          generation|server
+--   last_id       of the journal, as Postgres registered the history
 -- REPLY
 --   begun
---   changed       the epoch is another by now, or a worker fills Redis
+--   changed       the epoch or the journal is another by now, or a worker fills Redis
 -- JOURNALS nothing
 
-assert(#KEYS == 2 and #ARGV == 2, 'begin_history takes 2 keys and 2 arguments')
-local epoch_key, filler_key, expected, next_epoch = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+--#include journal_tail
+
+assert(#KEYS == 3 and #ARGV == 3, 'begin_history takes 3 keys and 3 arguments')
+local epoch_key, filler_key, journal_key = KEYS[1], KEYS[2], KEYS[3]
+local expected, next_epoch, last_id = ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('EXISTS', filler_key) == 1 then return { 'changed' } end
 if (redis.call('GET', epoch_key) or '') ~= expected then return { 'changed' } end
+if last_id_of(journal_key) ~= last_id then return { 'changed' } end
 redis.call('SET', epoch_key, next_epoch)
 return { 'begun' }

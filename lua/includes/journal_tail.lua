@@ -36,15 +36,18 @@ local function backlog_of(journal_key, limit)
   return promises
 end
 
+-- Id of the last entry ever appended, also when it was trimmed; 0-0 before the first one.
+local function last_id_of(journal_key)
+  if redis.call('EXISTS', journal_key) == 0 then return '0-0' end
+  local info = redis.call('XINFO', 'STREAM', journal_key)
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then return info[i + 1] end
+  end
+end
+
 -- Id of the entry that holds the next `count` promises.
 local function id_for(journal_key, generation, count)
-  if count == 1 or redis.call('EXISTS', journal_key) == 0 then
-    return count == 1 and generation .. '-*' or generation .. '-' .. string.format('%d', count - 1)
-  end
-  local info, last = redis.call('XINFO', 'STREAM', journal_key), nil
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then last = info[i + 1] end
-  end
-  local last_generation, n = id_parts(last)
+  if count == 1 then return generation .. '-*' end
+  local last_generation, n = id_parts(last_id_of(journal_key))
   return generation .. '-' .. string.format('%d', last_generation == generation and n + count or count - 1)
 end

@@ -44,9 +44,17 @@ export class RedisFill {
     await this.scripts.run(endFillScript, [keys.filler, keys.epoch], [token, encodeEpoch(epoch)]);
   }
 
-  /** Begins another history in a Redis that keeps what it has. @param expected the epoch that was read; null = none */
-  beginHistory(expected: Epoch | null, next: Epoch): Promise<BeginHistoryOutcome> {
+  /**
+   * Begins another history in a Redis that keeps what it has.
+   * @param expected the epoch that was read; null = none
+   * @param lastId last entry of the journal when Postgres registered the history: a later one would be in neither
+   */
+  beginHistory(expected: Epoch | null, next: Epoch, lastId: string): Promise<BeginHistoryOutcome> {
     const before = expected ? encodeEpoch(expected) : '';
-    return this.scripts.run(beginHistoryScript, [keys.epoch, keys.filler], [before, encodeEpoch(next)]);
+    return this.scripts.run(
+      beginHistoryScript,
+      [keys.epoch, keys.filler, keys.journal],
+      [before, encodeEpoch(next), lastId],
+    );
   }
 }

@@ -3,9 +3,10 @@ import pg from 'pg';
 import { Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { Crowd } from '../harness/crowd.js';
 import { failOver, moveTo, promote, ReplicatedStage, ready } from '../harness/replicated-stage.js';
 import { until } from '../harness/until.js';
-import { ledger } from '../harness/verdict.js';
+import { expectNothingLost, ledger } from '../harness/verdict.js';
 
 // Engines and processes start one after the other here; each wait has a limit of its own.
 jest.setTimeout(180_000);
@@ -170,6 +171,34 @@ test('a failover in which nothing is missing refills nothing', async () => {
   ]);
   const { verdict } = await ledger(stage.env(replica), product);
   expect(verdict).toMatchObject({ confirmed: 20, lost: 0, duplicated: 0, over_cap: 0, drift: 0 });
+});
+
+test('a replica that is added while people buy costs no entry', async () => {
+  const stage = await ReplicatedStage.set();
+  const node = await stage.startNode();
+  await stage.startWorker(node);
+  const { url } = await stage.startApi(node);
+  const product = await new Operator(url).openCampaign({ ...TERMS, total_limit: 100_000 });
+  const crowd = new Crowd({ product, target: () => url, perSecond: 300 });
+  crowd.start();
+  const generation = async () => (await node.redis.get('db1:epoch'))?.split('|')[0];
+  for (let replicas = 1; replicas <= 3; replicas += 1) {
+    const [before, sold] = [await generation(), crowd.completed.length];
+    await until('people buy', () => crowd.completed.length >= sold + 50);
+    // The primary changes its id when it gets its first replica.
+    const replica = await stage.startNode(node);
+    await until('the next history has begun', async () => ![before, undefined].includes(await generation()), 30_000);
+    await replica.redis.replicaof('NO', 'ONE');
+    await node.redis.config('SET', 'repl-backlog-ttl', 1);
+    await until('the primary has forgotten it', async () =>
+      (await node.redis.info('replication')).includes('repl_backlog_active:0'),
+    );
+  }
+  await crowd.finish();
+  const client = new pg.Client(stage.postgres.url);
+  atEnd('a client', () => client.end());
+  await client.connect();
+  await expectNothingLost(crowd, stage.env(node), client, product);
 });
 
 test('an API that stays on an isolated primary loses nothing that it acknowledges, and then acknowledges nothing', async () => {

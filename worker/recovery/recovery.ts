@@ -203,7 +203,7 @@ export class Recovery {
     const inUse = look.epoch?.server === look.server && !diagnosis.behind;
     if (inUse) await parts.fill.begin(token);
     await this.#collectJournal(look);
-    const { afterId, drainable } = await this.#begin(epoch, diagnosis, assertHeld);
+    const { afterId, lastId, drainable } = await this.#begin(epoch, diagnosis, assertHeld);
     await this.#untilReported(generation);
     assertHeld();
     // A Postgres that was set back is repaired first, by an operator; the entries wait for that.
@@ -211,14 +211,15 @@ export class Recovery {
     // An epoch of an older version is replaced by a fill without content.
     const replaceable = look.epoch !== null && look.epoch.generation > 0;
     if (diagnosis.intact && !missing && !inUse && replaceable) {
-      const { kind } = await parts.fill.beginHistory(look.epoch, epoch);
-      if (kind !== 'begun') throw new LockLost('another worker has replaced the epoch');
+      const { kind } = await parts.fill.beginHistory(look.epoch, epoch, lastId);
+      if (kind !== 'begun')
+        throw new LockLost('entries were appended meanwhile, or another worker has replaced the epoch');
       this.#report('verified', diagnosis.reason, generation, began, {});
     } else {
       if (!isFirstStart(diagnosis)) {
         parts.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
       }
-      if (!inUse) await parts.fill.begin(token);
+      if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
       // Before the first history entries were not numbered.
       if (drainable) await parts.drain(afterId, look.postgres.latest !== null);
       const applied = missing
@@ -256,7 +257,7 @@ export class Recovery {
     epoch: Epoch,
     { reason, intact, behind }: Extract<Diagnosis, { kind: 'recover' }>,
     assertHeld: () => void,
-  ): Promise<{ afterId: string; drainable: boolean }> {
+  ): Promise<{ afterId: string; lastId: string; drainable: boolean }> {
     const { database, cursor, histories, journal } = this.parts;
     return database.transaction(async (client) => {
       const committed = await cursor.lock(client);
@@ -270,8 +271,20 @@ export class Recovery {
       if (!(await histories.begin(client, { ...epoch, afterId }, reason))) {
         throw new LockLost('another worker has begun a later history');
       }
-      return { afterId, drainable: drainable && compareJournalIds(lastId, JOURNAL_START) > 0 };
+      return { afterId, lastId, drainable: drainable && compareJournalIds(lastId, JOURNAL_START) > 0 };
     });
+  }
+
+  /**
+   * A server changes its id while it runs when its first replica comes, and processes append until they notice that. What
+   * they appended after the history was registered would be in neither, so the recovery begins anew.
+   */
+  async #takeOutOfService(token: string, before: Epoch | null, lastId: string): Promise<void> {
+    const { fill, journal } = this.parts;
+    await fill.begin(token);
+    if (before === null || (await journal.lastId()) === lastId) return;
+    await fill.end(token, before);
+    throw new LockLost('entries were appended meanwhile');
   }
 
   /** Waits for the processes that are alive: each saves what the new history lacks of its promises, and reports that. */

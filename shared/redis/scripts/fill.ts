@@ -29,8 +29,8 @@ export const endFillScript = defineScript({
 
 export const beginHistoryScript = defineScript({
   name: 'begin_history',
-  keys: ['epoch', 'filler'],
-  args: ['expected', 'next'],
+  keys: ['epoch', 'filler', 'journal'],
+  args: ['expected', 'next', 'last_id'],
   replies: { begun: () => ({}), changed: () => ({}) },
 });
 export type BeginHistoryOutcome = OutcomeOf<typeof beginHistoryScript>;

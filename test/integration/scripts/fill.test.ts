@@ -136,20 +136,36 @@ test('a history begins only over the one that was read, and only while no worker
   const before = await readEpoch(sale.redis);
   if (!before) throw new Error('there is no epoch');
   const next = { generation: before.generation + 60_000, server: 'another' };
-  expect(await fill.beginHistory(null, next)).toEqual({ kind: 'changed' });
-  expect(await fill.beginHistory({ ...before, server: 'x' }, next)).toEqual({ kind: 'changed' });
-  expect(await fill.beginHistory(before, next)).toEqual({ kind: 'begun' });
+  const begin = async (expected: typeof next | null, to: typeof next) =>
+    fill.beginHistory(expected, to, await sale.journal.lastId());
+  expect(await begin(null, next)).toEqual({ kind: 'changed' });
+  expect(await begin({ ...before, server: 'x' }, next)).toEqual({ kind: 'changed' });
+  expect(await begin(before, next)).toEqual({ kind: 'begun' });
   expect(await readEpoch(sale.redis)).toEqual(next);
   await sale.redis.set(keys.filler, 'somebody');
-  expect(await fill.beginHistory(next, before)).toEqual({ kind: 'changed' });
+  expect(await begin(next, before)).toEqual({ kind: 'changed' });
   await sale.redis.del(keys.filler);
   await sale.withoutEpoch(async () => {
-    expect(await fill.beginHistory(next, before)).toEqual({ kind: 'changed' });
-    expect(await fill.beginHistory(null, next)).toEqual({ kind: 'begun' });
+    expect(await begin(next, before)).toEqual({ kind: 'changed' });
+    expect(await begin(null, next)).toEqual({ kind: 'begun' });
   });
   const campaign = await sale.openCampaign();
   await campaign.take('ann');
   expect(await sale.journal.lastId()).toMatch(new RegExp(`^${next.generation}-\\d+$`));
+});
+
+test('a history begins only over the journal that Postgres knows', async () => {
+  const before = await readEpoch(sale.redis);
+  if (!before) throw new Error('there is no epoch');
+  const next = { generation: before.generation + 60_000, server: 'another' };
+  const campaign = await sale.openCampaign();
+  await campaign.take('ann');
+  const lastId = await sale.journal.lastId();
+  await campaign.take('bob');
+  expect(await fill.beginHistory(before, next, lastId)).toEqual({ kind: 'changed' });
+  expect(await readEpoch(sale.redis)).toEqual(before);
+  await sale.journal.trim(await sale.journal.lastId());
+  expect(await fill.beginHistory(before, next, await sale.journal.lastId())).toEqual({ kind: 'begun' });
 });
 
 test('every reply of the scripts has come in this file', () => {
