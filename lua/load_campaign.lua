@@ -36,6 +36,7 @@
 --   rebuilding           Redis is fresh and not filled yet
 -- JOURNALS nothing
 
+--#include clock
 --#include fence
 --#include campaign
 
@@ -50,6 +51,8 @@ local version = redis.call('HGET', campaign_key, 'version')
 if version then return { 'known', version } end
 local free = total == -1 and 0 or total - held - redeemed - burned
 assert(free >= 0, 'more is taken than there is')
+-- When it was closed is not known: what Postgres has may be as young as this Redis.
+local closed_at = ARGV[4] == 'closed' and ARGV[29] == '' and now_ms()
 local open_to_all = ARGV[18] == '1' and ARGV[3] or '0'
 local terms = terms_text({ version = ARGV[3], ends_at = ARGV[6], hold_ms = ARGV[7], per_user_limit = ARGV[8], max_qty = ARGV[9],
   line_enabled = ARGV[10], line_max = ARGV[11], late_payment = ARGV[12], refund_policy = ARGV[13], durable = ARGV[14],
@@ -64,5 +67,6 @@ redis.call('HSET', campaign_key, 'terms', terms, 'no', no, 'version', ARGV[3], '
 if ARGV[29] ~= '' then
   redis.call('HSET', campaign_key, 'archived', ARGV[29], 'promised', ARGV[30], 'forgotten', 'done')
 end
+if closed_at then redis.call('HSET', campaign_key, 'closed_at', closed_at) end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

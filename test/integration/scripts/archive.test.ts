@@ -53,6 +53,14 @@ test('keeps the bits of used codes, since they are needed by late payments and c
   expect(await keysOf(campaign)).toEqual([keys.campaign(campaign.product), keys.usedCodes(campaign.product)].sort());
 });
 
+test('waits anew in a Redis that was refilled: what Postgres has may be set back', async () => {
+  const campaign = await sale.openCampaign({ status: 'closed' });
+  const nothing: CountedRows = { redeemed: 0, burned: 0, reservations: 0 };
+  const grace = { archiveGraceMs: 30_000 };
+  expect(await tryArchive(campaign, { counted: nothing, limits: grace })).toEqual({ kind: 'early' });
+  expect(await tryArchive(campaign, { counted: nothing })).toMatchObject({ kind: 'archived' });
+});
+
 test('refuses one that is open, paused, or has a unit held', async () => {
   const open = await sale.openCampaign();
   expect(await tryArchive(open)).toEqual({ kind: 'not_closed' });
