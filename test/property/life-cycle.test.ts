@@ -1,5 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { OrderId, UserId } from '../../shared/domain/ids.js';
+import { keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
 import { TestArchive } from '../harness/archive.js';
 import { startPersistence } from '../harness/persistence.js';
@@ -48,6 +50,9 @@ const opening = fc.record<Opening>({
 
 /** Opens a campaign on both sides. */
 async function open({ total, status, type, codes, terms }: Opening): Promise<{ model: SaleModel; real: Real }> {
+  // An order of a user is one for all campaigns, and has room for a limited number of claims.
+  const orders = await sale.redis.keys(keys.order('*' as UserId, '*' as OrderId));
+  if (orders.length > 0) await sale.redis.unlink(...orders);
   const room = { waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null } };
   const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status, type });
   const known = type === 'shared' ? 0 : await store.issueCodes(stored, codes);

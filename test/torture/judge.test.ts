@@ -193,6 +193,17 @@ describe('the rule on keys', () => {
     expect(findings(made)).toEqual(['keys: a key has two responses']);
   });
 
+  it('accepts a code that a later response has and the first one lacked, and no other code', () => {
+    const made = new HandMade();
+    const { call } = made.unit(ANNA, 100);
+    const withCode = (code: string | null) => JSON.stringify({ data: { ...JSON.parse(String(call.text)).data, code } });
+    call.text = withCode(null);
+    made.calls.push({ ...call, at: 200, end: 210, text: withCode('ONE') });
+    expect(findings(made)).toEqual([]);
+    call.text = withCode('TWO');
+    expect(findings(made)).toEqual(['keys: a key has two responses']);
+  });
+
   it('finds another response in a replay with the key in the body', () => {
     const made = new HandMade();
     const { call } = made.unit(ANNA, 100);
