@@ -64,12 +64,12 @@ plan.order_ttl_ms = input.order_ttl_ms
 local function redeem(r, reservation, state)
   local reacquired = state == 'reacquired'
   reservation.state = state
-  local packed = pack_reservation(reservation)
+  local packed = reacquired and pack_reservation(reservation) or in_state(reservation.packed, state)
   plan.reservations[r.reservation_id] = packed
   c.redeemed = c.redeemed + reservation.qty
   if r.payment_ref ~= '' then plan.payments[r.reservation_id] = with_payment({}, r.payment_ref) end
-  add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no, 'at', now, 'reservation', r.reservation_id,
-    'slot', reservation.slot, 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'trace', r.trace)
+  add_entry(plan, packed, 'kind', 'redeemed', 'no', c.no_text, 'at', text_of(now), 'reservation', r.reservation_id,
+    'slot', text_of(reservation.slot), 'reacquired', reacquired and '1' or '0', 'payment', r.payment_ref, 'trace', r.trace)
   table.insert(plan.news, 'redeemed|' .. reservation.user .. '|' .. r.reservation_id .. '|' .. reservation.order_id .. '|0')
   return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired }
 end
@@ -149,4 +149,5 @@ local function confirm(r)
   return { kind = 'ended', state = reservation.state }
 end
 
+read_reservations(plan, input.requests)
 return apply(plan, { 'decided', decide_each(plan, input.requests, confirm) })

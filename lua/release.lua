@@ -65,4 +65,5 @@ local function release(r)
   return { kind = 'released', state = ending }
 end
 
+read_reservations(plan, input.requests)
 return apply(plan, { 'decided', decide_each(plan, input.requests, release) })

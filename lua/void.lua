@@ -54,7 +54,10 @@ if unit == 'never_existed' and not c.unlimited then
   c.free = c.free - reservation.qty
 end
 -- Forgotten here, so that it stays used.
-if unit == 'code_used' then reservation.code = '' end
+if unit == 'code_used' then
+  reservation.code = ''
+  reservation.packed = pack_reservation(reservation)
+end
 give_back(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
 table.insert(plan.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
 return apply(plan, { 'voided' })

@@ -81,7 +81,7 @@ end
 local function give_back(plan, id, reservation, ending, ...)
   local c, was_held = plan.c, reservation.state == 'reserved'
   reservation.state = ending
-  local packed = pack_reservation(reservation)
+  local packed = in_state(reservation.packed, ending)
   plan.reservations[id] = packed
   plan.deadlines[id] = false
   free_code(plan, reservation.code)
@@ -90,7 +90,7 @@ local function give_back(plan, id, reservation, ending, ...)
   plan.changed[reservation.user] = true
   if was_held then c.held = c.held - reservation.qty else c.redeemed = c.redeemed - reservation.qty end
   if not c.unlimited then c.free = c.free + reservation.qty end
-  add_entry(plan, packed, 'kind', ending, 'no', c.no, 'at', plan.now, 'reservation', id, ...)
+  add_entry(plan, packed, 'kind', ending, 'no', c.no_text, 'at', text_of(plan.now), 'reservation', id, ...)
   if ending == 'released' or ending == 'expired' then
     table.insert(plan.news, ending .. '|' .. reservation.user .. '|' .. id .. '|' .. reservation.order_id .. '|' .. reservation.due)
   end

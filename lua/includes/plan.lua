@@ -11,8 +11,8 @@ local function new_plan(c, keys, generation, now)
     reservations = {}, payments = {}, deadlines = {}, line = {}, presence = {},
     -- user → record, and which of them have changed; code number → whether it is used.
     people = {}, changed = {}, codes = {},
-    -- What was read ahead: user → packed record, user → when they were seen, false = none.
-    records = {}, seen_at = {},
+    -- What was read ahead: id → packed reservation, user → packed record, user → when they were seen, false = none.
+    stored_reservations = {}, records = {}, seen_at = {},
     -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
     fields = {}, unlinked = {},
     -- Key of an order → the claims on it, as they are kept.
@@ -36,10 +36,8 @@ end
 local function add_entry(plan, record, ...)
   -- The first one is for the id.
   local fields = { '', ... }
-  -- Names are texts already, and so are most values.
-  for i = 3, #fields, 2 do
-    if fields[i] ~= '' then fields[i] = tostring(fields[i]) end
-  end
+  -- Names are texts already, and so are most values, which this leaves as they are.
+  for i = 3, #fields, 2 do fields[i] = fields[i] .. '' end
   local entry = { fields = fields, record = record }
   table.insert(plan.entries, entry)
   return entry
@@ -69,9 +67,16 @@ local function waiting_person(plan, user)
   return person
 end
 
--- A reservation as the plan leaves it; nil when there is none.
+-- Reads the reservations that requests name with one command.
+local function read_reservations(plan, requests)
+  local ids = {}
+  for i, request in ipairs(requests) do ids[i] = request.reservation_id end
+  for i, text in ipairs(redis.call('HMGET', plan.keys.reservations, unpack(ids))) do plan.stored_reservations[ids[i]] = text end
+end
+
+-- A reservation as the plan leaves it, if it was read; nil when there is none.
 local function reservation_of(plan, id)
-  local text = plan.reservations[id] or redis.call('HGET', plan.keys.reservations, id)
+  local text = plan.reservations[id] or plan.stored_reservations[id]
   return text and unpack_reservation(text) or nil
 end
 

@@ -14,13 +14,18 @@ local function pack_reservation(r)
   return reservation_text(r.state, r.user, r.qty, r.slot, r.due, r.line_no, r.order_id, r.code)
 end
 
+-- A packed reservation that changes its state only.
+local function in_state(text, state)
+  return state .. string.sub(text, (string.find(text, '|', 1, true)))
+end
+
 local function unpack_reservation(text)
   local state, user, qty, slot, due, line_no, order_id, code =
     string.match(text, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)$')
   assert(state, 'a reservation record is malformed')
   return {
     state = state, user = user, qty = tonumber(qty), slot = tonumber(slot), due = tonumber(due),
-    line_no = tonumber(line_no), order_id = order_id, code = code,
+    line_no = tonumber(line_no), order_id = order_id, code = code, packed = text,
   }
 end
 

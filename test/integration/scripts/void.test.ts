@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -127,4 +128,15 @@ test('of an archived campaign, a caller who recalls nobody does not know it eith
 
 test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('void')).toEqual([]);
+});
+
+test('keeps a code used that Postgres has given to another user, and the record without it', async () => {
+  const campaign = await sale.openCampaign({ type: 'pool', codes: 2, totalLimit: 2 });
+  const id = await campaign.take('ann');
+  expect(await campaign.void(id, 'code_used')).toMatchObject({ kind: 'voided' });
+  const record = await sale.redis.hget(keys.reservations(campaign.product), id);
+  expect(record).toMatch(/^voided\|ann\|.*\|$/);
+  expect(await campaign.redeem('bob', 1)).toEqual({ kind: 'code_used' });
+  // The other user's reservation, which would have the code, exists only in Postgres.
+  await sale.redis.setbit(keys.usedCodes(campaign.product), 0, 0);
 });
