@@ -5,6 +5,7 @@ import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/d
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { ClaimRequest } from '../claim/claim.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
@@ -21,7 +22,7 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type CheckoutBody, checkoutBody, checkoutContract, isPlainCheckout } from './checkout.contract.js';
-import type { Checkout, CheckoutRequest, CheckoutResult } from './checkout.js';
+import type { Checkout, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteParts = {
   admission: Admission;
@@ -138,7 +139,7 @@ function requestOf(
   key: IdempotencyKey,
   attested: Attested,
   identity: Identity,
-): CheckoutRequest {
+): ClaimRequest {
   return {
     product: body.product_id as ProductId,
     user: body.user_id as UserId,
@@ -159,7 +160,7 @@ function requestOf(
 /** What the risk rules and the levels of tokens judge. */
 function entryOf(
   policy: CampaignPolicy,
-  { user, key }: CheckoutRequest,
+  { user, key }: ClaimRequest,
   { device, known, genuine }: Attested,
   body: CheckoutBody,
   attributes: Attributes | undefined,

@@ -6,8 +6,6 @@ import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '..
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
 
 export type Answer = { status: 200 | 202; data: Record<string, unknown> };
-/** What a shopper asks for; the terms are judged here. */
-export type CheckoutRequest = Omit<ClaimRequest, 'terms'>;
 export type CheckoutResult = { replayed: boolean; answer: Answer; quotaLeft: number | null };
 
 /** Without an audience there is nothing to judge: the script confirms that it is so. */
@@ -30,7 +28,7 @@ export class Checkout {
    * @param attributes of the user, for the campaign's audience
    * @throws Problem for every refusal; EngineUnavailable when an engine that is needed did not answer
    */
-  async run(request: CheckoutRequest, policy: CampaignPolicy, attributes: Attributes): Promise<CheckoutResult> {
+  async run(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<CheckoutResult> {
     const { replayed, promise, quotaLeft } = await this.#claim(request, policy, attributes);
     if (promise.kind === 'place') return { replayed, quotaLeft, answer: { status: 202, data: promise.data } };
     const data = completed(promise);
@@ -38,12 +36,12 @@ export class Checkout {
     return { replayed, quotaLeft, answer: { status: 200, data } };
   }
 
-  #claim(request: CheckoutRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {
+  #claim(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<ClaimResult> {
     return judgedClaim<JudgedTerms, ClaimResult>(
       policy.audience === null ? NO_AUDIENCE : policy,
       attributes,
       async (version, before) => (await this.terms.inForce(request.product, version)) ?? before,
-      (_, terms) => this.claim.run({ ...request, terms }),
+      (_, judged) => this.claim.run(request, judged),
     );
   }
 }

@@ -46,8 +46,6 @@ export type ClaimRequest = {
   /** Where the request comes from (`networkOf`). */
   network: string;
   trace: string;
-  /** As the script takes it (ReserveInput). */
-  terms: number;
   /** null = by no code */
   coupon: CouponClaim | null;
 };
@@ -124,16 +122,16 @@ export class Claim {
   }
 
   /**
+   * @param terms that the user was judged by, as the script takes them (ReserveInput). Not a field of the request: copying that for one
+   *   more field costs as much as parsing the body it came from
    * @throws Problem for every refusal
    * @throws TermsChanged for a claim that was judged by other terms, see judgedClaim
    * @throws EngineUnavailable when Redis did not answer; a repetition with the same key tells what became of it
    */
-  async run(request: ClaimRequest): Promise<ClaimResult> {
+  async run(request: ClaimRequest, terms: number): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
-    const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, terms, coupon } =
-      request;
+    const { product, user, qty, order, token, key, device, proven, holderDevice, counted, trace, coupon } = request;
     const reservationPrefix = newReservationPrefix();
-    // Written out: copying an object by `...` costs as much as parsing the body it came from.
     const caller = proven ? `${product}|${user}` : `${product}|${user}|${request.network}`;
     if (token === null) await this.#requireQuota(request);
     const input = {

@@ -70,22 +70,10 @@ export class Redemption {
     terms: number,
   ): Promise<ClaimResult> {
     const coupon = { code: codeNo, once };
-    return this.claim.run({
-      product,
-      user,
-      qty: 1,
-      key,
-      order,
-      token,
-      device,
-      proven,
-      holderDevice,
-      counted,
-      network,
-      trace,
+    return this.claim.run(
+      { product, user, qty: 1, key, order, token, device, proven, holderDevice, counted, network, trace, coupon },
       terms,
-      coupon,
-    });
+    );
   }
 
   async #told(
