@@ -5,7 +5,7 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
 import { EventWriter, type WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
@@ -83,23 +83,21 @@ export class Persist {
   }
 
   async #writeNext(to: string, size: number, how: How): Promise<Batch> {
-    const { database, cursor, metrics } = this.parts;
+    const { database, metrics } = this.parts;
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let upTo: string;
     let written: WrittenEvents | null = null;
     try {
-      upTo = await database.transaction(async (client) => {
-        const locked = await cursor.lockWithHistory(client);
+      upTo = await database.transaction(async (client, results) => {
+        const locked = lockedCursor(results);
         read = await this.#readNext(locked, to, size, how);
         const last = read.at(-1);
         if (!last) return locked.cursor;
         const entries = read.map(decodeEntry);
-        const rowsAreNew = await writeBatch(client, foldBatch(entries));
-        written = await this.#events.write(client, entries, rowsAreNew);
-        await cursor.move(client, last.journalId);
+        written = await this.#write(client, entries, last.journalId);
         return last.journalId;
-      });
+      }, LOCK_WITH_HISTORY);
     } catch (error) {
       if (!isRefusedBatch(error)) throw error;
       if (read.length > 1) return { kind: 'refused', entries: read.length, error };
@@ -118,6 +116,15 @@ export class Persist {
     if (written) this.parts.publish?.(written);
     await this.#committed(upTo);
     return compareJournalIds(upTo, to) >= 0 ? { kind: 'done' } : { kind: 'written' };
+  }
+
+  async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {
+    const reservations = await this.#events.reservationsIn(client, entries);
+    if (reservations) return this.#events.writeReservations(client, reservations, upTo);
+    const rowsAreNew = await writeBatch(client, foldBatch(entries));
+    const written = await this.#events.write(client, entries, rowsAreNew);
+    await this.parts.cursor.move(client, upTo);
+    return written;
   }
 
   /** The entries after the cursor; empty when nothing is left to do. @throws JournalGap, ForeignHistory */
@@ -165,8 +172,7 @@ export class Persist {
   /** Announces what is committed, then removes it from the journal. Both may be repeated and both may be late. */
   async #committed(upTo: string): Promise<void> {
     const { journal } = this.parts;
-    await journal.announcePersisted(upTo);
-    await journal.trim(upTo);
+    await Promise.all([journal.announcePersisted(upTo), journal.trim(upTo)]);
   }
 }
 
