@@ -165,6 +165,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     lease: new RelayLease(commands, name),
     metrics,
     log,
+    limits: LIMITS,
   });
   const restoreParts = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
   const recovery = new Recovery({
@@ -205,7 +206,9 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     database,
     campaigns,
     sale,
-    drain: async () => persist.upTo(await journal.lastId()),
+    drain: async () => {
+      await persist.upTo(await journal.lastId());
+    },
     refill: reconcileParts.refill,
   };
   const eventParts = {

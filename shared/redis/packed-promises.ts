@@ -1,7 +1,7 @@
 import type { EntryOf, RawEntry } from '../contracts/journal.js';
 import { orderIdOf } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
-import { decodeDurability, encodeRememberedAnswer } from './remembered-answer.js';
+import { decodeDurability, encodeDurability, encodeRememberedAnswer } from './remembered-answer.js';
 
 type Fields = Record<string, string>;
 
@@ -64,6 +64,11 @@ export class PackedPromise implements RawEntry {
       terms: String(entry.terms),
       ...end,
     };
+  }
+
+  /** Whether the response to it waits for the commit. */
+  get isDurable(): boolean {
+    return this.common.durability === encodeDurability('committed');
   }
 
   /** @throws ContractError when a script wrote what this version does not know */

@@ -9,6 +9,7 @@ import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../share
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
+import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
 
@@ -30,7 +31,10 @@ export type PersistParts = {
 /** Whether Redis is out of service, and whether ids have no gaps. */
 type How = { draining: boolean; numbered: boolean };
 
-type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries: number; error: Error };
+type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
+
+/** How far the journal is committed. `isUrgent`: the next batch should follow at once, since it is full or responses wait for it. */
+export type Persisted = { upTo: string; isUrgent: boolean };
 
 /**
  * Writes the journal to Postgres, in its order, each entry once: the cursor moves in the transaction that writes, and is
@@ -41,6 +45,7 @@ type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries
 export class Persist {
   #firstBatch: number;
   readonly #events = new EventWriter();
+  readonly #awaited = new AwaitedCampaigns();
 
   constructor(readonly parts: PersistParts) {
     this.#firstBatch = parts.limits.batchEntries;
@@ -50,7 +55,7 @@ export class Persist {
    * Returns when everything up to and with `to` is committed.
    * @throws JournalGap, ForeignHistory when the journal does not continue what Postgres has; nothing is written or trimmed
    */
-  upTo(to: string): Promise<void> {
+  upTo(to: string): Promise<Persisted> {
     return this.#upTo(to, { draining: false, numbered: true });
   }
 
@@ -58,11 +63,11 @@ export class Persist {
    * The same for a Redis that is out of service, by the worker that recovers it and has verified its journal.
    * @param numbered false: an older version wrote the journal, whose ids have gaps
    */
-  drain(to: string, numbered = true): Promise<void> {
-    return this.#upTo(to, { draining: true, numbered });
+  async drain(to: string, numbered = true): Promise<void> {
+    await this.#upTo(to, { draining: true, numbered });
   }
 
-  async #upTo(to: string, how: How): Promise<void> {
+  async #upTo(to: string, how: How): Promise<Persisted> {
     const { limits, log } = this.parts;
     let size = this.#firstBatch;
     for (;;) {
@@ -71,7 +76,7 @@ export class Persist {
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
       });
-      if (batch.kind === 'done') return;
+      if (batch.kind === 'done') return batch;
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
         log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
@@ -109,13 +114,14 @@ export class Persist {
     }
     if (read.length === 0) {
       await this.#committed(upTo);
-      return { kind: 'done' };
+      return { kind: 'done', upTo, isUrgent: false };
     }
     end();
     metrics.persistedEntries.inc(read.length);
     if (written) this.parts.publish?.(written);
     await this.#committed(upTo);
-    return compareJournalIds(upTo, to) >= 0 ? { kind: 'done' } : { kind: 'written' };
+    const isUrgent = this.#awaited.areIn(read) || read.length >= size;
+    return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
   }
 
   async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { compareJournalIds, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
+import { JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Persist } from './persist.js';
@@ -26,11 +26,13 @@ export type RelayParts = {
   lease: Pick<RelayLease, 'hold' | 'release'>;
   metrics: Metrics;
   log: Log;
+  limits: { gatherMs: number };
 };
 
 /**
  * Persists what is new in the journal, as long as this worker holds the lease. While a batch is written the next one
- * grows: many promises wait for one transaction. It needs no queue and no write to Redis, so that it can drain the journal
+ * grows, and it grows for at least `gatherMs` unless a response waits for the commit: many promises share one
+ * transaction. An entry that follows a quiet moment is persisted at once. The relay needs no queue and no write to Redis, so that it can drain the journal
  * of a Redis that is full. It keeps no state that matters: a second relay finds nothing left to do.
  */
 export class JournalRelay {
@@ -72,12 +74,14 @@ export class JournalRelay {
   }
 
   async #relayOnce(): Promise<void> {
-    const last = await this.parts.journal.waitForEntryAfter(this.#persisted, WAIT_MS);
-    // A shorter journal is another one.
-    if (compareJournalIds(last, this.#persisted) === 0) return;
-    await this.parts.persist.upTo(last);
-    this.parts.metrics.journalGap.set(0);
-    this.#persisted = last;
+    const { journal, persist, metrics, limits } = this.parts;
+    const found = await journal.waitForEntryAfter(this.#persisted, WAIT_MS);
+    if (found === null) return;
+    const began = performance.now();
+    const { upTo, isUrgent } = await persist.upTo(found);
+    metrics.journalGap.set(0);
+    this.#persisted = upTo;
+    if (!isUrgent) await this.#pause(Math.max(0, limits.gatherMs - (performance.now() - began)));
   }
 
   #report(error: unknown): void {
