@@ -238,7 +238,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     publish,
     publisher,
     queues,
-    active: new ActiveCampaigns(sale, commands),
+    active: new ActiveCampaigns(sale, commands, clock),
     issue: {
       database,
       jobs: new CodeJobs(database),

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { untilNext } from '../../shared/observability/shared-interval.js';
 import { JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
@@ -9,8 +10,8 @@ import type { Persist } from './persist.js';
 
 /** How often a relay that may not work looks whether it may. */
 const LOOK_EVERY_MS = 250;
-/** How long a relay waits for an entry before it looks again whether it may work. */
-const WAIT_MS = 250;
+/** How often a relay that waits for an entry looks whether it still may work. */
+const WAIT_MS = 500;
 /** Between two attempts: doubles from the first to the last. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
@@ -75,7 +76,7 @@ export class JournalRelay {
 
   async #relayOnce(): Promise<void> {
     const { journal, persist, metrics, limits } = this.parts;
-    const found = await journal.waitForEntryAfter(this.#persisted, WAIT_MS);
+    const found = await journal.waitForEntryAfter(this.#persisted, Math.ceil(untilNext(WAIT_MS)));
     if (found === null) return;
     const began = performance.now();
     const { upTo, isUrgent } = await persist.upTo(found);
