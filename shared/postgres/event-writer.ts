@@ -47,7 +47,7 @@ export class EventWriter {
   }
 
   /**
-   * Writes new reservations, their events and the cursor of the journal, by one statement.
+   * Writes new reservations, as `reservationsIn` returned them, their events and the cursor of the journal, by one statement.
    * @param upTo id of the last entry
    * @returns null when there are no events
    * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
@@ -57,7 +57,9 @@ export class EventWriter {
     entries: readonly NewReservation[],
     upTo: string,
   ): Promise<WrittenEvents | null> {
-    const span = await insertReservations(client, entries, upTo);
+    const campaigns = new Map<number, string>();
+    for (const { no, terms } of entries) campaigns.set(no, String(this.#terms.get(`${no}/${terms}`)?.campaignId));
+    const span = await insertReservations(client, entries, campaigns, upTo);
     if (span?.count === entries.length) {
       const events = eventsOf(entries);
       const byId = new Map(entries.map((entry) => [entry.reservation, entry]));
