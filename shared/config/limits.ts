@@ -56,8 +56,8 @@ export const LIMITS = {
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
   persistBatchEntries: 500,
   /**
-   * Batches that no response waits for begin so far apart: half a batch at 5,000 promises a second. Twice that saves 2 µs a
-   * promise more; rows and events are that much later.
+   * Batches that no response waits for begin so far apart: half a batch at 5,000 promises a second. Rows and events are
+   * that much later.
    */
   gatherMs: 50,
   /** Reservations ended by one script call. */

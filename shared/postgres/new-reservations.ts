@@ -61,7 +61,7 @@ export function areNewReservations(entries: readonly JournalEntry[]): entries is
 /**
  * Writes new reservations with their events and moves the cursor, by one statement. Of a reservation that Postgres has
  * already, neither its row nor its event is written.
- * @param campaigns number → id of each campaign in the entries: a look-up for each row would cost a tenth of the statement
+ * @param campaigns number → id of each campaign in the entries, so that the statement looks none up
  * @returns where the events are; null = every row existed
  * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
  */
