@@ -166,6 +166,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     lease: new RelayLease(commands, name),
     metrics,
     log,
+    limits: LIMITS,
   });
   const restoreParts = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
   const recovery = new Recovery({
@@ -206,7 +207,9 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     database,
     campaigns,
     sale,
-    drain: async () => persist.upTo(await journal.lastId()),
+    drain: async () => {
+      await persist.upTo(await journal.lastId());
+    },
     refill: reconcileParts.refill,
   };
   const eventParts = {
@@ -237,7 +240,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     publish,
     publisher,
     queues,
-    active: new ActiveCampaigns(sale, commands),
+    active: new ActiveCampaigns(sale, commands, clock),
     issue: {
       database,
       jobs: new CodeJobs(database),

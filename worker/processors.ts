@@ -72,7 +72,7 @@ export function createSweeps(parts: WorkParts) {
   return {
     expire: {
       everyMs: limits.sweepEveryMs,
-      run: async () => expireOverdue(sale, metrics, log, limits, await active.heldOrWaiting()),
+      run: async () => expireOverdue(sale, metrics, log, limits, await active.dueOrWaiting()),
     },
     tend: {
       everyMs: limits.tendEveryMs,

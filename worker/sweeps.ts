@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { untilNext } from '../shared/observability/shared-interval.js';
 import type { SweepTurns } from '../shared/redis/sweep-turns.js';
 
 /** What the worker does again and again, by name: how often, ms, and a run of it. */
@@ -41,9 +42,7 @@ export class Sweeps<Name extends string> {
       } catch (error) {
         onFailed(name, error instanceof Error ? error : new Error(String(error)));
       }
-      // At multiples of the interval, so that sweeps share wake-ups of the process and round trips.
-      const pauseMs = everyMs - (performance.now() % everyMs);
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => {});
+      await sleep(untilNext(everyMs), undefined, { signal, ref: false }).catch(() => {});
     }
   }
 }

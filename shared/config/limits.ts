@@ -55,6 +55,11 @@ export const LIMITS = {
   placeWindowMs: 600_000,
   /** Journal entries in one Postgres transaction: 500 cost 3 µs a row, more gains nothing and delays durable answers. */
   persistBatchEntries: 500,
+  /**
+   * Batches that no response waits for begin so far apart: half a batch at 5,000 promises a second. Rows and events are
+   * that much later.
+   */
+  gatherMs: 50,
   /** Reservations ended by one script call. */
   sweepBatch: 100,
   /** People promoted by one script call: at most 2 ms, in which Redis serves nobody else. Larger steps save nothing more. */

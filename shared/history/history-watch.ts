@@ -1,4 +1,5 @@
 import type { RawEntry } from '../contracts/journal.js';
+import { untilNext } from '../observability/shared-interval.js';
 import type { Heartbeat, History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
 import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatch } from '../redis/commit-watch.js';
@@ -174,7 +175,7 @@ export class HistoryWatch {
     if (this.#stopped) return;
     this.#timer = setTimeout(() => {
       this.beat().then(
-        () => this.#schedule(this.#gate?.isOpen ? BEAT_MS : FAST_BEAT_MS),
+        () => this.#schedule(this.#gate?.isOpen ? untilNext(BEAT_MS) : FAST_BEAT_MS),
         (error: unknown) => {
           this.parts.onTrouble(error instanceof Error ? error : new Error(String(error)));
           this.#schedule(TROUBLE_MS);

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto';
 import type { OutboxEvent } from '../contracts/events.js';
 import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import type { EventSpan } from './event-span.js';
 import { eventsOf, type NewEvent } from './events-of-entries.js';
-import { type EventSpan, insertEvents, insertInitialEvents } from './new-events.js';
+import { insertEvents, insertInitialEvents } from './new-events.js';
+import { areNewReservations, insertReservations, type NewReservation } from './new-reservations.js';
 import type { Queryable } from './pool.js';
 import { prepared } from './prepared.js';
 
@@ -37,6 +39,38 @@ export class EventWriter {
     const span = await (plain ? insertInitialEvents(client, events) : insertEvents(client, events, allNew));
     if (!span) return null;
     return { span, events: plain && isDense(span, events) ? this.#compose(span, events, byId) : null };
+  }
+
+  /** The entries as `writeReservations` takes them; null when they are others too, or Postgres lacks their terms. */
+  async reservationsIn(client: Queryable, entries: readonly JournalEntry[]): Promise<readonly NewReservation[] | null> {
+    return areNewReservations(entries) && (await this.#learn(client, entries)) ? entries : null;
+  }
+
+  /**
+   * Writes new reservations, as `reservationsIn` returned them, their events and the cursor of the journal, by one statement.
+   * @param upTo id of the last entry
+   * @returns null when there are no events
+   * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
+   */
+  async writeReservations(
+    client: Queryable,
+    entries: readonly NewReservation[],
+    upTo: string,
+  ): Promise<WrittenEvents | null> {
+    const campaigns = new Map<number, string>();
+    for (const { no, terms } of entries) campaigns.set(no, String(this.#terms.get(`${no}/${terms}`)?.campaignId));
+    const span = await insertReservations(client, entries, campaigns, upTo);
+    if (span?.count === entries.length) {
+      const events = eventsOf(entries);
+      const byId = new Map(entries.map((entry) => [entry.reservation, entry]));
+      return { span, events: isDense(span, events) ? this.#compose(span, events, byId) : null };
+    }
+    // Postgres had some of the rows; their events may be missing all the same.
+    const missing = await insertEvents(client, eventsOf(entries));
+    const [first, last] = [span ?? missing, missing ?? span];
+    if (!first || !last) return null;
+    const count = (span?.count ?? 0) + (missing?.count ?? 0);
+    return { span: { after: first.after, first: first.first, last: last.last, count }, events: null };
   }
 
   /** @returns whether Postgres has the terms of each entry */

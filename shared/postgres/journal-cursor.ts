@@ -1,5 +1,19 @@
+import type { QueryResult } from 'pg';
 import type { RawEntry } from '../contracts/journal.js';
 import type { Database, Queryable } from './pool.js';
+
+/**
+ * Takes the cursor, and reads it with the generation of the latest history. The first statement waits by itself: one that
+ * has waited for a lock still sees the histories of the moment at which it began.
+ */
+export const LOCK_WITH_HISTORY = [
+  'select 1 from journal_cursor for update',
+  `select last_id, (select max(generation) from journal_histories) as generation,
+     set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update`,
+] as const;
+
+/** The cursor, and the generation of the latest history (null before the first one). */
+export type LockedCursor = { cursor: string; generation: number | null };
 
 /** Tables `journal_cursor` and `journal_rejects`: how far the journal was written, and what could not be. */
 export class JournalCursor {
@@ -22,15 +36,10 @@ export class JournalCursor {
    * The same, with the generation of the latest history (null before the first one). A history begins under this lock, so
    * it stays the latest until the transaction ends.
    */
-  async lockWithHistory(client: Queryable): Promise<{ cursor: string; generation: number | null }> {
-    // By itself: a statement that has waited for a lock still sees the histories of the moment at which it began.
-    await client.query('select 1 from journal_cursor for update');
-    const result = await client.query<{ last_id: string; generation: string | null }>(
-      `select last_id, (select max(generation) from journal_histories) as generation,
-         set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update`,
-    );
-    const generation = result.rows[0]?.generation ?? null;
-    return { cursor: lastId(result), generation: generation === null ? null : Number(generation) };
+  async lockWithHistory(client: Queryable): Promise<LockedCursor> {
+    const results: QueryResult[] = [];
+    for (const statement of LOCK_WITH_HISTORY) results.push(await client.query(statement));
+    return lockedCursor(results);
   }
 
   async move(client: Queryable, to: string): Promise<void> {
@@ -44,6 +53,13 @@ export class JournalCursor {
       [entry.journalId, JSON.stringify(entry.fields), reason],
     );
   }
+}
+
+/** @param results of `LOCK_WITH_HISTORY` */
+export function lockedCursor(results: readonly QueryResult[]): LockedCursor {
+  const rows = results.at(-1)?.rows as { last_id: string; generation: string | null }[];
+  const generation = rows[0]?.generation ?? null;
+  return { cursor: lastId({ rows }), generation: generation === null ? null : Number(generation) };
 }
 
 function lastId({ rows }: { rows: { last_id: string }[] }): string {

@@ -1,31 +1,11 @@
 import type { EventType } from '../contracts/events.js';
+import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
 import type { NewEvent } from './events-of-entries.js';
-import { RECORDS_VERSION } from './journal-histories.js';
 import type { Queryable } from './pool.js';
 import { prepared } from './prepared.js';
 
 const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
 const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
-
-/** Where the events of a transaction are in the outbox. `after`: the last event before them; 0 = there is none. */
-export type EventSpan = { after: number; first: number; last: number; count: number };
-
-type SpanRow = { after: string | null; first: string | null; last: string | null; count: number; earlier: boolean };
-
-/** The rows that a statement has made, and whether a process is alive that cannot read them as they are. */
-const SPAN = `select (select max(seq) from outbox) as after, min(seq) as first, max(seq) as last, count(*)::int as count,
-  exists (select 1 from journal_processes where version < ${RECORDS_VERSION}
-    and seen_at > clock_timestamp() - interval '1 minute') as earlier from made`;
-
-const INSERT_INITIAL = `
-  with made as (
-    insert into outbox (type, campaign_id, occurred_at, reservation_id)
-    select n.type, c.campaign_id, ms(n.at), n.reservation
-    from unnest($1::text[], $2::int[], $3::bigint[], $4::uuid[]) with ordinality as n(type, no, at, reservation, position)
-    join campaigns c on c.no = n.no
-    order by n.position
-    returning seq
-  ) ${SPAN}`;
 
 const INSERT = `
   with made as (
@@ -54,14 +34,17 @@ const INSERT = `
     order by n.position
     on conflict (event_id) do nothing
     returning seq
-  ) ${SPAN}`;
+  ) ${spanSql('made')}`;
 
-/** Fills in what processes of earlier versions read. An event that was published before stays away from them. */
-const COMPLETE = `
-  update outbox o set event_id = v.event_id, subject = v.subject, product_id = v.product_id, trace = v.trace, data = v.data
-  from outbox_events v
-  where v.seq = o.seq and o.seq between $1 and $2 and o.data is null
-    and (o.event_id is not null or not exists (select 1 from outbox x where x.event_id = v.event_id))`;
+const INSERT_INITIAL = `
+  with made as (
+    insert into outbox (type, campaign_id, occurred_at, reservation_id)
+    select n.type, c.campaign_id, ms(n.at), n.reservation
+    from unnest($1::text[], $2::int[], $3::bigint[], $4::uuid[]) with ordinality as n(type, no, at, reservation, position)
+    join campaigns c on c.no = n.no
+    order by n.position
+    returning seq
+  ) ${spanSql('made')}`;
 
 /**
  * Writes events in the transaction that caused them, after its rows. The caller holds the lock on `journal_cursor`: whatever
@@ -97,10 +80,7 @@ export async function insertEvents(
   );
 }
 
-/**
- * The same for initial events alone, whose reservations are new and made under terms that Postgres has: all that the hot
- * path writes.
- */
+/** The same for initial events alone, whose reservations are new and made under terms that Postgres has: of promotions. */
 export async function insertInitialEvents(client: Queryable, events: readonly NewEvent[]): Promise<EventSpan | null> {
   if (events.length === 0) return null;
   return spanOf(
@@ -114,10 +94,4 @@ export async function insertInitialEvents(client: Queryable, events: readonly Ne
       ]),
     ),
   );
-}
-
-async function spanOf(client: Queryable, { rows: [row] }: { rows: SpanRow[] }): Promise<EventSpan | null> {
-  if (!row || row.count === 0) return null;
-  if (row.earlier) await client.query(COMPLETE, [row.first, row.last]);
-  return { after: Number(row.after ?? 0), first: Number(row.first), last: Number(row.last), count: row.count };
 }

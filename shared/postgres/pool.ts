@@ -65,8 +65,16 @@ export class Database {
     }
   }
 
-  /** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
-  async transaction<Value>(work: (client: Queryable) => Promise<Value>): Promise<Value> {
+  /**
+   * Runs `work` in one transaction: committed when it returns, rolled back when it throws.
+   * @param first statements without values that are sent together with `begin`, for one round trip; each reads what was
+   *   committed before it began, not before the transaction began
+   * @param work takes the results of these statements
+   */
+  async transaction<Value>(
+    work: (client: Queryable, results: pg.QueryResult[]) => Promise<Value>,
+    first: readonly string[] = [],
+  ): Promise<Value> {
     let client: pg.PoolClient;
     try {
       client = await this.#pool.connect();
@@ -74,8 +82,8 @@ export class Database {
       throw asFault(error);
     }
     try {
-      await client.query('begin');
-      const value = await work(client);
+      const results: unknown = await client.query(['begin', ...first].join('; '));
+      const value = await work(client, Array.isArray(results) ? results.slice(1) : []);
       await client.query('commit');
       client.release();
       return value;

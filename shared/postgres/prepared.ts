@@ -11,15 +11,23 @@ export function prepared(name: string, text: string, values: unknown[]): Prepare
 }
 
 /**
- * A column of a batch as the parameter of `unnest`. A column without any value is sent as null, which `unnest` fills up
- * with nulls: most columns of most batches.
+ * A column of a batch as the parameter of `unnest`; a text without characters is null, as in all statements that take it.
+ * A column without any value is sent as null, which `unnest` fills up with nulls: many columns of most batches.
+ * @returns the literal of an array, since the driver escapes each element by itself; an array where the literal needs that
  */
-export function columnOf<Row, Key extends keyof Row>(rows: readonly Row[], key: Key): Row[Key][] | null {
+export function columnOf<Row, Key extends keyof Row>(rows: readonly Row[], key: Key): unknown[] | string | null {
   let empty = true;
+  let plain = true;
   const column = rows.map((row) => {
     const value = row[key];
-    if (value !== null) empty = false;
+    if (value === null || value === '') return null;
+    empty = false;
+    // JSON has none; Postgres refuses it.
+    if (Number.isNaN(value)) plain = false;
     return value;
   });
-  return empty ? null : column;
+  if (empty) return null;
+  const json = JSON.stringify(column);
+  // Both escape quotes by a backslash, but JSON has further escapes.
+  return plain && !json.includes('\\') ? `{${json.slice(1, -1)}}` : column;
 }

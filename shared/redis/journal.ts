@@ -231,11 +231,11 @@ export class Journal {
 
   /**
    * Waits until something later than `after` is there, at most `waitMs`.
-   * @returns id of the last entry, which is not later than `after` when nothing came
+   * @returns id of the first such entry; null when nothing came
    */
-  async waitForEntryAfter(after: string, waitMs: number): Promise<string> {
+  async waitForEntryAfter(after: string, waitMs: number): Promise<string | null> {
     const found = await engine(() => this.redis.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', keys.journal, after));
-    return found ? this.lastId() : after;
+    return found?.[0]?.[1][0]?.[0] ?? null;
   }
 
   /** Removes what Postgres has committed: everything up to and with `upTo`. */

@@ -18,6 +18,11 @@ export function decodeDurability(digit: string): Durability {
   return durability;
 }
 
+/** The digit that scripts write. */
+export function encodeDurability(durability: Durability): string {
+  return String(DURABILITIES.indexOf(durability));
+}
+
 /** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
 export type RememberedAnswer =
   | {
@@ -84,8 +89,7 @@ export function decodeRememberedAnswer(text: string): RememberedAnswer {
 export function encodeRememberedAnswer(answer: RememberedAnswer): string {
   if (answer.kind === 'completed') {
     const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
-    const digit = DURABILITIES.indexOf(durability);
-    return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${digit}|${code ?? ''}|${terms}`;
+    return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${encodeDurability(durability)}|${code ?? ''}|${terms}`;
   }
   const { position, queueSize, ticketKey, paceMs, presenceMs, reservationId } = answer;
   return `Q|${position}|${queueSize}|${ticketKey ?? ''}|${paceMs ?? ''}|${presenceMs}|${reservationId ?? ''}`;

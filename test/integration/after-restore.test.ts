@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
+import type { QueryResult } from 'pg';
 import type { CampaignNo } from '../../shared/domain/ids.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
 import { Outbox } from '../../shared/postgres/outbox.js';
@@ -455,16 +456,18 @@ test('refuses to write when Redis is the one that is behind', async () => {
 class Breaking extends Database {
   left = 0;
 
-  override transaction<Value>(work: (client: Queryable) => Promise<Value>): Promise<Value> {
-    return super.transaction((client) =>
-      work({
-        query: (sql, values) => {
-          if (this.left === 0) throw new Error('interrupted');
-          this.left -= 1;
-          return client.query(sql, values);
-        },
-      }),
-    );
+  override transaction<Value>(
+    work: (client: Queryable, results: QueryResult[]) => Promise<Value>,
+    first: readonly string[] = [],
+  ): Promise<Value> {
+    const counted = (client: Queryable): Queryable => ({
+      query: (sql, values) => {
+        if (this.left === 0) throw new Error('interrupted');
+        this.left -= 1;
+        return client.query(sql, values);
+      },
+    });
+    return super.transaction((client, results) => work(counted(client), results), first);
   }
 }
 

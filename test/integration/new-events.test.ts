@@ -123,6 +123,24 @@ describe('insertEvents', () => {
     expect(await typesOf(campaign)).toEqual(['redemption.reserved', 'redemption.reserved']);
   });
 
+  it('writes the rows and events that Postgres lacks, of a batch of which it has a part', async () => {
+    const campaign = await store.openCampaign();
+    const first = await campaign.take('ann');
+    const second = await campaign.take('bob');
+    await persist();
+    await store.sql.query('delete from outbox where reservation_id = $1', [first]);
+    for (const id of [first, second]) await sale.store.rejournal(campaign.product, id, 'missing');
+    const third = await campaign.take('cid');
+    const [batch, ...more] = await persist();
+    expect(more).toEqual([]);
+    expect((await eventsOf(campaign)).map(({ subject }) => subject)).toEqual([second, third, first]);
+    const [, newRow, missing] = await rowsOf(campaign);
+    expect(batch).toMatchObject({
+      events: null,
+      span: { first: Number(newRow.seq), last: Number(missing.seq), count: 2 },
+    });
+  });
+
   it('writes no second payment of what was paid when it was taken', async () => {
     const campaign = await store.openCampaign({ holdSeconds: 0 });
     const reservation = await campaign.take('ann');

@@ -38,6 +38,26 @@ test('more promises than one entry holds are several entries', async () => {
   expect(await store.campaignRow(campaign)).toMatchObject({ taken: 150 });
 });
 
+test('the next batch is urgent when this one is full or responses wait for commits of its campaign', async () => {
+  const fast = await store.openCampaign({ totalLimit: 10 });
+  const durable = await store.openCampaign({ totalLimit: 10, confirmation: 'durable' });
+  const persist = store.persistWith({ batchEntries: 2 });
+  const isUrgent = async () => (await persist.upTo(await sale.journal.lastId())).isUrgent;
+  await fast.take('ann');
+  expect(await isUrgent()).toBe(false);
+  await fast.take('bob');
+  await fast.take('cid');
+  expect(await isUrgent()).toBe(true);
+  const id = await durable.take('ann');
+  expect(await isUrgent()).toBe(true);
+  // A payment does not say it, so it is remembered.
+  await durable.confirm(id);
+  expect(await isUrgent()).toBe(true);
+  await durable.amend({ confirmation: 'fast' });
+  await durable.take('bob');
+  expect(await isUrgent()).toBe(false);
+});
+
 test('an entry stays until all of its promises are committed, and is continued where Postgres is', async () => {
   const campaign = await store.openCampaign({ totalLimit: 10 });
   await Promise.all(users(10).map((user) => campaign.take(user)));

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type pg from 'pg';
+import { LOCK_WITH_HISTORY, lockedCursor } from '../../shared/postgres/journal-cursor.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { TestCampaign } from '../harness/campaign.js';
@@ -238,6 +239,21 @@ test('writes the same range once, whenever it is asked to', async () => {
   expect(await store.cursor.read()).toBe(cursor);
 });
 
+test('reads the history that began while it waited for the cursor', async () => {
+  await store.sql.query('begin');
+  await store.sql.query('select 1 from journal_cursor for update');
+  const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), LOCK_WITH_HISTORY);
+  const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'begin; select 1 from journal_cursor%'`;
+  await until('it waits', async () => (await store.database.query(waits)).rows.length > 0);
+  const begun = await store.sql.query(
+    `insert into journal_histories (generation, server, after_id, reason)
+     select max(generation) + 1, 'other', '0-0', 'test' from journal_histories returning generation`,
+  );
+  await store.sql.query('commit');
+  expect((await waiting).generation).toBe(Number(begun.rows[0].generation));
+  await store.sql.query('delete from journal_histories where generation = $1', [begun.rows[0].generation]);
+});
+
 test('writes once when it dies after the commit, before it could tell or trim', async () => {
   const campaign = await store.openCampaign({ refundPolicy: 'burn', perUserLimit: 2 });
   const id = await campaign.take('ann');
@@ -245,6 +261,9 @@ test('writes once when it dies after the commit, before it could tell or trim', 
   await campaign.setStatus('pause');
   class DyingJournal extends Journal {
     override announcePersisted(): Promise<void> {
+      return Promise.reject(new Error('killed'));
+    }
+    override trim(): Promise<void> {
       return Promise.reject(new Error('killed'));
     }
   }

@@ -3,7 +3,7 @@ import { connectForJobs } from '../../shared/redis/connections.js';
 import { compareJournalIds, Journal } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { Persist } from '../../worker/persist/persist.js';
+import type { Persist, Persisted } from '../../worker/persist/persist.js';
 import { JournalRelay } from '../../worker/persist/relay.js';
 import { atEnd } from '../harness/cleanup.js';
 import { type Persistence, startPersistence } from '../harness/persistence.js';
@@ -16,11 +16,11 @@ afterEach(async () => {
   for (const relay of running.splice(0).reverse()) await relay.stop();
 });
 
-type RelayOptions = { holder?: string; inService?: () => boolean; persist?: Pick<Persist, 'upTo'> };
+type RelayOptions = { holder?: string; inService?: () => boolean; persist?: Pick<Persist, 'upTo'>; gatherMs?: number };
 
 /** A relay as the worker composes it, and the ids that it was asked to persist up to. */
 async function startRelay(sale: Sale, store: Persistence, options: RelayOptions = {}) {
-  const { holder = 'one', inService = () => true, persist = store.persistWith() } = options;
+  const { holder = 'one', inService = () => true, persist = store.persistWith(), gatherMs = 1 } = options;
   const blocking = connectForJobs(sale.engine.url, () => {});
   atEnd('a blocking connection', () => blocking.disconnect());
   const asked: string[] = [];
@@ -36,6 +36,7 @@ async function startRelay(sale: Sale, store: Persistence, options: RelayOptions 
     lease: new RelayLease(await connectToRedis(sale.engine.url), holder),
     metrics: store.metrics,
     log: store.log,
+    limits: { gatherMs },
   });
   relay.start();
   running.push(relay);
@@ -75,6 +76,26 @@ test('persists what was journaled while no worker was there', async () => {
   expect(await store.redemption(id)).toMatchObject({ status: 'redeemed' });
 });
 
+test('gathers promises for the next batch, unless responses wait for their commit', async () => {
+  const { sale, store, campaign, written } = await start();
+  const { asked } = await startRelay(sale, store, { holder: 'both', gatherMs: 600_000 });
+  await campaign.take('ann');
+  await written();
+  // A second relay shows that the journal has something to persist.
+  const other = await startRelay(sale, store, { holder: 'both', gatherMs: 600_000 });
+  await campaign.take('ann');
+  await written();
+  expect([asked.length, other.asked.length]).toEqual([1, 1]);
+
+  const durable = await store.openCampaign({ totalLimit: 10, perUserLimit: 10, confirmation: 'durable' });
+  const third = await startRelay(sale, store, { holder: 'both', gatherMs: 600_000 });
+  for (let i = 0; i < 3; i += 1) {
+    await durable.take('ann');
+    await written();
+  }
+  expect(third.asked.length).toBe(3);
+});
+
 test('waits while Redis is out of service', async () => {
   const { sale, store, campaign, written } = await start();
   let inService = false;
@@ -93,7 +114,7 @@ test('retries after a failure, and goes on with what came meanwhile', async () =
   const persist = {
     upTo: (to: string) => {
       failures -= 1;
-      return failures >= 0 ? Promise.reject(new Error('not now')) : real.upTo(to);
+      return failures >= 0 ? Promise.reject<Persisted>(new Error('not now')) : real.upTo(to);
     },
   };
   const { asked } = await startRelay(sale, store, { persist });

@@ -196,6 +196,23 @@ test('grants no allowance above the limit of the campaign, by insert or by updat
   await expect(insert(campaign, { user: 'ann', slot: 0 })).rejects.toEqual(refusedBy('redemptions_slot_check'));
 });
 
+test('compares each row of a statement with the limit of its own campaign', async () => {
+  const [narrow, wide] = [await createCampaign(), await createCampaign({ perUser: 3 })];
+  const insertAll = (...rows: [campaign: string, slot: number, status: string][]) =>
+    sql.query(
+      `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)
+       select gen_random_uuid(), c, 'ann', 'order', 1, slot, status, now()
+       from unnest($1::uuid[], $2::int[], $3::text[]) as n(c, slot, status)`,
+      [0, 1, 2].map((i) => rows.map((row) => row[i])),
+    );
+  const beyond = refusedBy('redemptions_within_limit');
+  const wideRows = [1, 2, 3].map((slot): [string, number, string] => [wide, slot, 'reserved']);
+  await expect(insertAll(...wideRows, [narrow, 1, 'reserved'], [narrow, 2, 'reserved'])).rejects.toEqual(beyond);
+  await expect(insertAll([narrow, 1, 'reserved'], ...wideRows, [wide, 4, 'redeemed'])).rejects.toEqual(beyond);
+  await insertAll(...wideRows, [wide, 4, 'released'], [narrow, 1, 'reserved'], [narrow, 2, 'expired']);
+  expect([await taken(wide), await taken(narrow)]).toEqual([3, 1]);
+});
+
 test('takes no row that makes no sense', async () => {
   const campaign = await createCampaign();
   await expect(insert(campaign, { qty: 0 })).rejects.toEqual(refusedBy('redemptions_qty_check'));

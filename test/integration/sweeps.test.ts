@@ -71,22 +71,26 @@ test('tends every line to the end, a bounded number of people in each call', asy
 });
 
 test('finds the campaigns in which units are held or users wait, also new ones', async () => {
-  const active = new ActiveCampaigns(sale.store, sale.redis);
+  const active = new ActiveCampaigns(sale.store, sale.redis, { nowMs: () => Date.now() });
   const idle = await sale.openCampaign();
   const held = await sale.openCampaign();
   const waiting = await sale.openCampaign({ totalLimit: 1, holdSeconds: 0 });
-  await held.take('ann');
+  const id = await held.take('ann');
   await waiting.take('ann');
   await waiting.join('bob');
-  expect(await active.heldOrWaiting()).toEqual(expect.arrayContaining([held.product, waiting.product]));
+  expect(await active.dueOrWaiting()).toContain(waiting.product);
+  // Its deadline is far ahead.
+  expect(await active.dueOrWaiting()).not.toContain(held.product);
+  await held.letDeadlinePass(id);
+  expect(await active.dueOrWaiting()).toEqual(expect.arrayContaining([held.product, waiting.product]));
   expect(await active.waiting()).toContain(waiting.product);
   expect(await active.waiting()).not.toContain(held.product);
-  expect(await active.heldOrWaiting()).not.toContain(idle.product);
-  await idle.take('ann');
-  expect(await active.heldOrWaiting()).toContain(idle.product);
+  expect(await active.dueOrWaiting()).not.toContain(idle.product);
+  await idle.letDeadlinePass(await idle.take('ann'));
+  expect(await active.dueOrWaiting()).toContain(idle.product);
   const later = await sale.openCampaign();
-  await later.take('ann');
-  await until('it is found', async () => (await active.heldOrWaiting()).includes(later.product));
+  await later.letDeadlinePass(await later.take('ann'));
+  await until('it is found', async () => (await active.dueOrWaiting()).includes(later.product));
 });
 
 test('is not held up by a campaign that has vanished', async () => {

@@ -5,10 +5,11 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import { foldBatch } from '../../shared/postgres/batch-fold.js';
 import { EventWriter, type WrittenEvents } from '../../shared/postgres/event-writer.js';
 import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
+import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
+import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
 
@@ -30,7 +31,10 @@ export type PersistParts = {
 /** Whether Redis is out of service, and whether ids have no gaps. */
 type How = { draining: boolean; numbered: boolean };
 
-type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries: number; error: Error };
+type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
+
+/** How far the journal is committed. `isUrgent`: the next batch should follow at once, since it is full or responses wait for it. */
+export type Persisted = { upTo: string; isUrgent: boolean };
 
 /**
  * Writes the journal to Postgres, in its order, each entry once: the cursor moves in the transaction that writes, and is
@@ -41,6 +45,7 @@ type Batch = { kind: 'done' } | { kind: 'written' } | { kind: 'refused'; entries
 export class Persist {
   #firstBatch: number;
   readonly #events = new EventWriter();
+  readonly #awaited = new AwaitedCampaigns();
 
   constructor(readonly parts: PersistParts) {
     this.#firstBatch = parts.limits.batchEntries;
@@ -50,7 +55,7 @@ export class Persist {
    * Returns when everything up to and with `to` is committed.
    * @throws JournalGap, ForeignHistory when the journal does not continue what Postgres has; nothing is written or trimmed
    */
-  upTo(to: string): Promise<void> {
+  upTo(to: string): Promise<Persisted> {
     return this.#upTo(to, { draining: false, numbered: true });
   }
 
@@ -58,11 +63,11 @@ export class Persist {
    * The same for a Redis that is out of service, by the worker that recovers it and has verified its journal.
    * @param numbered false: an older version wrote the journal, whose ids have gaps
    */
-  drain(to: string, numbered = true): Promise<void> {
-    return this.#upTo(to, { draining: true, numbered });
+  async drain(to: string, numbered = true): Promise<void> {
+    await this.#upTo(to, { draining: true, numbered });
   }
 
-  async #upTo(to: string, how: How): Promise<void> {
+  async #upTo(to: string, how: How): Promise<Persisted> {
     const { limits, log } = this.parts;
     let size = this.#firstBatch;
     for (;;) {
@@ -71,7 +76,7 @@ export class Persist {
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
       });
-      if (batch.kind === 'done') return;
+      if (batch.kind === 'done') return batch;
       if (batch.kind === 'refused') {
         size = Math.max(1, Math.floor(batch.entries / 2));
         log.warn({ err: batch.error, entries: batch.entries }, 'Postgres rejected a batch; halving it');
@@ -83,23 +88,21 @@ export class Persist {
   }
 
   async #writeNext(to: string, size: number, how: How): Promise<Batch> {
-    const { database, cursor, metrics } = this.parts;
+    const { database, metrics } = this.parts;
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let upTo: string;
     let written: WrittenEvents | null = null;
     try {
-      upTo = await database.transaction(async (client) => {
-        const locked = await cursor.lockWithHistory(client);
+      upTo = await database.transaction(async (client, results) => {
+        const locked = lockedCursor(results);
         read = await this.#readNext(locked, to, size, how);
         const last = read.at(-1);
         if (!last) return locked.cursor;
         const entries = read.map(decodeEntry);
-        const rowsAreNew = await writeBatch(client, foldBatch(entries));
-        written = await this.#events.write(client, entries, rowsAreNew);
-        await cursor.move(client, last.journalId);
+        written = await this.#write(client, entries, last.journalId);
         return last.journalId;
-      });
+      }, LOCK_WITH_HISTORY);
     } catch (error) {
       if (!isRefusedBatch(error)) throw error;
       if (read.length > 1) return { kind: 'refused', entries: read.length, error };
@@ -111,13 +114,23 @@ export class Persist {
     }
     if (read.length === 0) {
       await this.#committed(upTo);
-      return { kind: 'done' };
+      return { kind: 'done', upTo, isUrgent: false };
     }
     end();
     metrics.persistedEntries.inc(read.length);
     if (written) this.parts.publish?.(written);
     await this.#committed(upTo);
-    return compareJournalIds(upTo, to) >= 0 ? { kind: 'done' } : { kind: 'written' };
+    const isUrgent = this.#awaited.areIn(read) || read.length >= size;
+    return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
+  }
+
+  async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {
+    const reservations = await this.#events.reservationsIn(client, entries);
+    if (reservations) return this.#events.writeReservations(client, reservations, upTo);
+    const rowsAreNew = await writeBatch(client, foldBatch(entries));
+    const written = await this.#events.write(client, entries, rowsAreNew);
+    await this.parts.cursor.move(client, upTo);
+    return written;
   }
 
   /** The entries after the cursor; empty when nothing is left to do. @throws JournalGap, ForeignHistory */
@@ -165,8 +178,7 @@ export class Persist {
   /** Announces what is committed, then removes it from the journal. Both may be repeated and both may be late. */
   async #committed(upTo: string): Promise<void> {
     const { journal } = this.parts;
-    await journal.announcePersisted(upTo);
-    await journal.trim(upTo);
+    await Promise.all([journal.announcePersisted(upTo), journal.trim(upTo)]);
   }
 }
 

@@ -2,15 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { compareJournalIds, JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
+import { untilNext } from '../../shared/observability/shared-interval.js';
+import { JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Persist } from './persist.js';
 
 /** How often a relay that may not work looks whether it may. */
 const LOOK_EVERY_MS = 250;
-/** How long a relay waits for an entry before it looks again whether it may work. */
-const WAIT_MS = 250;
+/** How often a relay that waits for an entry looks whether it still may work. */
+const WAIT_MS = 500;
 /** Between two attempts: doubles from the first to the last. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
@@ -26,11 +27,13 @@ export type RelayParts = {
   lease: Pick<RelayLease, 'hold' | 'release'>;
   metrics: Metrics;
   log: Log;
+  limits: { gatherMs: number };
 };
 
 /**
  * Persists what is new in the journal, as long as this worker holds the lease. While a batch is written the next one
- * grows: many promises wait for one transaction. It needs no queue and no write to Redis, so that it can drain the journal
+ * grows, and it grows for at least `gatherMs` unless a response waits for the commit: many promises share one
+ * transaction. An entry that follows a quiet moment is persisted at once. The relay needs no queue and no write to Redis, so that it can drain the journal
  * of a Redis that is full. It keeps no state that matters: a second relay finds nothing left to do.
  */
 export class JournalRelay {
@@ -72,12 +75,14 @@ export class JournalRelay {
   }
 
   async #relayOnce(): Promise<void> {
-    const last = await this.parts.journal.waitForEntryAfter(this.#persisted, WAIT_MS);
-    // A shorter journal is another one.
-    if (compareJournalIds(last, this.#persisted) === 0) return;
-    await this.parts.persist.upTo(last);
-    this.parts.metrics.journalGap.set(0);
-    this.#persisted = last;
+    const { journal, persist, metrics, limits } = this.parts;
+    const found = await journal.waitForEntryAfter(this.#persisted, Math.ceil(untilNext(WAIT_MS)));
+    if (found === null) return;
+    const began = performance.now();
+    const { upTo, isUrgent } = await persist.upTo(found);
+    metrics.journalGap.set(0);
+    this.#persisted = upTo;
+    if (!isUrgent) await this.#pause(Math.max(0, limits.gatherMs - (performance.now() - began)));
   }
 
   #report(error: unknown): void {

@@ -2,6 +2,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import { untilNext } from '../../shared/observability/shared-interval.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
@@ -370,7 +371,7 @@ export class Recovery {
         else if (!(error instanceof EngineUnavailable))
           this.parts.log.error({ err: error }, 'Redis could not be recovered; trying again');
       }
-      await this.#pause(served || failed ? LOOK_EVERY_MS : LOOK_SOON_MS);
+      await this.#pause(served || failed ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
     }
   }
 
