@@ -73,14 +73,12 @@ export class Cluster {
   /** What an operator does after Postgres was put back. */
   async reconcileAfterRestore(): Promise<void> {
     const { tools, redis, postgres } = this;
-    const env = {
-      ...process.env,
-      REDIS_URL: `redis://127.0.0.1:${redis.primary.port}`,
-      DATABASE_URL: postgres.url,
-    };
     const args = ['run', '--silent', 'reconcile', '--', '--after-restore'];
     const until = performance.now() + RECONCILE_LIMIT_MS;
     for (;;) {
+      // Of the present primary: another fault may have demoted the one of the last try.
+      const url = `redis://127.0.0.1:${redis.primary.port}`;
+      const env = { ...process.env, REDIS_URL: url, DATABASE_URL: postgres.url };
       const { code, output } = await tools.run('npm', args, { cwd: tools.root, env, limitMs: RECONCILE_LIMIT_MS });
       if (code === 0) return;
       // Another fault may have an engine down: an operator repeats the command when it is back.
