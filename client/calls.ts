@@ -14,7 +14,7 @@ export class Refusal extends Error {
     super(`${code}: ${problem.detail ?? 'no answer'}`);
   }
 
-  /** Whether the same call may succeed later: nobody answered, or it was told when to come back. */
+  /** Whether the same call may succeed later: no response came, or the response says when to try again. */
   get passes(): boolean {
     return this.status === 0 || (this.status === 429 && this.retryAfterMs !== null) || this.status >= 500;
   }

@@ -49,7 +49,7 @@ export class MemoryStore implements KeyStore {
 /**
  * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a copy of its own, which
  * may be behind that of the tab that has just let go of the lock. What IndexedDB has committed, every later transaction sees.
- * `localStorage` gets a copy: the other tabs are told of changes there, and it is all there is where the database cannot be used.
+ * `localStorage` gets a copy: it notifies the other tabs of changes, and is the only store where the database cannot be used.
  */
 export class TabStore implements KeyStore {
   readonly #database: Promise<Opened | null>;
@@ -70,7 +70,7 @@ export class TabStore implements KeyStore {
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    // Kept by an older version of this client, or when the database failed: at worst an old key, whose answer is told again.
+    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is returned again.
     return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 

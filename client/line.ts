@@ -3,7 +3,7 @@ import type { Connection, SocketLike, Standing } from './types.js';
 
 /** A socket that has not been welcomed by then is helped out by asking. */
 const PATIENCE_MS = 4_000;
-/** An answer to a ping that takes longer means that nobody is there: a laptop slept, a network changed. */
+/** A pong that takes longer means a dead connection: a laptop slept, a network changed. */
 const PONG_MS = 8_000;
 const MAX_RECONNECT_MS = 30_000;
 
@@ -166,7 +166,7 @@ export class Line {
       this.#asking = false;
     }
     if (!this.#live && !this.#ended) {
-      // Never sooner than told, and not everybody at the same moment.
+      // Never sooner than the response asked for, and not all clients at the same moment.
       this.#set('ask', Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)), () => this.#ask());
     }
   }

@@ -99,7 +99,7 @@ export class Sale extends Emitter<SaleEvents> {
   /**
    * Tries to get a unit, or a place in line, and insists on an answer. While one attempt is under way, another is the
    * same one. An attempt that was begun before and never answered is ended first, with its own quantity.
-   * @throws Refusal: the answer was no, or nobody answered for `retryForMs`
+   * @throws Refusal: the service refused, or did not answer for `retryForMs`
    */
   attempt(qty = 1): Promise<Standing> {
     this.#attempting ??= this.#attempt(qty).finally(() => {
@@ -222,7 +222,7 @@ export class Sale extends Emitter<SaleEvents> {
     return this.options.deviceId ?? (await this.#kept.device());
   }
 
-  /** What answers the challenge of a refusal. @throws what it was given, when it is none or nobody can */
+  /** The solution of the challenge in a refusal. @throws the refusal, when it has no challenge or there is no solver */
   async #solve(error: unknown): Promise<Record<string, unknown>> {
     if (!(error instanceof Refusal) || error.code !== 'challenge_required') throw error;
     const { challenge } = error.problem;

@@ -292,7 +292,7 @@ export class Claim {
       case 'audience_mismatch':
         return new Problem('audience_mismatch', 'The campaign is for others.');
       case 'limit_reached':
-        return new Problem('already_redeemed', 'The user holds or has used what he may have of this campaign.');
+        return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
       case 'code_used':
         return new Problem('already_redeemed', 'The code is used.');
       case 'code_needed':

@@ -125,7 +125,7 @@ function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Probl
         members: { starts_at: timeOrNull(outcome.startsAtMs) },
       });
     case 'limit_reached':
-      return new Problem('already_redeemed', 'The user holds or has used what he may have of this campaign.');
+      return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
     case 'code_used':
       return new Problem('already_redeemed', 'The code is used.');
     case 'sold_out':

@@ -35,7 +35,7 @@ export function bansView(): View {
     tableHead([['Who'], ['Effect'], ['Until'], ['Why'], ['By'], [el('span', { class: 'unseen' }, 'Lift')]]),
     body,
   );
-  const empty = el('p', { class: 'empty', hidden: true }, 'Nobody is banned or allowed.');
+  const empty = el('p', { class: 'empty', hidden: true }, 'There are no bans and no allowances.');
   const trouble = el('p', { class: 'error', role: 'alert' });
   let next: string | null = null;
   const more = button('Older ones', () => load(next), { hidden: true });

@@ -3,7 +3,7 @@ export type FieldError = { pointer: string; detail: string };
 /** An answer that is none of success: a problem document, or none at all. */
 export class Refused extends Error {
   constructor(
-    /** 0 = nobody answered */
+    /** 0 = no response */
     readonly status: number,
     readonly code: string,
     detail: string,
@@ -50,7 +50,7 @@ export function upload<Data>(path: string, file: File, onProgress: (part: number
     for (const [name, value] of Object.entries(OWN_PAGE)) request.setRequestHeader(name, value);
     request.setRequestHeader('Content-Type', 'text/csv');
     request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0));
-    request.addEventListener('error', () => reject(nobody()));
+    request.addEventListener('error', () => reject(unreachable()));
     request.addEventListener('load', () => {
       const body = parsed(request.responseText);
       if (request.status < 300) resolve(body.data as Data);
@@ -65,14 +65,14 @@ async function answerOf(path: string, init: RequestInit): Promise<Response> {
   try {
     response = await fetch(path, { ...init, credentials: 'same-origin', cache: 'no-store' });
   } catch {
-    throw nobody();
+    throw unreachable();
   }
   if (response.ok) return response;
   throw refusedBy(response.status, parsed(await response.text()), response.headers.get('Retry-After'));
 }
 
 const UNAVAILABLE = 'The service cannot answer at the moment. Look whether it was done before you do it again.';
-const nobody = () => new Refused(0, 'unreachable', 'The service does not answer.');
+const unreachable = () => new Refused(0, 'unreachable', 'The service does not answer.');
 
 function parsed(text: string): Record<string, unknown> {
   try {
@@ -83,9 +83,9 @@ function parsed(text: string): Record<string, unknown> {
 }
 
 function refusedBy(status: number, body: Record<string, unknown>, retryAfter: string | null): Refused {
-  const told = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
+  const given = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
   // What it says to programs is of no use to a person.
-  const detail = body.code === 'temporarily_unavailable' ? UNAVAILABLE : told;
+  const detail = body.code === 'temporarily_unavailable' ? UNAVAILABLE : given;
   const errors = Array.isArray(body.errors) ? (body.errors as FieldError[]) : [];
   return new Refused(status, String(body.code ?? 'unknown'), detail, errors, retryAfter ? Number(retryAfter) : null);
 }

@@ -12,7 +12,7 @@ const FONT = '11px system-ui, sans-serif';
 /** The newest values stand in text beside it, so this is for the eye alone. */
 const DARK = matchMedia('(prefers-color-scheme: dark)');
 
-/** What was seen since the page was opened, so that charts go on when somebody comes back to them. */
+/** What was seen since the page was opened, so that charts continue when they are shown again. */
 const seen = new Map<string, number[][]>();
 
 /** A chart that moves: the last five minutes, one line for each series, and the newest values in words. */

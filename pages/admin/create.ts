@@ -117,14 +117,14 @@ function fields() {
       label: 'Time zone',
       attributes: { list: 'zones', value: Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC' },
     }),
-    draft: check('#/draft', 'Keep it as a draft', 'Nobody sees it before it is published.'),
+    draft: check('#/draft', 'Keep it as a draft', 'Shoppers do not see it before it is published.'),
     hold: field({
       pointer: '#/hold_seconds',
       label: 'Seconds to pay',
       hint: '0 = nothing to pay, redeemed at once.',
       attributes: { ...number, value: '300' },
     }),
-    line: check('#/waiting_room/enabled', 'Waiting room', 'Whoever finds nothing free gets a place in line.', true),
+    line: check('#/waiting_room/enabled', 'Waiting room', 'A user who finds nothing free gets a place in line.', true),
     lineMax: field({
       pointer: '#/waiting_room/max_size',
       label: 'Places in line',
@@ -159,7 +159,7 @@ function fields() {
     }),
     attestation: check('#/require_attestation', 'Device token needed', 'Checkout needs a token of this device.', true),
     token: check('#/require_token', 'One-time token needed', 'Redeeming a code needs a token of its own.'),
-    uniform: check('#/uniform_refusals', 'Uniform refusals', 'Nobody learns which codes exist.'),
+    uniform: check('#/uniform_refusals', 'Uniform refusals', 'Refusals do not tell which codes exist.'),
     risk: field({
       pointer: '#/risk',
       label: 'Rules on risk',

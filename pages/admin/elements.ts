@@ -59,7 +59,7 @@ export function card(title: string, attributes: Attributes, ...children: Child[]
   );
 }
 
-/** What a screen reader is told, and everybody sees for a while. */
+/** A message that a screen reader announces and the page shows for a while. */
 export function say(text: string): void {
   const said = document.getElementById('said') as HTMLElement;
   said.textContent = text;

@@ -83,7 +83,7 @@ export class Form {
     }
   }
 
-  /** What has no field here is told above the button. */
+  /** Errors of fields that the form does not have are shown above the button. */
   show(errors: Refused['errors'], summary: string): void {
     const left = new Set(errors);
     let first: Field | null = null;

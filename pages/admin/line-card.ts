@@ -2,7 +2,7 @@ import { card, el, write } from './elements.js';
 import type { Overview } from './overview.js';
 import { count, duration, reasonText, time } from './words.js';
 
-/** Who is next, and why nobody is promoted. */
+/** Who is next, and why no user is promoted. */
 export function lineCard(): { root: HTMLElement; show(now: Overview): void } {
   const reason = el('p', { class: 'reason' });
   const body = el('tbody');

@@ -128,7 +128,7 @@ function decoded(text: string): string {
   }
 }
 
-/** @param moved somebody went there: the heading is focused, so that a screen reader says where he is */
+/** @param moved after navigation: the heading is focused, so that a screen reader announces the view */
 function show(moved: boolean): void {
   const next = viewOfHash();
   open(next);

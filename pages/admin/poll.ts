@@ -15,7 +15,7 @@ export type PollEvents = {
 const ANSWER_LIMIT_MS = 5_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 
-/** Asks for one overview after the other, never two at once, and not while nobody looks. */
+/** Asks for one overview after the other, never two at once, and not while the page is hidden. */
 export class Poll {
   #query: string | null = null;
   #everyMs = 1_000;

@@ -29,7 +29,7 @@ export function recordsCard(path: string): HTMLElement {
   const reconcile = async () => {
     const text =
       'Redis and Postgres are compared unit by unit, and what is provably safe is repaired. If the campaign has to be filled again, ' +
-      'everybody is told to come back for that moment.';
+      'every request gets 503 for that moment.';
     if (!(await confirmed('Reconcile now?', text, 'Reconcile'))) return;
     result.replaceChildren(el('p', {}, 'Comparing…'));
     try {

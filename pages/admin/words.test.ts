@@ -98,7 +98,7 @@ test('it says what the first one wants and how much there is', () => {
   expect(reasonText(line({ reason: 'head_wants_more', free: 2, head }))).toMatch(/wants 3 and only 2 are free/);
 });
 
-test('the person on call is told of a missing worker first, then of a Postgres that is behind, then of nothing', () => {
+test('the page names a missing worker first, then a Postgres that is behind, then nothing', () => {
   expect(worryOf(overview())).toBe('');
   expect(worryOf(overview({ oldest_unpersisted_seconds: 10 }))).toBe('');
   expect(worryOf(overview({ oldest_unpersisted_seconds: 95, journal_backlog: 1_200 }))).toMatch(
@@ -107,7 +107,7 @@ test('the person on call is told of a missing worker first, then of a Postgres t
   expect(worryOf(overview({ relay: null, oldest_unpersisted_seconds: 95 }))).toMatch(/^No worker/);
 });
 
-test('an outage is told by what does not answer', () => {
+test('an outage is named by what does not answer', () => {
   const checks = { redis: { ok: true, detail: 'answers' }, postgres: { ok: false, detail: 'does not answer' } };
   expect(outageText({ checks })).toBe(
     'The service cannot answer at the moment: postgres does not answer. Trying again…',

@@ -58,18 +58,18 @@ export function pauseOf({ status, pause }: CampaignNow): string | null {
   return `Paused ${who} at ${time(pause.at)}${pause.reason ? `: ${pause.reason}.` : '.'} Resume it when that is in order.`;
 }
 
-/** Why nobody is promoted, for whoever is asked "why does the line not move". */
+/** Why no user is promoted, for the person who is asked "why does the line not move". */
 export function reasonText({ reason, free, head, waiting }: LineNow): string {
   const first = head[0];
   switch (reason) {
     case 'no_line':
-      return 'This campaign has no waiting room: whoever finds nothing free is refused.';
+      return 'This campaign has no waiting room: a user who finds nothing free is refused.';
     case 'nobody_waits':
-      return 'Nobody waits.';
+      return 'No user is waiting.';
     case 'draft':
-      return 'The campaign is a draft. Nobody is promoted before it is published.';
+      return 'The campaign is a draft. Users are promoted after it is published.';
     case 'not_started':
-      return 'The sale has not started. Nobody is promoted before it does.';
+      return 'The sale has not started. Users are promoted after it starts.';
     case 'paused':
       return 'The campaign is paused. Places stay; units that come back are handed out when it is resumed.';
     case 'ended':
@@ -77,11 +77,11 @@ export function reasonText({ reason, free, head, waiting }: LineNow): string {
     case 'nothing_free':
       return 'Nothing is free. The next unit that comes back goes to the first in line.';
     case 'head_wants_more':
-      return `The first in line wants ${count(first?.qty ?? 0)} and only ${count(free)} ${free === 1 ? 'is' : 'are'} free. After 30 seconds those behind him are served.`;
+      return `The first in line wants ${count(first?.qty ?? 0)} and only ${count(free)} ${free === 1 ? 'is' : 'are'} free. After 30 seconds the users behind are served.`;
     case 'codes_used_up':
       return 'Units are free, but every code is used. Generate or import more codes.';
     case 'nobody_there':
-      return 'Units are free, but nobody who waits was seen lately. Whoever comes back is served; newcomers are, too.';
+      return 'Units are free, but no waiting user was seen lately. A user who comes back is served; so are new users.';
     case 'handing_over':
       return 'Nothing is in the way: free units are on their way to the first in line.';
     default:

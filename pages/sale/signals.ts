@@ -1,8 +1,8 @@
-/** Calling somebody who looks elsewhere: sound and vibration, where the browser allows them. */
+/** Calls the shopper back to the page: sound and vibration, where the browser allows them. */
 export class Signals {
   #audio: AudioContext | null = null;
 
-  /** Browsers allow sound to whoever was pressed something on; so this is called by the button. */
+  /** Browsers allow sound only after a click, so the button calls this. */
   unlock(): void {
     try {
       this.#audio ??= new AudioContext();

@@ -122,7 +122,7 @@ const en: Texts = {
   left: 'You left the line',
   leftDetail: 'You can line up again, at its end.',
   closed: 'The line is closed',
-  closedDetail: 'Nothing more can come back, so nobody waits in vain. We are sorry.',
+  closedDetail: 'No more units can come back, so the line is closed. We are sorry.',
   live: 'Connected: news comes at once.',
   polling: 'Slow connection: we look every few seconds. Your place is safe.',
   offline: 'No connection. Your place is safe; we go on as soon as you are back.',

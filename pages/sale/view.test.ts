@@ -60,7 +60,7 @@ test('offers nothing that needs the ticket on a device that does not have it', (
   }
 });
 
-test('shows how far somebody has come, and how long it takes if that is known', () => {
+test('shows how far a shopper has come, and how long it takes if that is known', () => {
   const view = look({ standing, firstPlace: 120 });
   expect(view.place).toEqual({ position: 30, size: 200, percent: 76 });
   expect([view.title, view.detail]).toEqual(['Place 30 of 200', texts.inLineDetail]);

@@ -13,7 +13,7 @@ export type PageState = {
   /** Code of what the client met and will try again. */
   retry: string | null;
   connection: Connection | null;
-  /** Place at which he was first seen, to show how far he has come. */
+  /** Position when the page was opened, to show the progress. */
   firstPlace: number;
 };
 
@@ -53,13 +53,13 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   if (state.refusal) view.trouble = problemText(state.refusal, texts);
-  // Without a count of seconds: whoever hears the page would hear each of them.
+  // Without a count of seconds: a screen reader would announce each of them.
   else if (state.retry && state.retry !== 'campaign_paused') view.trouble = texts.retry;
   view.title ||= view.headline;
   return view;
 }
 
-/** What is to be seen by somebody who stands nowhere yet, or no more. */
+/** The view of a shopper who has no place yet, or none any more. */
 function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number, words: Words): Partial<View> {
   const { texts, time } = words;
   if (trying) {

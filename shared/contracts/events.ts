@@ -32,7 +32,7 @@ export const EVENTS = {
     data: z.object({ ...redemption, pay_before: payBefore }),
   },
   'dev.doorbuster.redemption.redeemed.v1': {
-    meaning: 'The unit is his. Without a `reserved` before it when the campaign has nothing to pay.',
+    meaning: 'The unit belongs to the user. Without a `reserved` before it when the campaign has nothing to pay.',
     data: z.object({
       ...redemption,
       payment_ref: z.string().nullable(),
@@ -46,12 +46,12 @@ export const EVENTS = {
     data: z.object({ ...redemption, reason }),
   },
   'dev.doorbuster.redemption.expired.v1': {
-    meaning: 'Nobody paid in time.',
+    meaning: 'It was not paid in time.',
     data: z.object({ ...redemption, reason }),
   },
   'dev.doorbuster.redemption.refunded.v1': {
     meaning: 'The money went back.',
-    data: z.object({ ...redemption, burned: z.boolean().describe('the unit goes to nobody') }),
+    data: z.object({ ...redemption, burned: z.boolean().describe('the unit is not sold again') }),
   },
   'dev.doorbuster.redemption.voided.v1': {
     meaning: 'Postgres refused the reservation; a payment must be refunded. Nothing follows for it.',
@@ -68,7 +68,7 @@ export const EVENTS = {
     }),
   },
   'dev.doorbuster.waiting.promoted.v1': {
-    meaning: 'Somebody in the line got a unit; `reserved` or `redeemed` follows.',
+    meaning: 'A user in the line got a unit; `reserved` or `redeemed` follows.',
     data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),
   },
   'dev.doorbuster.campaign.scheduled.v1': {
@@ -92,7 +92,8 @@ export const EVENTS = {
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.line_closed.v1': {
-    meaning: 'Everything is used up and nothing can come back: whoever waited was told. The campaign stays open.',
+    meaning:
+      'Everything is used up and nothing can come back: the users who waited were notified. The campaign stays open.',
     data: z.object(campaign),
   },
   'dev.doorbuster.campaign.restocked.v1': {
@@ -101,7 +102,7 @@ export const EVENTS = {
   },
   'dev.doorbuster.campaign.drifted.v1': {
     meaning:
-      'Redis and Postgres do not agree and no repair was safe: somebody must look. Once for the same differences.',
+      'Redis and Postgres do not agree and no repair was safe: an operator must look. Once for the same differences.',
     data: z.object({
       ...campaign,
       lost: z.int(),

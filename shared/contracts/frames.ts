@@ -22,7 +22,7 @@ const ids = { reservation_id: z.string(), order_id: z.string() };
 export const SERVER_FRAMES = {
   welcome: z
     .object({ type: z.literal('welcome'), ...standingFields })
-    .describe('Comes first, with the fields of queue-status: whoever comes back finds here what he missed.'),
+    .describe('Comes first, with the fields of queue-status: after a reconnect it has what was missed.'),
   position: z
     .object({
       type: z.literal('position'),
@@ -33,11 +33,11 @@ export const SERVER_FRAMES = {
     .describe('The place in line has changed. At most one a second.'),
   promoted: z
     .object({ type: z.literal('promoted'), ...ids, pay_before: z.iso.datetime().nullable() })
-    .describe('A unit is his; to be paid before `pay_before` (null = nothing is to be paid).'),
+    .describe('The user has a unit; to be paid before `pay_before` (null = nothing is to be paid).'),
   redeemed: z.object({ type: z.literal('redeemed'), ...ids }).describe('The reservation was paid.'),
   released: z.object({ type: z.literal('released'), ...ids }).describe('The reservation was given up or taken back.'),
   expired: z.object({ type: z.literal('expired'), ...ids }).describe('The reservation was not paid in time.'),
-  closed: z.object({ type: z.literal('closed') }).describe('The line is closed; nobody waits any more.'),
+  closed: z.object({ type: z.literal('closed') }).describe('The line is closed; no user waits any more.'),
   left: z.object({ type: z.literal('left') }).describe('The place in line was given up.'),
   pong: z.object({ type: z.literal('pong') }).describe('The answer to `ping`.'),
   reconnect: z

@@ -35,7 +35,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       order: string;
       qty: number;
       lineNo: number;
-      /** Number of the code he came with; null = none. */
+      /** Number of the code of the request; null = none. */
       code: number | null;
       key: string;
       answer: string;
@@ -62,7 +62,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       reason: LeftReason;
       trace: string;
     }
-  /** Nothing can come back: whoever has a line number up to this one and still waits, waits no more. */
+  /** Nothing can come back: users who wait with a line number up to this one wait no more. */
   | { kind: 'line_closed'; upTo: number }
   | {
       kind: 'status';

@@ -1,6 +1,6 @@
 /**
  * What scripts publish on a campaign's news channel: `kind|user|reservation|order|due`. News wakes the process that holds
- * a socket; whoever missed it finds the same in queue-status, so losing one is harmless.
+ * a socket; a client that missed it finds the same in queue-status, so losing one is harmless.
  */
 export const NEWS_KINDS = ['promoted', 'redeemed', 'released', 'expired', 'voided', 'left', 'closed'] as const;
 export type NewsKind = (typeof NEWS_KINDS)[number];

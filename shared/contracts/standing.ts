@@ -26,7 +26,7 @@ export type StandingFacts = {
   dueMs: number;
   /** Milliseconds between two promotions; null = unknown. */
   paceMs: number | null;
-  /** How often who waits must be seen; 0 = he need not be. */
+  /** How often a waiting user must be seen, ms; 0 = presence does not matter. */
   presenceMs: number;
 };
 

@@ -72,7 +72,7 @@ export const ERRORS = {
   code_not_usable: {
     status: 404,
     title: 'The code cannot be used',
-    remedy: 'Nothing more is told of codes of this campaign.',
+    remedy: 'This campaign does not say why a code cannot be used.',
   },
   audience_mismatch: {
     status: 403,
@@ -117,7 +117,7 @@ export const ERRORS = {
   },
   already_redeemed: {
     status: 409,
-    title: 'The user holds or has used what he may have',
+    title: 'The user has reached the limit for this campaign',
     remedy: 'Look at queue-status; to repeat a call, repeat its idempotency key.',
   },
   duplicate_request: {

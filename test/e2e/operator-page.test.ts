@@ -133,7 +133,7 @@ inBrowser('the operator’s page', () => {
     await number(page, 'redeemed', '1');
 
     // A line, and why it does not move.
-    await shows(page, 'Nobody waits.');
+    await shows(page, 'No user is waiting.');
     const first = arrive(service.url, 'midnight', 'ann');
     await first.checkout({ qty: 2 });
     await arrive(service.url, 'midnight', 'bob').checkout();
@@ -216,7 +216,7 @@ inBrowser('the operator’s page', () => {
 
   test('bans somebody and lifts it', async () => {
     const { page, faults } = await openLoggedIn('#/bans');
-    await shows(page, 'Nobody is banned or allowed.');
+    await shows(page, 'There are no bans and no allowances.');
     await press(page, 'Add');
     await shows(page, 'Must not be empty.');
     await page.getByRole('region', { name: 'Add one' }).getByLabel('Kind').selectOption('network');
@@ -229,7 +229,7 @@ inBrowser('the operator’s page', () => {
     ]);
     await press(page, 'Lift 203.0.113.0/24');
     await press(page, 'Lift');
-    await shows(page, 'Nobody is banned or allowed.');
+    await shows(page, 'There are no bans and no allowances.');
     expect((await operator.call('GET', '/admin/bans')).data).toEqual([]);
     expect(faults).toEqual([]);
   });
