@@ -140,7 +140,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     idempotencyTtlMs: config.idempotencyTtlMs,
   });
   const sale = new SaleStore(scripts, saleLimits, promises, recall);
-  // Voids what stands in the journal, which nobody is archived before.
+  // Voids what is in the journal; no user is archived before that.
   const filler = new SaleStore(new ScriptRunner(commands, luaFolder), saleLimits);
   const campaigns = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);

@@ -61,7 +61,7 @@ export class ArchiveRecall implements Recall {
     // Only closed campaigns are archived.
     for (const ticket of tickets) person = withTicket(person, ticket, true);
     if (!person) return false;
-    // Recalled, or too late: whoever asks again is told which.
+    // Recalled, or too late: the next request finds out which.
     await this.archive.recall(product, pass, user, person, records, payments);
     return true;
   }

@@ -54,7 +54,7 @@ export class GroupedReads<Question, Answer> {
     const dispatch = this.#groups.shift();
     if (!dispatch) return;
     this.#reading = true;
-    // Whoever asks in this turn of the event loop is of the group.
+    // Reads that begin in this turn of the event loop are grouped.
     setImmediate(dispatch);
   }
 }

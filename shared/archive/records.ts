@@ -2,7 +2,7 @@ import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.j
 import type { PersonRecord } from '../redis/person-record.js';
 import { type RecordState, type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
 
-/** `sinceMs`: when he came to what his record speaks of. */
+/** `sinceMs`: time of what the record says. */
 export type SeatedPerson = PersonRecord & { sinceMs: number };
 
 export function recordOf(row: SnapshotReservation): ReservationRecord {
@@ -23,10 +23,10 @@ export function recordOf(row: SnapshotReservation): ReservationRecord {
   };
 }
 
-/** Somebody with one more reservation: his record follows the latest one, his allowances are those of all that are active. */
+/** A user with one more reservation: the record follows the latest one, the allowances are those of all that are active. */
 export function withReservation(person: SeatedPerson | undefined, row: SnapshotReservation): SeatedPerson {
   const slots = [...(person?.slots ?? []), ...(takesUnits(recordOf(row).state) ? [row.slot] : [])];
-  // One that was taken again is what he did last, also of two things in one millisecond.
+  // One that was taken again counts as the latest, also of two in one millisecond.
   const sinceMs = row.reacquired ? Math.max(row.reservedMs, row.redeemedMs) + 0.5 : row.reservedMs;
   if (person && person.sinceMs > sinceMs) return { ...person, slots };
   return {
@@ -47,14 +47,14 @@ function keepsCode({ status }: SnapshotTicket, campaignClosed: boolean): boolean
   return status === 'waiting' || (status === 'closed' && campaignClosed);
 }
 
-/** Somebody with one more ticket, after all his reservations. @returns undefined when there is nothing to say of him */
+/** A user with one more ticket, after all reservations. @returns undefined when there is no record */
 export function withTicket(
   person: SeatedPerson | undefined,
   ticket: SnapshotTicket,
   campaignClosed: boolean,
 ): SeatedPerson | undefined {
   const waits = ticket.status === 'waiting';
-  // Promoted: the reservation speaks for him. Left or closed: unless something came later.
+  // Promoted: the reservation is the record. Left or closed: unless something came later.
   if (ticket.status === 'promoted' || (!waits && person && person.sinceMs >= ticket.joinedMs)) return person;
   return {
     state: waits || ticket.status === 'closed' ? 'queued' : 'left',

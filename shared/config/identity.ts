@@ -128,7 +128,7 @@ const MEANINGS: { readonly [Name in Mode]: string } = {
   signed: 'shoppers need a hand-over signed by the shop in X-Shopper',
 };
 
-/** What the mode means for whoever runs the server, for the log at the start. `warnings`: what is left unchecked. */
+/** What the mode means for the operator, for the log at the start. `warnings`: what is left unchecked. */
 export function identityNotes(identity: IdentityConfig): { meaning: string; warnings: string[] } {
   const warnings: string[] = [];
   if (identity.mode === 'jwt' && identity.audiences.length === 0) {

@@ -62,16 +62,16 @@ export const LIMITS = {
   gatherMs: 50,
   /** Reservations ended by one script call. */
   sweepBatch: 100,
-  /** People promoted by one script call: at most 2 ms, in which Redis serves nobody else. Larger steps save nothing more. */
+  /** People promoted by one script call: at most 2 ms, in which Redis serves no other request. Larger steps save nothing more. */
   promoteBatch: 50,
   /** How often deadlines are looked at; with the batch time this bounds how late an expiry is. */
   sweepEveryMs: 250,
   /** How often lines are looked at, and people of each sort in one call: about 2 ms of Redis. */
   tendEveryMs: 250,
   tendBatch: 200,
-  /** Free units are kept so long for somebody who wants more of them than there are; then those behind him get their chance. */
+  /** Free units are kept so long for a user who wants more of them than there are; then the users behind are served. */
   groupWaitMs: 30_000,
-  /** A line in which nobody can be served is closed after so long: a payment that is taken back at once still serves it. */
+  /** A line in which no user can be served is closed after so long: a payment that is taken back at once still serves it. */
   lineSettleMs: 2_000,
   /** How often campaigns are started, finished and put into Redis by their schedule. */
   scheduleEveryMs: 1_000,
@@ -80,14 +80,14 @@ export const LIMITS = {
   /** Users in one call of lua/positions.lua: about 1 ms of Redis. */
   positionsBatch: 1_000,
   /**
-   * CONTRACT: a position frame at most once a second. A tenth of the sockets has its turn at a time: told all at once, ten
+   * CONTRACT: a position frame at most once a second. A tenth of the sockets has its turn at a time: if all got it at once, ten
    * thousand would keep a promotion waiting for a tenth of a second.
    */
   positionEveryMs: 1_000,
   positionTurns: 10,
-  /** A turn may come early when the one before was late; nobody is told sooner than this. */
+  /** A turn may come early when the one before was late; no socket gets a position sooner than this. */
   positionPauseMs: 960,
-  /** At 10,000 a second this is one second of work; whoever comes then would wait longer than he should. */
+  /** At 10,000 a second this is one second of work; later requests would wait too long. */
   checkoutsInFlight: 10_000,
   eventLoopLagMs: 500,
   /** Requests begun in one turn of the event loop: about 10 ms, so that answers of Redis are read between them. */
@@ -98,7 +98,7 @@ export const LIMITS = {
   reconcileEveryMs: 60_000,
   /** How long the comparison waits for Postgres to catch up before what is missing counts. */
   reconcileSettleMs: 5_000,
-  /** How long an operator's request waits for the result; it goes on without him. */
+  /** How long an operator's request waits for the result; the work goes on after it. */
   reconcileAnswerMs: 10_000,
   /** How often campaigns that are over are looked for; a campaign that has nothing to do costs one short script. */
   archiveEveryMs: 5_000,
@@ -106,7 +106,7 @@ export const LIMITS = {
   archiveRunMs: 2_000,
   /** Those who watched the end ask once more, and are answered by Redis. */
   archiveGraceMs: 30_000,
-  /** Who is recalled to an archived campaign stays at least so long: what he came for may take several calls. */
+  /** A user who is recalled to an archived campaign stays at least so long: a purpose may take several calls. */
   archiveRestMs: 60_000,
   /** Entries that Postgres lacks, of all campaigns, which the archive looks through for one of its own: 1 ms of Redis. */
   archiveEntries: 500,
@@ -116,13 +116,13 @@ export const LIMITS = {
   forgetBatch: 500,
   /** People that one statement looks up in an archived campaign: some milliseconds of Postgres. */
   recallGroup: 500,
-  /** As many as may check out at once; whoever comes then would wait longer than he should. */
+  /** As many as may check out at once; later requests would wait too long. */
   recallsWaiting: 10_000,
   /** The answer to a key is put back for the repeated request that asks for it, not for others. */
   recalledAnswerMs: 10_000,
   /** Events in one Redis transaction: about 1 ms of Redis. */
   publishBatch: 200,
-  /** Events of all batches that are committed within it go out together; nobody waits at a webhook for less. */
+  /** Events of all batches that are committed within it go out together; a webhook gains nothing by less. */
   publishAfterMs: 100,
   /** Events that wait in memory to be published, some megabytes; beyond it they are read from the outbox. */
   eventsWaiting: 10_000,
@@ -140,16 +140,16 @@ export const LIMITS = {
   attemptsPruneBatches: 40,
   /** Attempts that wait for Postgres in one API process: some seconds of a busy sale, about 15 MB. */
   attemptsWaiting: 50_000,
-  /** Rows of one statement: building it takes about 1 ms, in which nobody else is served. */
+  /** Rows of one statement: building it takes about 1 ms, in which no other request is served. */
   attemptsBatchRows: 500,
   attemptsEveryMs: 250,
   /** Part of `stopMs` that may be spent on writing attempts. */
   attemptsStopMs: 1_500,
   /** A receiver that works before it answers should answer first. */
   webhookTimeoutMs: 5_000,
-  /** Nobody reads the answer's body; more than this ends the connection. */
+  /** The response body is not used; more than this ends the connection. */
   webhookAnswerBytes: 64 * 1024,
-  /** 1 s, 2 s, 4 s … an hour; after a day of failures a person is told. */
+  /** 1 s, 2 s, 4 s … an hour; after a day of failures the endpoint is disabled. */
   webhookRetry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000, giveUpMs: 86_400_000 },
   /** Longer than a delivery with its time limit; a worker that died holds an endpoint up for so long. */
   webhookLeaseMs: 15_000,
@@ -184,7 +184,7 @@ export const LIMITS = {
   codeSettleMs: 500,
   /** One page for a filter, and the wait for chunks that are under way. */
   codePageStatementMs: 10_000,
-  /** Uploads and exports of one API process at once; each holds a connection. The next one is told to come back. */
+  /** Uploads and exports of one API process at once; each holds a connection. The next one gets 503. */
   transfers: 4,
   transferMs: 6 * 3_600_000,
   /** A client that neither sends nor takes a byte for so long is gone. */
@@ -212,7 +212,7 @@ export const LIMITS = {
   failuresBeforeBan: 10,
   failureBanMs: 3_600_000,
   failureMemoryMs: 3_600_000,
-  /** Long enough for a slow phone, short enough that nobody solves in stock. */
+  /** Long enough for a slow phone, too short to solve in advance. */
   challengeLifeMs: 300_000,
   /** Of a network, in each process: a real app is refused when it was away for too long, and rarely otherwise. Judging one takes 3 ms. */
   wrongProofsPerMinute: 300,
@@ -282,7 +282,7 @@ export const LIMITS = {
   replicatedWaiting: 20_000,
   /** How long a durable answer waits for Postgres before 503; the promise is kept, the retry gets it. */
   durableWaitMs: 1_500,
-  /** How long an operator's answer waits for his change to be in Postgres; it is in the journal already. */
+  /** How long an operator's response waits for the change to be in Postgres; it is in the journal already. */
   operatorCommitWaitMs: 1_500,
   /** Between losing readiness and closing: a load balancer must have noticed. */
   drainMs: 500,

@@ -39,7 +39,7 @@ export const AUDIENCE_LIMITS = {
   textCharacters: 256,
 } as const;
 
-/** Matches nobody; what stands in for a stored rule that cannot be read. */
+/** Matches no user; replaces a stored rule that cannot be read. */
 export const NOBODY: AudienceRule = { or: [] };
 
 const CONNECTIVES = ['and', 'or', 'not'] as const;
@@ -47,7 +47,7 @@ const ORDERED = ['gt', 'gte', 'lt', 'lte'] as const;
 const TESTS: readonly string[] = ['exists', 'eq', 'in', 'contains', ...ORDERED];
 
 /**
- * Reads a rule that somebody wrote.
+ * Reads a rule as an operator writes it.
  * @returns the rule, or every mistake with its place. Unknown words are mistakes: ignoring one would let others in
  */
 export function readAudience(
@@ -58,7 +58,7 @@ export function readAudience(
   return problems.length > 0 ? { problems } : { rule: value as AudienceRule };
 }
 
-/** A stored rule; one that cannot be read lets nobody in. */
+/** A stored rule; one that cannot be read matches no user. */
 export function storedAudience(value: unknown): AudienceRule | null {
   return value === null || value === undefined ? null : (readAudience(value).rule ?? NOBODY);
 }
@@ -147,7 +147,7 @@ export function matchesAudience(rule: AudienceRule, attributes: Attributes): boo
 
 function matchesCondition(condition: AudienceCondition, attributes: Attributes): boolean {
   const { attribute, exists, eq, in: set, contains } = condition;
-  // Own members only: `constructor` and its like are attributes that nobody has.
+  // Own members only: `constructor` and the like are attributes that no user has.
   const value = Object.hasOwn(attributes, attribute) ? attributes[attribute] : undefined;
   const isThere = value !== undefined && value !== null;
   if (exists !== undefined && exists !== isThere) return false;

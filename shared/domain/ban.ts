@@ -3,7 +3,7 @@ export const BAN_KINDS = ['user', 'device', 'network'] as const;
 export type BanEffect = (typeof BAN_EFFECTS)[number];
 export type BanKind = (typeof BAN_KINDS)[number];
 
-/** Somebody who is kept out, or (`allow`) whom no rule may keep out. */
+/** A user, device or network that is banned, or (`allow`) that no rule may ban. */
 export type Ban = {
   id: string;
   effect: BanEffect;

@@ -19,7 +19,7 @@ export type CampaignLimits = {
   velocityFloorPerMinute?: number;
 };
 
-/** 0: the device says so itself · 1: somebody worked for it · 2: Apple or Google vouch for app and device */
+/** 0: the device says so itself · 1: a proof of work · 2: Apple or Google vouch for app and device */
 export const ATTESTATION_LEVELS = [0, 1, 2] as const;
 export type AttestationLevel = (typeof ATTESTATION_LEVELS)[number];
 
@@ -33,7 +33,7 @@ export type CampaignPolicy = {
   version: number;
   risk: RiskMode;
   timeZone: string;
-  /** Nothing is told of its codes but that they cannot be used. */
+  /** Refusals say of its codes only that they cannot be used. */
   uniformRefusals: boolean;
   limits: CampaignLimits;
   /** Who may take a unit; null = everybody. */

@@ -4,7 +4,7 @@ import type { Branded } from './brand.js';
 /** A code in the form in which it is stored and compared: A–Z and 0–9 only. */
 export type Code = Branded<string, 'Code'>;
 
-/** A code as somebody typed it may have so many characters; with every second one a hyphen the longest code still fits. */
+/** A code as a user typed it may have so many characters; with every second one a hyphen the longest code still fits. */
 export const MAX_TYPED_CHARACTERS = 128;
 export const MAX_CODE_CHARACTERS = 64;
 export const MAX_PREFIX_CHARACTERS = 16;
@@ -25,7 +25,7 @@ const IGNORED = /[\p{Zs}\p{Pd}]+/gu;
 const CANONICAL = /^[A-Z0-9]+$/;
 
 /**
- * The canonical form of a code as somebody typed it: without regard to case, spaces and hyphens of any kind. Letters of
+ * The canonical form of a code as a user typed it: without regard to case, spaces and hyphens of any kind. Letters of
  * other scripts are refused although some look like ours: a code that was issued never has them.
  */
 export function normaliseCode(text: string): NormalisedCode {
@@ -42,7 +42,7 @@ export type CodeForm = { prefix: string; symbols: number };
 
 /**
  * Symbols after the prefix, the check character included, that keep a guess hopeless.
- * @param issued codes there will be, of all campaigns: whoever guesses is content with any of them
+ * @param issued codes there will be, of all campaigns: an attacker is content with any of them
  */
 export function symbolsFor(issued: number): number {
   let random = 1;
@@ -56,7 +56,7 @@ function guessSpace(randomSymbols: number): number {
 }
 
 /**
- * Draws codes of one form, each as likely as any other. Two may be the same; whoever stores them finds out.
+ * Draws codes of one form, each as likely as any other. Two may be the same; the insert finds out.
  * @param count of a batch: all of them are in memory
  */
 export function drawCodes(count: number, { prefix, symbols }: CodeForm): Code[] {

@@ -1,4 +1,4 @@
-/** Beyond a day nobody can plan with it; "unknown" is more honest. */
+/** Beyond a day it is of no use; "unknown" is more honest. */
 const LONGEST_SECONDS = 86_400;
 /** How exact an estimate pretends to be: up to so many seconds it is rounded up to a multiple of the step. */
 const STEPS = [
@@ -8,7 +8,7 @@ const STEPS = [
 ] as const;
 
 /**
- * How long somebody at this place will wait if the line goes on as fast as it lately did.
+ * How long a user at this place will wait if the line goes on as fast as it lately did.
  * @param paceMs milliseconds between two promotions, of this campaign; null = too few to say
  * @returns whole seconds, rounded up; null = unknown
  */

@@ -2,7 +2,7 @@
 export const REDEMPTION_STATUSES = ['reserved', 'redeemed', 'released', 'expired', 'refunded', 'voided'] as const;
 export type RedemptionStatus = (typeof REDEMPTION_STATUSES)[number];
 
-/** What a shopper is told about himself (CONTRACT: queue-status). */
+/** What a shopper gets about their own state (CONTRACT: queue-status). */
 export const STANDINGS = [
   'not_queued',
   'queued',
@@ -16,7 +16,7 @@ export const STANDINGS = [
 ] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** Why nobody is promoted from a line (lua/line.lua); `handing_over` = somebody is about to be. */
+/** Why no user is promoted from a line (lua/line.lua); `handing_over` = a promotion is about to come. */
 export const LINE_REASONS = [
   'no_line',
   'nobody_waits',

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { isoTime } from '../domain/time.js';
 
-/** The parts of pino's logger that this project uses. ERROR wakes somebody; no secret, token, ticket or code is logged. */
+/** The parts of pino's logger that this project uses. ERROR wakes the person on call; no secret, token, ticket or code is logged. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & {
   /** As `info`, at a third of the cost, for lines that every checkout writes: their values have no character that JSON would escape. */
   plain(fields: PlainFields, message: string): void;

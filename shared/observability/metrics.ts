@@ -133,7 +133,7 @@ export class Metrics {
     return this.registry.getMetricsAsJSON();
   }
 
-  /** A gauge whose value is read when somebody looks. */
+  /** A gauge whose value is read when metrics are collected. */
   observe(
     name: string,
     help: string,

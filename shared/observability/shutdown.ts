@@ -41,7 +41,7 @@ export function stopOnSignals(process_: Stoppable, log: Log, deadlineMs: number)
   process.on('SIGINT', onSignal);
 }
 
-/** A fault that nobody caught: logged, then the process ends; its supervisor starts a clean one. */
+/** An error that was not caught: logged, then the process ends; its supervisor starts a clean one. */
 export function exitOnUncaught(log: Log): void {
   const onFault = (error: unknown) => {
     log.fatal({ err: error }, 'an error was not caught');

@@ -132,9 +132,9 @@ export class RestoredRows {
 
   /**
    * Creates a campaign again under its number. Its name, discount, code, time zone and rules are lost; one that had an
-   * audience admits nobody until an operator sets it again. The trigger on campaigns writes its terms.
+   * audience admits no user until an operator sets it again. The trigger on campaigns writes its terms.
    */
-  /** Without details, nobody belongs to the audience of a campaign that has one. */
+  /** Without details, no user belongs to the audience of a campaign that has one. */
   async createCampaign(terms: KnownTerms): Promise<void> {
     const { details } = terms;
     const rules = details?.rules ?? {

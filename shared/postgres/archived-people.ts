@@ -17,7 +17,7 @@ export type ArchivedPerson = {
 
 export type PersonOf = { product: string; user: string };
 
-/** Of somebody who made more, the oldest that came to nothing are not found. Nobody does who is not trying to. */
+/** Of a user who made more, the oldest that came to nothing are not found. Only an attacker makes so many. */
 const MOST_ROWS = 1_000;
 
 /** Those asked for, by the campaign that they came to. */
@@ -31,7 +31,7 @@ const ASKED = `select c.campaign_id, a.user_id, a.nth
 export class ArchivedPeople {
   constructor(readonly database: Database) {}
 
-  /** In the order in which they are asked for; without any row: nobody. */
+  /** In the order in which they are asked for; without any row: unknown users. */
   async read(asked: readonly PersonOf[]): Promise<ArchivedPerson[]> {
     const [reservations, tickets, answers] = await Promise.all([
       this.#rows<SnapshotReservation>(
@@ -63,7 +63,7 @@ export class ArchivedPeople {
     }));
   }
 
-  /** Whose reservations these are; null = nobody made it. */
+  /** Users of these reservations; null = it does not exist. */
   async usersOf(reservations: readonly string[]): Promise<(string | null)[]> {
     const { rows } = await this.database.query<{ id: string; user: string }>(
       'select redemption_id as id, user_id as "user" from redemptions where redemption_id = any($1::uuid[])',
@@ -84,8 +84,8 @@ export class ArchivedPeople {
     );
     const found = new Map<number, Row[]>();
     for (const row of rows) {
-      const his = found.get(row.nth);
-      if (his) his.push(row);
+      const rowsOfUser = found.get(row.nth);
+      if (rowsOfUser) rowsOfUser.push(row);
       else found.set(row.nth, [row]);
     }
     return found;

@@ -87,7 +87,7 @@ export class AttemptRecorder {
     this.#batch = [];
   }
 
-  /** One at a time: whoever comes while it is at work waits for the same. */
+  /** One at a time: a call during another one waits for that. */
   #write(): Promise<void> {
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = null;

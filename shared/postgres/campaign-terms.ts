@@ -4,7 +4,7 @@ import type { CampaignId, ProductId } from '../domain/ids.js';
 import type { Stacking } from '../domain/stacking.js';
 import type { Database } from './pool.js';
 
-/** One version of what a campaign promises; it never changes, so whoever has read it may keep it. */
+/** One version of what a campaign promises; it never changes, so a reader may keep it. */
 export type TermsVersion = {
   campaignId: CampaignId;
   productId: ProductId;

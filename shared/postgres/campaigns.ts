@@ -125,7 +125,7 @@ export class CampaignsTable {
   }
 
   /**
-   * Changes terms, if nobody else has since they were read.
+   * Changes terms, if they are still those that were read.
    * @param above the new version is later than this one too
    * @returns null when they were changed meanwhile
    */

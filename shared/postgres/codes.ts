@@ -10,7 +10,7 @@ export type FoundCode = {
   campaignNo: CampaignNo;
   /** Number within the campaign, from 1; 0 = the code of a shared campaign. */
   codeNo: number;
-  /** The only one who may use it; null = whoever comes. */
+  /** The only user who may use it; null = any user. */
   userId: UserId | null;
 };
 export type NewCode = { code: Code; codeNo: number; userId: string | null };

@@ -19,7 +19,7 @@ export type NewEvent = {
   initial?: true;
 };
 
-/** What a batch of journal entries tells others, in its order. Joining and leaving the line is nobody's business. */
+/** The events of a batch of journal entries, in their order. Joining and leaving the line make none. */
 export function eventsOf(entries: readonly JournalEntry[]): NewEvent[] {
   return entries.flatMap(eventsOfEntry);
 }

@@ -49,7 +49,7 @@ export class KnownTerms {
     const reading = this.#once(product, () => this.#readCurrent(product));
     if (!known) return reading;
     const asBefore = (): TermsVersion | null => {
-      // Nobody else waits for it in the next moments.
+      // No other call waits for it in the next moments.
       known.readAtMs = nowMs();
       return known.terms;
     };
@@ -67,7 +67,7 @@ export class KnownTerms {
   async #readCurrent(product: ProductId): Promise<TermsVersion | null> {
     const before = this.#forgotten;
     const terms = await this.source.current(product);
-    // What was read before a change was heard of answers those who asked before it, and nobody else.
+    // What was read before a change was announced answers only the calls from before it.
     if (before === this.#forgotten) this.#keep(this.#current, product, { terms, readAtMs: this.options.nowMs() });
     if (terms) this.#keep(this.#versions, keyOf(product, terms.version), terms);
     return terms;
@@ -114,7 +114,7 @@ export class KnownTerms {
     this.#reading.clear();
   }
 
-  /** Whoever asks for the same while it is read waits for the same reading. */
+  /** Calls for the same terms share one read. */
   #once(key: string, read: () => Promise<TermsVersion | null>): Promise<TermsVersion | null> {
     const reading = this.#reading.get(key) ?? read().finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);

@@ -16,7 +16,7 @@ const migrationSource: Knex.MigrationSource<string> = {
   getMigration: (file) => import(pathToFileURL(join(FOLDER, file)).href) as Promise<Knex.Migration>,
 };
 
-/** Named by number; any would do that nobody else uses here. */
+/** Named by number; any number that is not used otherwise would do. */
 const MIGRATION_LOCK = 7_102_002;
 const TABLE = { tableName: 'schema_migrations' };
 

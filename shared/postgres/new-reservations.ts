@@ -3,7 +3,7 @@ import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
 import type { Queryable } from './pool.js';
 import { columnOf, prepared } from './prepared.js';
 
-/** A new reservation that nobody waited for. */
+/** A new reservation without a place in line before it. */
 export type NewReservation = EntryOf<'reserved'>;
 
 /** Rows, their events and the cursor of the journal. Events are numbered in the order of the rows, which is that of the entries. */

@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { CampaignId, ReservationId } from '../domain/ids.js';
 import type { Database } from './pool.js';
 
-/** What somebody tried to do with a code or a campaign, and what he was answered. */
+/** What a user tried to do with a code or a campaign, and the response. */
 export type Attempt = {
   action: 'validate' | 'redeem' | 'checkout';
   /** `valid`, `redeemed`, `reserved`, `queued`, or the code of the error. */

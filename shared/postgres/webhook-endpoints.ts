@@ -19,7 +19,7 @@ export type WebhookEndpoint = {
   lastError: string | null;
 };
 
-/** What a delivery is a part of: what is new, or a stretch that an operator wants told again. */
+/** What a delivery is a part of: new events, or a stretch that an operator wants delivered again. */
 export type Stretch = { replay: string | null; after: number; upTo: number };
 export type RetryLimits = { firstDelayMs: number; maxDelayMs: number; giveUpMs: number };
 export type Failure = { enabled: boolean; attempts: number; disabledReason: string | null };
@@ -98,7 +98,7 @@ export class WebhookEndpoints {
     return rowCount === 1;
   }
 
-  /** Events that it has not heard yet, and stretches that wait to be told again. */
+  /** Events that were not delivered yet, and stretches that wait to be delivered again. */
   async backlog(endpoint: WebhookEndpoint): Promise<{ events: number; replays: number }> {
     const { rows } = await this.database.query<{ events: number; replays: number }>(
       `select (select count(*)::int from outbox where seq > $2 and ($3::text[] is null or type = any($3))) as events,
@@ -109,7 +109,7 @@ export class WebhookEndpoints {
   }
 
   /**
-   * Asks for a stretch of events, or one of them, to be told again. What it has not heard yet comes in its turn and is left out.
+   * Asks for a stretch of events, or one of them, to be delivered again. Events that were never delivered come in their turn and are left out.
    * @returns how many that are
    */
   async replay(
@@ -153,7 +153,7 @@ export class WebhookEndpoints {
     return null;
   }
 
-  /** Those that may be told something now and are told nothing by anybody. */
+  /** Endpoints that may receive something now and have no delivery under way. */
   async due(lastSeq: number): Promise<string[]> {
     const { rows } = await this.database.query<{ endpoint_id: string }>(
       `select endpoint_id from webhook_endpoints e
@@ -240,7 +240,7 @@ export class WebhookEndpoints {
     return row ? { enabled: row.enabled, attempts: row.attempts, disabledReason: row.disabled_reason } : null;
   }
 
-  /** It asked not to be told anything any more. */
+  /** It asked for no further deliveries. */
   async disable(id: string, lease: string, reason: string): Promise<void> {
     await this.database.query(
       `update webhook_endpoints set enabled = false, disabled_reason = $3, last_error = $3, lease = null, leased_until = null

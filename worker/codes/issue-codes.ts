@@ -50,7 +50,7 @@ export async function issueCodes(jobId: string, parts: IssueParts): Promise<void
   }
 }
 
-/** Adds runs for jobs that nobody is at: their worker or their API died, or Redis has forgotten them. */
+/** Adds runs for jobs that no worker is at: their worker or their API died, or Redis has forgotten them. */
 export async function resumeLeftJobs({ jobs, again, limits }: IssueParts): Promise<void> {
   for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job);
 }
@@ -59,14 +59,14 @@ export async function resumeLeftJobs({ jobs, again, limits }: IssueParts): Promi
 type Chunk = { fresh: NewCode[]; lines: number; duplicates: number; errors: LineError[]; lastLine: number };
 type Advanced = Pick<CodeJob, 'campaignId' | 'kind' | 'status' | 'processed' | 'added'>;
 
-/** @returns the job with `added` of this chunk; null when there is nothing to do, or somebody else is at it */
+/** @returns the job with `added` of this chunk; null when there is nothing to do, or another worker is at it */
 async function issueChunk(jobId: string, parts: IssueParts): Promise<Advanced | null> {
   const { database, jobs, codes, news } = parts;
   return database.transaction(async (client) => {
     const job = await jobs.lock(jobId, client);
     if (job === null) return null;
     const lastNo = await codes.lockSeries(job.campaignId, client);
-    // Last, since whoever waits for it exclusively waits for this whole chunk.
+    // Last, since another transaction that waits for it waits for this whole chunk.
     await codes.lockIssuing(client);
     const room = parts.limits.codesPerCampaign - lastNo;
     const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, parts, client);
@@ -139,7 +139,7 @@ function duplicateOf(issued: { campaignId: string; codeNo: number } | undefined,
 function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobErrors: number }): CodeProgress {
   const processed = job.processed + chunk.lines;
   const full = job.kind === 'generate' && room <= 0 && processed < job.total;
-  // A chunk of its own says that it is done, so that whoever reads it finds the codes usable.
+  // A chunk of its own says that it is done, so that a reader of it finds the codes usable.
   const isOver = processed >= job.total && chunk.lines === 0;
   return {
     status: full ? 'failed' : isOver ? 'done' : 'running',

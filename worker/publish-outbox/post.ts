@@ -5,7 +5,7 @@ import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from '.
 export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
 
 /**
- * One connection to one endpoint, kept for the events of a run. Redirects are answers like any other: whoever moves says so
+ * One connection to one endpoint, kept for the events of a run. Redirects are responses like any other: an owner who moves says so
  * to an operator, not by sending us elsewhere.
  */
 export class EndpointConnection {

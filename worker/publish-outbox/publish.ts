@@ -35,7 +35,7 @@ export async function sweepOutbox(parts: PublishParts): Promise<boolean> {
   return inUse.length > 0;
 }
 
-/** Makes the jobs of endpoints that have not received everything up to `upTo` and are in nobody's hands. */
+/** Makes the jobs of endpoints that have not received everything up to `upTo` and have no job yet. */
 export async function wakeEndpoints({ endpoints, wake }: PublishParts, upTo: number): Promise<void> {
   for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
 }

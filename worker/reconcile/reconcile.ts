@@ -116,10 +116,10 @@ async function journalAgain(
   return entries;
 }
 
-/** Tells those who read events what nobody but a person can decide. */
+/** An event for what only a person can decide. */
 async function alert({ database, cursor }: ReconcileParts, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
   await database.transaction(async (client) => {
-    // Whoever writes events holds it: their order is the order of commits.
+    // Writers of events hold it: their order is the order of commits.
     await cursor.lock(client);
     await insertEvents(client, [driftedEvent(campaign.no, campaign.id, verdict)]);
   });

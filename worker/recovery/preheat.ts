@@ -13,7 +13,7 @@ export type PreheatParts = {
 };
 
 /**
- * Puts a campaign into Redis that was not there a moment ago. One that nobody has touched is put there by the script,
+ * Puts a campaign into Redis that was not there a moment ago. One without any reservation is put there by the script,
  * which leaves alone what an operator has put there first. One with a history was lost from a Redis that is in service.
  */
 export async function preheat(parts: PreheatParts, campaign: StoredCampaign): Promise<void> {

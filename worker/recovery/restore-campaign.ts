@@ -85,7 +85,7 @@ export async function restoreCampaign(
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
     const some = entries.slice(start, start + BATCH_ROWS);
     await restore.people(some);
-    // What somebody waits with, or waited with to the end.
+    // The code that a user waits with, or waited with to the end.
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
@@ -130,10 +130,10 @@ function stillRemembered(
   });
 }
 
-/** What is over needs its counters only; whoever comes back to it is recalled. */
+/** What is over needs its counters only; a user who comes back to it is recalled. */
 async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: number, token: string): Promise<void> {
   const { redeemed, burned, reservations } = campaign;
-  // Nobody joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
+  // No user joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
   await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
 }

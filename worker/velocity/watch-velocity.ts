@@ -27,7 +27,7 @@ export type VelocityParts = {
 export async function watchVelocity(nowMs: number, parts: VelocityParts): Promise<void> {
   const { board, limits } = parts;
   const thisMinute = Math.floor(nowMs / 60_000);
-  // The minute before has an end that nobody has looked at yet.
+  // The end of the minute before was not looked at yet.
   for (const minute of [thisMinute - 1, thisMinute]) {
     const counts = [...(await board.inMinute(minute))].filter(([product]) => product !== '');
     if (counts.length === 0) continue;
