@@ -69,7 +69,7 @@ export type SaleOptions = {
   handOver?: () => Maybe<string> | Promise<Maybe<string>>;
   /**
    * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again; null =
-   * nobody can. Default: does the work that is asked for. An app that its platform vouches for returns `{platform}`
+   * there is no solution. Default: does the work that is asked for. An app that its platform vouches for returns `{platform}`
    * (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
    */
   onChallenge?: (challenge: unknown) => Promise<Record<string, unknown> | null>;

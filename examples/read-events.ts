@@ -27,7 +27,7 @@ export async function readEvents(
 ): Promise<number> {
   const { stream, group, name } = reader;
   const { blockMs = 1_000, claimAfterMs = CLAIM_AFTER_MS } = options;
-  // Before anything new: what was given to somebody, perhaps to us before a crash, and never acknowledged.
+  // Before new events: those that a reader got, perhaps this one before a crash, and never acknowledged.
   const [, left] = (await redis.xautoclaim(stream, group, name, claimAfterMs, '0', 'COUNT', 100)) as [string, Entry[]];
   const entries = left.length > 0 ? left : await readNew(redis, reader, blockMs);
   for (const [id, fields] of entries) {

@@ -69,7 +69,7 @@ ${NOTE}
 
 CloudEvents 1.0 in JSON: \`specversion\`, \`id\`, \`source\` (\`EVENT_SOURCE\`), \`type\`, \`subject\` (the reservation, of campaign
 events the product), \`time\`, \`datacontenttype\`, \`data\`, and \`traceparent\` when the request had one. Written by the transaction
-that caused them; told in order, at least once: the same event always has the same \`id\`, so remember ids or reservations. The
+that caused them; delivered in order, at least once: the same event always has the same \`id\`, so remember ids or reservations. The
 table is \`shared/contracts/events.ts\`.
 
 **Redis stream** \`${keys.events}\`: fields \`id\`, \`type\`, \`subject\`, \`event\` (the CloudEvent). Read it with a consumer group that starts

@@ -174,7 +174,7 @@ test('tells the time on the clock of the zone with its offset at that moment', (
   expect(localTime(end, 'UTC')).toBe('2026-11-01T08:30:00.000+00:00');
 });
 
-test('a shopper in Tokyo gets the end of a sale in Los Angeles, not of his own day', () => {
+test('a shopper in Tokyo gets the end of a sale in Los Angeles, not of their own day', () => {
   const end = momentOf('2026-12-24', LOS_ANGELES, 'end') as Date;
   expect(end.toISOString()).toBe('2026-12-25T08:00:00.000Z');
   expect(localTime(end, LOS_ANGELES)).toBe('2026-12-25T00:00:00.000-08:00');

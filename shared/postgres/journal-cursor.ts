@@ -25,8 +25,9 @@ export class JournalCursor {
   }
 
   /**
-   * Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. Whoever writes batches finds
-   * rows by their keys: the planner would rather read all of a table that is not large yet, for every batch anew. What is forbidden counts as dear, which must not make it compile.
+   * Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. Turns off
+   * sequential scans for the transaction: batches find rows by their keys, and the planner would read all of a table that is
+   * not large yet. A plan that is turned off counts as expensive, so JIT compilation is turned off too.
    */
   async lock(client: Queryable): Promise<string> {
     return (await this.lockWithHistory(client)).cursor;

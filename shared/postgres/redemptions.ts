@@ -162,7 +162,7 @@ export class RedemptionsTable {
            count(*) over (partition by order_id) as sharing
          from redemptions where campaign_id = $1 and (status in ('reserved', 'redeemed') or burned)
        )
-       select redemption_id, case when nth > $2 then 'the user has more than his limit' else 'the order id is not his alone' end as why
+       select redemption_id, case when nth > $2 then 'the user has more than the limit' else 'the order id belongs to another reservation too' end as why
        from active where nth > $2 or (sharing > 1 and order_id like 'ord\\_%')`,
       [campaignId, perUserLimit],
     );

@@ -215,7 +215,7 @@ export class WebhookEndpoints {
            failing_since = case when $6 then null else failing_since end,
            last_error = case when $6 then null else last_error end
          where endpoint_id = $1 and lease = $2 returning *
-       ), told as (
+       ), repeated as (
          update webhook_replays set next_seq = $5 + 1 where replay_id = $4 and to_seq > $5 and exists (select 1 from mine)
        ), done as (
          delete from webhook_replays where replay_id = $4 and to_seq <= $5 and exists (select 1 from mine)

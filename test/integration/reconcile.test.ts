@@ -163,7 +163,7 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
   const differences = ids.slice(0, 2).map((reservation) => ({
     reservation,
     side: 'postgres',
-    why: 'the order id is not his alone',
+    why: 'the order id belongs to another reservation too',
     redis: null,
     postgres: null,
   }));
