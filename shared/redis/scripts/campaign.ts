@@ -1,13 +1,14 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-contract.js';
 import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
-const TERMS = [
+/** The terms of a campaign, as `load_campaign` and `amend` take them. */
+export const TERMS = [
   'starts_at',
   'ends_at',
   'hold_ms',
-  'per_user_limit',
+  'per_user_limit:int',
   'max_qty',
   'line_enabled',
   'line_max',
@@ -17,7 +18,7 @@ const TERMS = [
   'attest',
   'once',
   'presence_ms',
-  'open_to_all',
+  'open_to_all:flag',
   'stacking',
   'details',
 ] as const;
@@ -33,10 +34,10 @@ export const loadCampaignScript = defineScript({
     ...TERMS,
     'type',
     'codes',
-    'total',
-    'held',
-    'redeemed',
-    'burned',
+    'total:int',
+    'held:int',
+    'redeemed:int',
+    'burned:int',
     'waiting',
     'last_line_no',
     'archived',
@@ -50,7 +51,7 @@ export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 export const amendScript = defineScript({
   name: 'amend',
   keys: ['campaign', 'epoch'],
-  args: ['version', ...TERMS],
+  args: ['version:int', ...TERMS],
   replies: {
     amended: () => ({}),
     known: (f) => ({ version: count(f, 0) }),
@@ -86,7 +87,7 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 export const restockScript = defineScript({
   name: 'restock',
   keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
-  args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
+  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),
     key_reused: () => ({}),
@@ -103,7 +104,7 @@ export type RestockOutcome = WithoutEntries<OutcomeOf<typeof restockScript>>;
 export const addCodesScript = defineScript({
   name: 'add_codes',
   keys: ['campaign', 'epoch'],
-  args: ['codes'],
+  args: ['codes:int'],
   replies: { added: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;

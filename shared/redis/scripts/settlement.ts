@@ -1,6 +1,6 @@
 import type { OrderId, ReservationId, UserId } from '../../domain/ids.js';
 import { ContractError } from '../../errors/faults.js';
-import { defineScript, type WithoutEntries } from '../script-runner.js';
+import { defineScript, type WithoutEntries } from '../script-contract.js';
 import { boolean, namesOf, number, oneOf, type RawDecision, word, words } from './decisions.js';
 import { rebuilding, text } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
@@ -33,9 +33,8 @@ const decided = (f: readonly string[]) => ({ decisions: text(f, 0), entries: f.s
 
 export const confirmScript = defineScript({
   name: 'confirm',
-  keys: [...MOVING_KEYS, 'payments', 'request_keys'],
-  variadicKeys: true,
-  args: ['input'],
+  keys: [...MOVING_KEYS, 'payments', 'request_keys...'],
+  args: ['input:json'],
   batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });
@@ -43,7 +42,7 @@ export const confirmScript = defineScript({
 export const releaseScript = defineScript({
   name: 'release',
   keys: MOVING_KEYS,
-  args: ['input'],
+  args: ['input:json'],
   batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });
