@@ -10,6 +10,7 @@ import {
   type ReservationId,
   type UserId,
 } from '../domain/ids.js';
+import { termFields } from '../domain/terms.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { CallBatcher } from './call-batcher.js';
 import { packDetails } from './campaign-details.js';
@@ -20,7 +21,7 @@ import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
-import type { ArgsOf, WithoutEntries } from './script-contract.js';
+import type { WithoutEntries } from './script-contract.js';
 import type { ScriptRunner } from './script-runner.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
@@ -37,7 +38,6 @@ import {
   type SetStatusOutcome,
   type StatusAction,
   setStatusScript,
-  type TERMS,
 } from './scripts/campaign.js';
 import { type AppraiseOutcome, appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
 import { appendEventsScript } from './scripts/events.js';
@@ -457,7 +457,6 @@ export class SaleStore {
         product_id: campaign.productId,
         version: campaign.termsVersion,
         status: campaign.status,
-        ...saleTerms(campaign),
         type: campaign.type,
         codes: campaign.codes,
         total: campaign.totalLimit ?? -1,
@@ -470,13 +469,15 @@ export class SaleStore {
         promised: archived?.promised ?? 0,
         token: token ?? '',
       },
+      each: saleTerms(campaign),
     });
   }
 
   amend(campaign: Campaign): Promise<AmendOutcome> {
     return this.scripts.run(amendScript, {
       keys: saleKeys(campaign.productId),
-      args: { version: campaign.termsVersion, ...saleTerms(campaign) },
+      args: { version: campaign.termsVersion },
+      each: saleTerms(campaign),
     });
   }
 
@@ -666,24 +667,15 @@ async function eachAlone<Request, Reply>(
 /** Everything that `confirm` may reply but what it wants to know of the order. */
 type Confirmed = ConfirmOutcome | Missed;
 
-/** The terms of a campaign as scripts take them. */
-function saleTerms(campaign: Campaign): ArgsOf<typeof TERMS> {
-  return {
-    starts_at: campaign.startsAt.getTime(),
-    ends_at: campaign.endsAt?.getTime() ?? 0,
-    hold_ms: campaign.holdSeconds * 1000,
-    per_user_limit: campaign.perUserLimit,
-    max_qty: campaign.maxQty,
-    line_enabled: campaign.waitingRoom.enabled ? 1 : 0,
-    line_max: campaign.waitingRoom.maxSize,
-    late_payment: campaign.latePayment,
-    refund_policy: campaign.refundPolicy,
-    durable: campaign.confirmation === 'durable' ? 1 : 0,
-    attest: campaign.requireAttestation ? 1 : 0,
+/** What Redis stores of a campaign's terms, field by field. */
+function saleTerms(campaign: Campaign): { field: string; value: string | number }[] {
+  const fields = {
+    ...termFields(campaign),
     once: campaign.requireToken ? 1 : 0,
-    presence_ms: (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
-    open_to_all: !campaign.hasAudience,
+    // The version without an audience, so that terms that an older version put here are judged.
+    open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
     stacking: campaign.stacking,
     details: packDetails(campaign),
   };
+  return Object.entries(fields).map(([field, value]) => ({ field, value }));
 }

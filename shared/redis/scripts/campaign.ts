@@ -3,26 +3,6 @@ import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from 
 import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
 
-/** The terms of a campaign, as `load_campaign` and `amend` take them. */
-export const TERMS = [
-  'starts_at',
-  'ends_at',
-  'hold_ms',
-  'per_user_limit:int',
-  'max_qty',
-  'line_enabled',
-  'line_max',
-  'late_payment',
-  'refund_policy',
-  'durable',
-  'attest',
-  'once',
-  'presence_ms',
-  'open_to_all:flag',
-  'stacking',
-  'details',
-] as const;
-
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
   keys: ['campaign', 'directory', 'filler', 'epoch'],
@@ -31,7 +11,6 @@ export const loadCampaignScript = defineScript({
     'product_id',
     'version',
     'status',
-    ...TERMS,
     'type',
     'codes',
     'total:int',
@@ -44,6 +23,7 @@ export const loadCampaignScript = defineScript({
     'promised',
     'token',
   ],
+  each: ['field', 'value'],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
@@ -51,7 +31,8 @@ export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 export const amendScript = defineScript({
   name: 'amend',
   keys: ['campaign', 'epoch'],
-  args: ['version:int', ...TERMS],
+  args: ['version:int'],
+  each: ['field', 'value'],
   replies: {
     amended: () => ({}),
     known: (f) => ({ version: count(f, 0) }),
