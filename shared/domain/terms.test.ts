@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { CampaignTerms } from './campaign.js';
-import { TERM_COLUMNS, termFields, termsOf, termValues } from './terms.js';
+import { termColumns, termFields, termsOf, termsOfFields } from './terms.js';
 
 const terms: CampaignTerms = {
   name: 'A sale',
@@ -29,8 +29,8 @@ const none: CampaignTerms = {
 /** The row that Postgres returns, which has decoded the JSON. */
 const rowOf = (some: CampaignTerms) =>
   Object.fromEntries(
-    termValues(some).map((value, i) => [
-      String(TERM_COLUMNS[i]),
+    termColumns(some).map(({ column, value }) => [
+      column,
       typeof value === 'string' && value.startsWith('{') ? JSON.parse(value) : value,
     ]),
   );
@@ -45,7 +45,7 @@ describe('the terms of a campaign', () => {
     });
   });
 
-  it('are ms, flags and words in Redis, without what no script needs', () => {
+  it('are ms, flags and words in Redis, without what no script needs, and are read from there', () => {
     expect(termFields(terms)).toEqual({
       starts_at: 1_000,
       ends_at: 2_000,
@@ -60,6 +60,11 @@ describe('the terms of a campaign', () => {
       refund_policy: 'burn',
       attest: 1,
     });
+    for (const { name, timeZone, discount, ...inRedis } of [terms, none]) {
+      const some = { name, timeZone, discount, ...inRedis };
+      const hash = Object.entries(termFields(some)).map(([field, value]) => [field, String(value)]);
+      expect(termsOfFields(Object.fromEntries(hash))).toEqual(inRedis);
+    }
     expect(termFields(none)).toMatchObject({ ends_at: 0, line_enabled: 0, presence_ms: 0, durable: 0, attest: 0 });
   });
 });

@@ -2,7 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Campaign, CampaignRules, CampaignStatus, CampaignTerms, CampaignType } from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
 import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
-import { TERM_COLUMNS, termsOf, termValues } from '../domain/terms.js';
+import { termColumns, termsOf } from '../domain/terms.js';
 import type { Database, Queryable } from './pool.js';
 
 export type NewCampaign = CampaignTerms & {
@@ -19,7 +19,7 @@ export type RowCounters = { held: number; redeemed: number; burned: number; rese
 
 export type StoredCampaign = Campaign & RowCounters;
 
-/** Beside the columns of the terms (TERM_COLUMNS). */
+/** Beside the columns of the terms (shared/domain/terms.ts). */
 type Row = {
   campaign_id: string;
   no: number;
@@ -48,9 +48,11 @@ export class CampaignsTable {
 
   /** @returns null when the product has a campaign already */
   async insert(campaign: NewCampaign, client: Queryable = this.database): Promise<StoredCampaign | null> {
+    const terms = termColumns(campaign);
     const { rows } = await client.query<Row>(
-      `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules, ${TERM_COLUMNS.join(', ')})
-       values ($1, $2, $3, $4, $5, $6, $7, ${TERM_COLUMNS.map((_, i) => `$${i + 8}`).join(', ')})
+      `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules,
+         ${terms.map(({ column }) => column).join(', ')})
+       values ($1, $2, $3, $4, $5, $6, $7, ${terms.map((_, i) => `$${i + 8}`).join(', ')})
        on conflict (product_id) do nothing returning *, 0 as codes`,
       [
         uuidv7(),
@@ -60,7 +62,7 @@ export class CampaignsTable {
         campaign.totalLimit,
         campaign.status,
         JSON.stringify(campaign.rules),
-        ...termValues(campaign),
+        ...terms.map(({ value }) => value),
       ],
     );
     return rows[0] ? fromRow(rows[0]) : null;
@@ -116,11 +118,12 @@ export class CampaignsTable {
     client: Queryable,
     above = 0,
   ): Promise<StoredCampaign | null> {
+    const columns = termColumns(terms);
     const { rows } = await client.query<Row>(
       `update campaigns c set terms_version = greatest(terms_version, $4::int) + 1, updated_at = now(), rules = $3,
-         ${TERM_COLUMNS.map((column, i) => `${column} = $${i + 5}`).join(', ')}
+         ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
        where campaign_id = $1 and terms_version = $2 returning ${COLUMNS}`,
-      [current.id, current.termsVersion, JSON.stringify(rules), above, ...termValues(terms)],
+      [current.id, current.termsVersion, JSON.stringify(rules), above, ...columns.map(({ value }) => value)],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
