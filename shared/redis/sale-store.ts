@@ -69,6 +69,7 @@ import {
 } from './scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
+  type ConfirmCall,
   type ConfirmDecision,
   type ConfirmOutcome,
   type ConfirmRequest,
@@ -76,6 +77,7 @@ import {
   decodeSettlements,
   MAX_SETTLEMENTS,
   RELEASE_DECISIONS,
+  type ReleaseCall,
   type ReleaseDecision,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -226,16 +228,18 @@ export class SaleStore {
     const requests = payments.map(({ request, owner }) =>
       owner ? { ...request, order_key: orderKeys.push(keys.order(owner.user, owner.order)) } : request,
     );
+    const input: ConfirmCall = { requests, order_ttl_ms: this.limits.orderMemoryMs };
     const outcome = await this.scripts.run(confirmScript, {
       keys: { ...saleKeys(product), request_keys: orderKeys },
-      args: { input: { requests, order_ttl_ms: this.limits.orderMemoryMs } },
+      args: { input },
     });
     if (outcome.kind === 'decided') return decodeSettlements(CONFIRM_DECISIONS, outcome.decisions, outcome.entries);
     return payments.map(() => ({ kind: outcome.kind }));
   }
 
   async #releaseAll(product: ProductId, requests: readonly ReleaseRequest[]): Promise<readonly ReleaseDecision[]> {
-    const outcome = await this.scripts.run(releaseScript, { keys: saleKeys(product), args: { input: { requests } } });
+    const input: ReleaseCall = { requests };
+    const outcome = await this.scripts.run(releaseScript, { keys: saleKeys(product), args: { input } });
     if (outcome.kind === 'decided') return decodeSettlements(RELEASE_DECISIONS, outcome.decisions, outcome.entries);
     return requests.map(() => ({ kind: outcome.kind }));
   }

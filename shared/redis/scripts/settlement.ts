@@ -24,9 +24,15 @@ export const CONFIRM_NAMES = namesOf<ConfirmRequest>({
   order_key: true,
 });
 
+/** What lua/confirm.lua takes as `input`. */
+export type ConfirmCall = { requests: readonly ConfirmRequest[]; order_ttl_ms: number };
+
 /** A request to lua/release.lua. */
 export type ReleaseRequest = { reservation_id: ReservationId; holder: string; reason: string; trace: string };
 export const RELEASE_NAMES = namesOf<ReleaseRequest>({ reservation_id: true, holder: true, reason: true, trace: true });
+
+/** What lua/release.lua takes as `input`. */
+export type ReleaseCall = { requests: readonly ReleaseRequest[] };
 
 /** Decisions as JSON, and the journal entries of all of them behind it. */
 const decided = (f: readonly string[]) => ({ decisions: text(f, 0), entries: f.slice(1) });
