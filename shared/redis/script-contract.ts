@@ -38,9 +38,6 @@ type Keys<Declared extends string> = {
   readonly [One in Declared as NameOf<One>]: One extends `${string}...` ? readonly string[] : string;
 };
 
-/** The arguments of a script by their names, as a call passes them. */
-export type ArgsOf<Declared extends readonly string[]> = Values<Declared[number]>;
-
 /** What a call passes to a script: `keys`, and what the contract declares of `args` and `each`. */
 export type CallOf<Contract extends ScriptContract> = {
   readonly keys: Keys<Contract['keys'][number]>;
