@@ -2,7 +2,7 @@
 --
 -- KEYS campaign, epoch
 -- ARGV
---   codes         how many it has in all; a smaller number than is known changes nothing
+--   codes:int     how many it has in all; a smaller number than is known changes nothing
 -- REPLY
 --   added
 --   not_found
@@ -10,9 +10,6 @@
 -- JOURNALS nothing: Postgres has them before Redis does
 
 --#include campaign
-
-assert(#KEYS == 2 and #ARGV == 1, 'add_codes takes 2 keys and 1 argument')
-local campaign_key, epoch_key, codes = KEYS[1], KEYS[2], tonumber(ARGV[1])
 
 local known = redis.call('HGET', campaign_key, 'codes')
 if not known then return no_campaign(epoch_key) end

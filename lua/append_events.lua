@@ -4,15 +4,14 @@
 -- ARGV
 --   after         number of the event that the stream has to end with; "" = any
 --   length        about so many entries are kept
---   word...       five for each of at most 200 events: its number, its id, its type, its subject, and the CloudEvent as JSON; numbers ascend
+-- EACH (at most 200)
+--   number        of the event; numbers ascend
+--   id type subject
+--   event         the CloudEvent as JSON
 -- REPLY
 --   appended count    how many were appended
 --   elsewhere last    nothing was appended: the stream ends with the event `last`, 0 = it is empty
 -- JOURNALS nothing
-
-assert(#KEYS == 1 and #ARGV <= 1002, 'append_events takes 1 key and at most 1002 arguments')
-local events_key = KEYS[1]
-local after, length = ARGV[1], ARGV[2]
 
 local last = '0'
 if redis.call('EXISTS', events_key) == 1 then
@@ -25,10 +24,10 @@ end
 if after ~= '' and after ~= last then return { 'elsewhere', last } end
 
 local missing = {}
-for i = 3, #ARGV, 5 do
-  if tonumber(ARGV[i]) > tonumber(last) then
-    missing[#missing + 1] = { entry = ARGV[i] .. '-0', id = ARGV[i + 1], type = ARGV[i + 2], subject = ARGV[i + 3],
-      event = ARGV[i + 4] }
+for i, number in ipairs(each_number) do
+  if tonumber(number) > tonumber(last) then
+    missing[#missing + 1] = { entry = number .. '-0', id = each_id[i], type = each_type[i], subject = each_subject[i],
+      event = each_event[i] }
   end
 end
 local reply = { 'appended', tostring(#missing) }

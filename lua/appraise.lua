@@ -3,7 +3,7 @@
 -- KEYS campaign, people, codes, epoch
 -- ARGV
 --   user
---   code          number of the code; 0 = the campaign's one code
+--   code:int      number of the code; 0 = the campaign's one code
 -- REPLY
 --   usable free total    total -1: unlimited; free 0: there would be a place in the line
 --   code_used | limit_reached | sold_out | line_full | paused | ended
@@ -16,10 +16,6 @@
 --#include records
 --#include campaign
 --#include codes
-
-assert(#KEYS == 4 and #ARGV == 2, 'appraise takes 4 keys and 2 arguments')
-local campaign_key, people_key, codes_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local user, code = ARGV[1], tonumber(ARGV[2])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

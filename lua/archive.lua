@@ -4,10 +4,10 @@
 -- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV
 --   committed     id of the last journal entry that Postgres has
---   limit         later promises that may be looked at; bounds how long Redis serves nobody else
---   grace_ms      since the campaign was closed
---   rest_ms       how long the first who was recalled stays at least
---   redeemed burned rows    units and reservations that Postgres has of it; rows "" = not asked yet
+--   limit:int     later promises that may be looked at; bounds how long Redis serves nobody else
+--   grace_ms:int  since the campaign was closed
+--   rest_ms:int   how long the first who was recalled stays at least
+--   redeemed:int? burned:int? rows:int?    units and reservations that Postgres has of it; none = not asked yet
 -- REPLY
 --   archived forgotten    now; forgotten: how far its answers are forgotten, as the caller has said it, "" = not at all
 --   unchanged forgotten   it is archived already, and nobody was recalled since
@@ -22,13 +22,6 @@
 
 --#include clock
 --#include campaign
-
-assert(#KEYS == 10 and #ARGV == 7, 'archive takes 10 keys and 7 arguments')
-local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local line_key, presence_key, holders_key, journal_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local payments_key = KEYS[10]
-local committed, limit, grace_ms, rest_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local redeemed, burned, rows = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7]
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -60,9 +53,9 @@ repeat
 until #entries < 16
 local promised
 if not c.archived then
-  if rows == '' then return { 'ready' } end
+  if not rows then return { 'ready' } end
   promised = redis.call('HLEN', reservations_key)
-  if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= tonumber(rows) then return { 'differs' } end
+  if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= rows then return { 'differs' } end
 end
 -- Names this pass, and no other: by the last entry that was looked at, and by the time.
 local pass = last .. '@' .. now

@@ -2,8 +2,9 @@
 -- For campaigns with `presence_seconds`; a user who is not in the line is left alone.
 --
 -- KEYS campaign, line, presence, epoch
--- ARGV
---   user age_ms...      at most 1000 people, and how long ago each was seen
+-- EACH (at most 1000)
+--   user
+--   age_ms:int    how long ago the user was seen
 -- REPLY
 --   attended returned    how many came back to their place
 --   not_found
@@ -14,19 +15,15 @@
 --#include campaign
 --#include presence
 
-assert(#KEYS == 4 and #ARGV <= 2000, 'attend takes 4 keys and at most 2000 arguments')
-local epoch_key = KEYS[4]
-local campaign_key, line_key, presence_key = KEYS[1], KEYS[2], KEYS[3]
-
 local presence_ms = redis.call('HGET', campaign_key, 'presence_ms')
 if not presence_ms then return no_campaign(epoch_key) end
 presence_ms = tonumber(presence_ms)
-if presence_ms == 0 or #ARGV == 0 then return { 'attended', '0' } end
+if presence_ms == 0 or #each_user == 0 then return { 'attended', '0' } end
 local now, users, seen_at = now_ms(), {}, {}
-for i = 1, #ARGV, 2 do
-  local seen = now - tonumber(ARGV[i + 1])
+for i, user in ipairs(each_user) do
+  local seen = now - each_age_ms[i]
   if seen > now - presence_ms then
-    table.insert(users, ARGV[i])
+    table.insert(users, user)
     table.insert(seen_at, seen)
   end
 end

@@ -3,7 +3,7 @@
 -- KEYS epoch, filler, journal
 -- ARGV
 --   expected      the epoch that the caller has read; "" = there was none
---   next          generation|server
+--   next_epoch    generation|server
 --   last_id       of the journal, as Postgres registered the history
 -- REPLY
 --   begun
@@ -11,10 +11,6 @@
 -- JOURNALS nothing
 
 --#include journal_tail
-
-assert(#KEYS == 3 and #ARGV == 3, 'begin_history takes 3 keys and 3 arguments')
-local epoch_key, filler_key, journal_key = KEYS[1], KEYS[2], KEYS[3]
-local expected, next_epoch, last_id = ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('EXISTS', filler_key) == 1 then return { 'changed' } end
 if (redis.call('GET', epoch_key) or '') ~= expected then return { 'changed' } end

@@ -5,7 +5,7 @@
 -- ARGV
 --   reservation_id
 --   user
---   unknown       0|1, Postgres has no such reservation: then it has ended
+--   unknown:flag  Postgres has no such reservation: then it has ended
 -- REPLY
 --   held
 --   freed
@@ -18,11 +18,6 @@
 --#include campaign
 --#include orders
 
-assert(#KEYS == 6 and #ARGV == 3, 'check_order_claim takes 6 keys and 3 arguments')
-local epoch_key = KEYS[6]
-local campaign_key, people_key, reservations_key, line_key, order_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local reservation_id, user, unknown = ARGV[1], ARGV[2], ARGV[3]
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local text = redis.call('HGET', reservations_key, reservation_id)
@@ -33,7 +28,7 @@ if text then
   held = state == 'reserved' or state == 'redeemed' or state == 'reacquired'
 elseif person.state == 'queued' and person.reservation_id == reservation_id then
   held = redis.call('ZSCORE', line_key, user)
-elseif c.archived and unknown == '0' then
+elseif c.archived and not unknown then
   return { 'archived', c.archived }
 end
 if held then return { 'held' } end

@@ -4,9 +4,9 @@
 --
 -- Decides some payments of one campaign in the order in which they are given, each as if it came alone.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments, request_keys...
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments, request_keys... (at most 32)
 -- ARGV
---   input           JSON of INPUT
+--   input:json      as in INPUT
 -- INPUT
 --   requests        as in REQUEST
 --   order_ttl_ms    how long claims on an order are kept
@@ -44,14 +44,6 @@
 --#include hand_over
 --#include orders
 --#include payments
-
-assert(#KEYS >= 11 and #ARGV == 1, 'confirm takes at least 11 keys and 1 argument')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9], payments = KEYS[11] }
-local request_keys = { unpack(KEYS, 12) }
-local input = cjson.decode(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

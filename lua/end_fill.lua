@@ -11,9 +11,6 @@
 
 --#include fence
 
-assert(#KEYS == 2 and #ARGV == 2, 'end_fill takes 2 keys and 2 arguments')
-local filler_key, epoch_key, token, epoch = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-
 if not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 redis.call('SET', epoch_key, epoch)
 redis.call('UNLINK', filler_key)

@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit         reservations in one call; bounds how long Redis serves nobody else
+--   limit:int     reservations in one call; bounds how long Redis serves nobody else
 -- REPLY
 --   swept expired promoted due entry...     due: how many more are over their deadline now
 --       entry: each appended journal entry as JSON (lua/README.md)
@@ -22,13 +22,6 @@
 --#include plan
 --#include places
 --#include hand_over
-
-assert(#KEYS == 10 and #ARGV == 1, 'expire takes 10 keys and 1 argument')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local limit = tonumber(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

@@ -1,7 +1,7 @@
 -- Writes or removes some records while Redis is not in service. No one reads a campaign before its hash is there
 -- (load_campaign), so a worker writes its records in batches.
 --
--- KEYS filler, epoch, key...
+-- KEYS filler, epoch, filled_keys... (at most 1000)
 -- ARGV
 --   token         of begin_fill
 --   action        remove: removes the keys
@@ -12,7 +12,8 @@
 --                 answers (keys: idempotency of each): answer ttl_ms
 --                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
---   data...       of the action
+-- EACH (at most 10000)
+--   value         of the records, as the action has them
 -- REPLY
 --   filled
 --   fenced        another worker fills Redis, or no one does any more: nothing is written
@@ -21,58 +22,53 @@
 --#include fence
 --#include orders
 
-assert(#KEYS <= 1002 and #ARGV <= 10002, 'fill takes at most 1002 keys and at most 10002 arguments')
-local filler_key, epoch_key, token, action = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local some, first_data = { unpack(KEYS, 3) }, 3
-
 if not may_fill(filler_key, epoch_key, token) then return { 'fenced' } end
 local bits = {}
 if action == 'codes' then
-  for i = first_data, #ARGV do table.insert(bits, tonumber(ARGV[i]) - 1) end
+  for _, code in ipairs(each_value) do table.insert(bits, tonumber(code) - 1) end
 end
-local rows, width = {}, ({ reservations = 3, people = 4, holders = 2, answers = 2, orders = 3, payments = 2 })[action] or #ARGV
-for i = first_data, #ARGV, width do
-  local row = {}
-  for at = i, i + width - 1 do table.insert(row, ARGV[at]) end
-  table.insert(rows, row)
+local widths = { reservations = 3, people = 4, holders = 2, answers = 2, orders = 3, payments = 2 }
+local rows, width = {}, widths[action]
+if width then
+  for i = 1, #each_value, width do table.insert(rows, { unpack(each_value, i, i + width - 1) }) end
 end
 
 -- Several reservations may be on one order.
 local orders = {}
 if action == 'orders' then
   for i, row in ipairs(rows) do
-    local claims = orders[some[i]] or claims_on(some[i])
+    local claims = orders[filled_keys[i]] or claims_on(filled_keys[i])
     if not claimed_stacking(claims, row[1]) then table.insert(claims, { reservation_id = row[1], stacking = row[2] }) end
     claims.ttl_ms = math.max(claims.ttl_ms or 0, tonumber(row[3]))
-    orders[some[i]] = claims
+    orders[filled_keys[i]] = claims
   end
   for key, claims in pairs(orders) do orders[key] = { text = packed_claims(claims), ttl_ms = claims.ttl_ms } end
 end
 
 redis.call('PEXPIRE', filler_key, 60000)
-if action == 'remove' then redis.call('UNLINK', unpack(some)) end
+if action == 'remove' then redis.call('UNLINK', unpack(filled_keys)) end
 if action == 'reservations' then
   for _, row in ipairs(rows) do
-    redis.call('HSET', some[1], row[1], row[2])
-    if row[3] ~= '' then redis.call('ZADD', some[2], row[3], row[1]) end
+    redis.call('HSET', filled_keys[1], row[1], row[2])
+    if row[3] ~= '' then redis.call('ZADD', filled_keys[2], row[3], row[1]) end
   end
 end
 if action == 'people' then
   for _, row in ipairs(rows) do
-    redis.call('HSET', some[1], row[1], row[2])
-    if row[3] ~= '' then redis.call('ZADD', some[2], row[3], row[1]) end
-    if row[4] ~= '' then redis.call('ZADD', some[3], row[4], row[1]) end
+    redis.call('HSET', filled_keys[1], row[1], row[2])
+    if row[3] ~= '' then redis.call('ZADD', filled_keys[2], row[3], row[1]) end
+    if row[4] ~= '' then redis.call('ZADD', filled_keys[3], row[4], row[1]) end
   end
 end
 if action == 'holders' then
-  for _, row in ipairs(rows) do redis.call('HSET', some[1], row[1], row[2]) end
+  for _, row in ipairs(rows) do redis.call('HSET', filled_keys[1], row[1], row[2]) end
 end
-for _, bit in ipairs(bits) do redis.call('SETBIT', some[1], bit, 1) end
+for _, bit in ipairs(bits) do redis.call('SETBIT', filled_keys[1], bit, 1) end
 if action == 'answers' then
-  for i, row in ipairs(rows) do redis.call('SET', some[i], row[1], 'PX', row[2]) end
+  for i, row in ipairs(rows) do redis.call('SET', filled_keys[i], row[1], 'PX', row[2]) end
 end
 if action == 'payments' then
-  for _, row in ipairs(rows) do redis.call('HSET', some[1], row[1], row[2]) end
+  for _, row in ipairs(rows) do redis.call('HSET', filled_keys[1], row[1], row[2]) end
 end
 for key, order in pairs(orders) do redis.call('SET', key, order.text, 'PX', order.ttl_ms) end
 return { 'filled' }

@@ -13,10 +13,6 @@
 
 --#include campaign
 
-assert(#KEYS == 3 and #ARGV == 1, 'forget_answer takes 3 keys and 1 argument')
-local campaign_key, idempotency_key, epoch_key = KEYS[1], KEYS[2], KEYS[3]
-local up_to = ARGV[1]
-
 local known = redis.call('HMGET', campaign_key, 'no', 'archived')
 if not known[1] then return no_campaign(epoch_key) end
 if not known[2] then return { 'not_archived' } end

@@ -26,13 +26,6 @@
 --#include places
 --#include hand_over
 
-assert(#KEYS == 10 and #ARGV == 3, 'leave takes 10 keys and 3 arguments')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local user, place, trace = ARGV[1], ARGV[2], ARGV[3]
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)

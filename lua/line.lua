@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, line, presence, codes, epoch
 -- ARGV
---   limit         people of the head that are told, at most 100
+--   limit:int     people of the head that are told, at most 100
 -- REPLY
 --   line reason waiting free user qty reservation_id away...
 --       reason: no_line, nobody_waits, draft, not_started, paused, ended, nothing_free, head_wants_more, codes_used_up,
@@ -20,10 +20,6 @@
 --#include codes
 --#include presence
 
-assert(#KEYS == 6 and #ARGV == 1, 'line takes 6 keys and 1 argument')
-local epoch_key = KEYS[6]
-local campaign_key, people_key, line_key, presence_key, codes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local limit = tonumber(ARGV[1])
 assert(limit >= 1 and limit <= 100, 'the head of the line is told for 1 to 100 people')
 
 local c = read_campaign(campaign_key)

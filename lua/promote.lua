@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit         people in one call; bounds how long Redis serves nobody else
+--   limit:int     people in one call; bounds how long Redis serves nobody else
 -- REPLY
 --   promoted count entry...     entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
@@ -22,16 +22,10 @@
 --#include places
 --#include hand_over
 
-assert(#KEYS == 10 and #ARGV == 1, 'promote takes 10 keys and 1 argument')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local plan = new_plan(c, keys, generation, now_ms())
-hand_over(plan, tonumber(ARGV[1]))
+hand_over(plan, limit)
 return apply(plan, { 'promoted', tostring(plan.promoted) })

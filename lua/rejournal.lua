@@ -18,10 +18,6 @@
 --#include campaign
 --#include journal
 
-assert(#KEYS == 4 and #ARGV == 2, 'rejournal takes 4 keys and 2 arguments')
-local campaign_key, reservations_key, journal_key, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local reservation_id, row = ARGV[1], ARGV[2]
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)

@@ -5,7 +5,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   input           JSON of INPUT
+--   input:json      as in INPUT
 -- INPUT
 --   requests        as in REQUEST
 -- REQUEST
@@ -37,13 +37,6 @@
 --#include plan
 --#include places
 --#include hand_over
-
-assert(#KEYS == 10 and #ARGV == 1, 'release takes 10 keys and 1 argument')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local input = cjson.decode(ARGV[1])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

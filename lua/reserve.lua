@@ -3,9 +3,9 @@
 -- The request_keys are four for each request, in their order: its idempotency key, the same without the user, the key of its
 -- order and the key of its device; then those that requests name.
 --
--- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys...
+-- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys... (at most 320)
 -- ARGV
---   input           JSON of INPUT
+--   input:json      as in INPUT
 -- INPUT
 --   requests        at least 1, at most 64, as in REQUEST
 --   key_ttl_ms      how long the answer to an idempotency key is remembered, as text
@@ -80,11 +80,6 @@
 --#include orders
 --#include journal_tail
 
-assert(#KEYS >= 14 and #ARGV == 1, 'reserve takes at least 14 keys and 1 argument')
-local campaign_key, people_key, reservations_key, deadlines_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local line_key, presence_key, codes_key, journal_key, holders_key, epoch_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
-local request_keys = { unpack(KEYS, 11) }
-local input = cjson.decode(ARGV[1])
 assert(#input.requests <= most_in_entry, 'reserve takes at most 64 requests')
 local token_life_ms, token_skew_ms = 30000, 30000
 

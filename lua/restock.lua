@@ -3,13 +3,13 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, unscoped_idempotency, epoch
 -- ARGV
---   delta         units, may be negative
---   limit         people promoted in this call
+--   delta:int     units, may be negative
+--   limit:int     people promoted in this call
 --   key           "" = the call is not protected against repetition
 --   key_ttl_ms
 --   actor         who, for the audit log
 --   request_id
---   max_total     units a campaign may have
+--   max_total:int     units a campaign may have
 -- REPLY
 --   restocked total journal_id durable entry...     the same for a repeated key, which appends no entry
 --       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
@@ -34,20 +34,12 @@
 --#include places
 --#include hand_over
 
-assert(#KEYS == 12 and #ARGV == 7, 'restock takes 12 keys and 7 arguments')
-local epoch_key = KEYS[12]
-local campaign_key, idempotency_key, unscoped_idempotency_key = KEYS[1], KEYS[10], KEYS[11]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local delta, limit, key, key_ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local actor, request_id, max_total = ARGV[5], ARGV[6], tonumber(ARGV[7])
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local durable = c.durable and '1' or '0'
-local same_request = 'restock|' .. c.no .. '|' .. ARGV[1] .. '|'
+local same_request = 'restock|' .. c.no .. '|' .. delta .. '|'
 if key ~= '' then
   local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
   local remembered = records[1]

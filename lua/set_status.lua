@@ -25,12 +25,6 @@
 --#include pace
 --#include plan
 
-assert(#KEYS == 6 and #ARGV == 4, 'set_status takes 6 keys and 4 arguments')
-local epoch_key = KEYS[6]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], line = KEYS[2], presence = KEYS[3], journal = KEYS[4], news = KEYS[5] }
-local action, actor, request_id, reason = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)

@@ -1,11 +1,12 @@
 -- Where shoppers of one campaign stand, those who asked at the same time in one call. Reads only; the caller bounds their number.
 --
 -- KEYS campaign, people, reservations, line, epoch
--- ARGV
---   user place...     at most 64 pairs. place: reservation id of the unit that is asked about; the user's last place or unit when it
---                     is "", or none of the user's units
+-- EACH (at most 64)
+--   user
+--   place             reservation id of the unit that is asked about; the user's last place or unit when it is "", or none of
+--                     the user's units
 -- REPLY
---   standings waiting presence_ms durable pace standing...    one for each pair in their order
+--   standings waiting presence_ms durable pace standing...    one for each user in their order
 --       presence_ms 0 = presence does not matter; durable 0|1: answers wait for Postgres
 --       pace: ms for each person in the line, "" = unknown, or none of them waits
 --       standing is one of
@@ -24,16 +25,11 @@
 --#include pace
 --#include presence
 
-assert(#KEYS == 5 and #ARGV <= 128, 'standing takes 5 keys and at most 128 arguments')
-local epoch_key = KEYS[5]
-local campaign_key, people_key, reservations_key, line_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 if c.status == 'draft' then return { 'not_found' } end
-local now, users, pace = now_ms(), {}, ''
-for i = 1, #ARGV, 2 do users[#users + 1] = ARGV[i] end
-local people = redis.call('HMGET', people_key, unpack(users))
+local now, pace = now_ms(), ''
+local people = redis.call('HMGET', people_key, unpack(each_user))
 
 local function standing_of(user, place, record)
   local person = unpack_person(record)
@@ -67,8 +63,8 @@ local function standing_of(user, place, record)
 end
 
 local standings = {}
-for i, user in ipairs(users) do
-  local ok, standing = pcall(standing_of, user, ARGV[2 * i], people[i])
+for i, user in ipairs(each_user) do
+  local ok, standing = pcall(standing_of, user, each_place[i], people[i])
   standings[i] = ok and standing or 'failed|' .. tostring(standing)
 end
 return { 'standings', tostring(c.waiting), tostring(c.presence_ms), c.durable and '1' or '0', pace, unpack(standings) }

@@ -4,9 +4,9 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit          people of each sort in one call; bounds how long Redis serves nobody else
---   group_wait_ms  how long free units are kept for a group before those behind it are served, once
---   settle_ms      how long there must have been nothing to wait for; a payment may be taken back at once
+--   limit:int          people of each sort in one call; bounds how long Redis serves nobody else
+--   group_wait_ms:int  how long free units are kept for a group before those behind it are served, once
+--   settle_ms:int      how long there must have been nothing to wait for; a payment may be taken back at once
 -- REPLY
 --   tended away left closed promoted more entry...     people; more 0|1: there was more to do than `limit`
 --       entry: each appended journal entry as JSON (lua/README.md)
@@ -25,13 +25,6 @@
 --#include plan
 --#include places
 --#include hand_over
-
-assert(#KEYS == 10 and #ARGV == 3, 'tend_line takes 10 keys and 3 arguments')
-local epoch_key = KEYS[10]
-local campaign_key = KEYS[1]
-local keys = { campaign = KEYS[1], people = KEYS[2], reservations = KEYS[3], deadlines = KEYS[4], line = KEYS[5],
-  presence = KEYS[6], codes = KEYS[7], journal = KEYS[8], news = KEYS[9] }
-local limit, group_wait_ms, settle_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end

@@ -3,6 +3,7 @@ import type { JournalEntry } from '../contracts/journal.js';
 import { NOBODY } from '../domain/audience.js';
 import type { CampaignRules, CampaignStatus, Discount } from '../domain/campaign.js';
 import { normaliseCode } from '../domain/codes.js';
+import { type FieldTerms, termColumns } from '../domain/terms.js';
 import type { Queryable } from './pool.js';
 import { RESERVATION_COLUMNS, type SnapshotReservation, type SnapshotTicket, TICKET_COLUMNS } from './snapshot.js';
 
@@ -31,16 +32,7 @@ export type KnownTerms = {
   type: string;
   status: CampaignStatus;
   version: number;
-  startsAtMs: number;
-  endsAtMs: number;
-  holdMs: number;
-  perUserLimit: number;
-  maxQty: number;
-  waitingRoom: object;
-  confirmation: string;
-  latePayment: string;
-  refundPolicy: string;
-  requireAttestation: boolean;
+  terms: FieldTerms;
   requireToken: boolean;
   hasAudience: boolean;
   details: {
@@ -142,13 +134,17 @@ export class RestoredRows {
       ...(terms.hasAudience ? { audience: NOBODY } : {}),
     };
     const id = details?.id ?? uuidv7();
+    const columns = termColumns({
+      ...terms.terms,
+      name: details?.name ?? terms.product,
+      timeZone: details?.timeZone ?? 'UTC',
+      discount: details?.discount ?? null,
+    });
     await this.client.query(
-      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, name, code, time_zone, discount,
-         starts_at, ends_at, hold_seconds, per_user_limit, max_qty, waiting_room, confirmation, late_payment, refund_policy,
-         require_attestation, terms_version)
+      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version,
+         ${columns.map(({ column }) => column).join(', ')})
        overriding system value
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ms($12), ms(nullif($13::bigint, 0)), $14, $15, $16, $17, $18, $19,
-         $20, $21, $22)`,
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${columns.map((_, i) => `$${i + 10}`).join(', ')})`,
       [
         id,
         terms.no,
@@ -157,21 +153,9 @@ export class RestoredRows {
         terms.total,
         terms.status,
         JSON.stringify(rules),
-        details?.name ?? terms.product,
         details?.code ?? null,
-        details?.timeZone ?? 'UTC',
-        details?.discount ? JSON.stringify(details.discount) : null,
-        terms.startsAtMs,
-        terms.endsAtMs,
-        terms.holdMs / 1000,
-        terms.perUserLimit,
-        terms.maxQty,
-        JSON.stringify(terms.waitingRoom),
-        terms.confirmation,
-        terms.latePayment,
-        terms.refundPolicy,
-        terms.requireAttestation,
         terms.version,
+        ...columns.map(({ value }) => value),
       ],
     );
     await this.#issueCode(id, details?.code ?? null);
@@ -191,33 +175,20 @@ export class RestoredRows {
   /** Makes each version that is missing, with the terms that Redis has now: what came in between is lost. */
   async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<void> {
     const { details } = terms;
+    const named = details && { name: details.name, timeZone: details.timeZone, discount: details.discount };
+    const columns = termColumns({ ...terms.terms, ...named });
     for (let version = row.version + 1; version <= terms.version; version += 1) {
       await this.client.query(
-        `update campaigns set terms_version = $2, updated_at = now(), starts_at = ms($3), ends_at = ms(nullif($4::bigint, 0)),
-           hold_seconds = $5, per_user_limit = $6, max_qty = $7, waiting_room = $8, confirmation = $9, late_payment = $10,
-           refund_policy = $11, require_attestation = $12,
-           rules = coalesce($14::jsonb, rules || jsonb_build_object('require_token', $13::boolean)),
-           name = coalesce($15, name), time_zone = coalesce($16, time_zone),
-           discount = case when $14::jsonb is null then discount else $17::jsonb end
+        `update campaigns set terms_version = $2, updated_at = now(),
+           rules = coalesce($4::jsonb, rules || jsonb_build_object('require_token', $3::boolean)),
+           ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
          where no = $1 and terms_version = $2 - 1`,
         [
           row.no,
           version,
-          terms.startsAtMs,
-          terms.endsAtMs,
-          terms.holdMs / 1000,
-          terms.perUserLimit,
-          terms.maxQty,
-          JSON.stringify(terms.waitingRoom),
-          terms.confirmation,
-          terms.latePayment,
-          terms.refundPolicy,
-          terms.requireAttestation,
           terms.requireToken,
           details && JSON.stringify(details.rules),
-          details?.name,
-          details?.timeZone,
-          details?.discount ? JSON.stringify(details.discount) : null,
+          ...columns.map(({ value }) => value),
         ],
       );
     }

@@ -1,14 +1,8 @@
 import { uuidv7 } from 'uuidv7';
-import type {
-  Campaign,
-  CampaignRules,
-  CampaignStatus,
-  CampaignTerms,
-  CampaignType,
-  Discount,
-} from '../domain/campaign.js';
+import type { Campaign, CampaignRules, CampaignStatus, CampaignTerms, CampaignType } from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
 import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
+import { termColumns, termsOf } from '../domain/terms.js';
 import type { Database, Queryable } from './pool.js';
 
 export type NewCampaign = CampaignTerms & {
@@ -25,11 +19,11 @@ export type RowCounters = { held: number; redeemed: number; burned: number; rese
 
 export type StoredCampaign = Campaign & RowCounters;
 
+/** Beside the columns of the terms (shared/domain/terms.ts). */
 type Row = {
   campaign_id: string;
   no: number;
   product_id: string;
-  name: string;
   type: CampaignType;
   code: string | null;
   /** bigint, which node-postgres returns as text; so are the counters. */
@@ -38,18 +32,6 @@ type Row = {
   redeemed: string;
   burned: string;
   reservations: string;
-  per_user_limit: number;
-  max_qty: number;
-  starts_at: Date;
-  ends_at: Date | null;
-  time_zone: string;
-  discount: Discount | null;
-  hold_seconds: number;
-  waiting_room: { enabled: boolean; max_size: number; presence_seconds: number | null };
-  confirmation: 'fast' | 'durable';
-  late_payment: 'refuse' | 'reacquire';
-  refund_policy: 'return' | 'burn';
-  require_attestation: boolean;
   rules: CampaignRules;
   status: CampaignStatus;
   terms_version: number;
@@ -66,11 +48,11 @@ export class CampaignsTable {
 
   /** @returns null when the product has a campaign already */
   async insert(campaign: NewCampaign, client: Queryable = this.database): Promise<StoredCampaign | null> {
+    const terms = termColumns(campaign);
     const { rows } = await client.query<Row>(
       `insert into campaigns (campaign_id, product_id, type, code, total_limit, status, rules,
-         name, starts_at, ends_at, time_zone, discount, hold_seconds, per_user_limit, max_qty, waiting_room,
-         confirmation, late_payment, refund_policy, require_attestation)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+         ${terms.map(({ column }) => column).join(', ')})
+       values ($1, $2, $3, $4, $5, $6, $7, ${terms.map((_, i) => `$${i + 8}`).join(', ')})
        on conflict (product_id) do nothing returning *, 0 as codes`,
       [
         uuidv7(),
@@ -80,7 +62,7 @@ export class CampaignsTable {
         campaign.totalLimit,
         campaign.status,
         JSON.stringify(campaign.rules),
-        ...termValues(campaign),
+        ...terms.map(({ value }) => value),
       ],
     );
     return rows[0] ? fromRow(rows[0]) : null;
@@ -136,46 +118,23 @@ export class CampaignsTable {
     client: Queryable,
     above = 0,
   ): Promise<StoredCampaign | null> {
+    const columns = termColumns(terms);
     const { rows } = await client.query<Row>(
-      `update campaigns c set terms_version = greatest(terms_version, $17::int) + 1, updated_at = now(), rules = $3,
-         name = $4, starts_at = $5, ends_at = $6, time_zone = $7, discount = $8, hold_seconds = $9, per_user_limit = $10,
-         max_qty = $11, waiting_room = $12, confirmation = $13, late_payment = $14, refund_policy = $15,
-         require_attestation = $16
+      `update campaigns c set terms_version = greatest(terms_version, $4::int) + 1, updated_at = now(), rules = $3,
+         ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
        where campaign_id = $1 and terms_version = $2 returning ${COLUMNS}`,
-      [current.id, current.termsVersion, JSON.stringify(rules), ...termValues(terms), above],
+      [current.id, current.termsVersion, JSON.stringify(rules), above, ...columns.map(({ value }) => value)],
     );
     return rows[0] ? fromRow(rows[0]) : null;
   }
 }
 
-function termValues(terms: CampaignTerms): unknown[] {
-  return [
-    terms.name,
-    terms.startsAt,
-    terms.endsAt,
-    terms.timeZone,
-    terms.discount === null ? null : JSON.stringify(terms.discount),
-    terms.holdSeconds,
-    terms.perUserLimit,
-    terms.maxQty,
-    JSON.stringify({
-      enabled: terms.waitingRoom.enabled,
-      max_size: terms.waitingRoom.maxSize,
-      presence_seconds: terms.waitingRoom.presenceSeconds,
-    }),
-    terms.confirmation,
-    terms.latePayment,
-    terms.refundPolicy,
-    terms.requireAttestation,
-  ];
-}
-
 function fromRow(row: Row): StoredCampaign {
   return {
+    ...termsOf(row),
     id: row.campaign_id as CampaignId,
     no: row.no as CampaignNo,
     productId: row.product_id as ProductId,
-    name: row.name,
     type: row.type,
     code: row.code,
     totalLimit: row.total_limit === null ? null : Number(row.total_limit),
@@ -183,22 +142,6 @@ function fromRow(row: Row): StoredCampaign {
     redeemed: Number(row.redeemed),
     burned: Number(row.burned),
     reservations: Number(row.reservations),
-    perUserLimit: row.per_user_limit,
-    maxQty: row.max_qty,
-    startsAt: row.starts_at,
-    endsAt: row.ends_at,
-    timeZone: row.time_zone,
-    discount: row.discount,
-    holdSeconds: row.hold_seconds,
-    waitingRoom: {
-      enabled: row.waiting_room.enabled,
-      maxSize: row.waiting_room.max_size,
-      presenceSeconds: row.waiting_room.presence_seconds,
-    },
-    confirmation: row.confirmation,
-    latePayment: row.late_payment,
-    refundPolicy: row.refund_policy,
-    requireAttestation: row.require_attestation,
     rules: row.rules,
     status: row.status,
     termsVersion: row.terms_version,

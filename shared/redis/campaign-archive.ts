@@ -1,6 +1,6 @@
 import type { IdempotencyKey, OwnedKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { keys, recordKeys } from './keys.js';
+import { keys, saleKeys } from './keys.js';
 import { encodePerson, type PersonRecord } from './person-record.js';
 import { encodeReservation, type ReservationRecord } from './reservation-record.js';
 import type { ScriptRunner } from './script-runner.js';
@@ -34,19 +34,18 @@ export class CampaignArchive {
     counted: CountedRows | null,
     limits: { archiveEntries: number; archiveGraceMs: number; archiveRestMs: number },
   ): Promise<ArchiveOutcome> {
-    return this.scripts.run(
-      archiveScript,
-      [...recordKeys(product), keys.holders(product), keys.journal, keys.epoch, keys.payments(product)],
-      [
+    return this.scripts.run(archiveScript, {
+      keys: saleKeys(product),
+      args: {
         committed,
-        limits.archiveEntries,
-        limits.archiveGraceMs,
-        limits.archiveRestMs,
-        counted?.redeemed ?? '',
-        counted?.burned ?? '',
-        counted?.reservations ?? '',
-      ],
-    );
+        limit: limits.archiveEntries,
+        grace_ms: limits.archiveGraceMs,
+        rest_ms: limits.archiveRestMs,
+        redeemed: counted?.redeemed ?? null,
+        burned: counted?.burned ?? null,
+        rows: counted?.reservations ?? null,
+      },
+    });
   }
 
   /** Brings somebody's records back, with the references of their payments. @param pass of which the caller was told before he read them in Postgres */
@@ -58,15 +57,18 @@ export class CampaignArchive {
     reservations: ReadonlyMap<string, ReservationRecord>,
     payments: ReadonlyMap<string, readonly string[]>,
   ): Promise<RecallOutcome> {
-    const packed = [...reservations].slice(-MAX_RECALLED).flatMap(([id, record]) => {
-      const references = payments.get(id);
-      return [id, encodeReservation(record), references ? JSON.stringify(references) : ''];
+    return this.scripts.run(recallScript, {
+      keys: saleKeys(product),
+      args: { archived: pass, user, person: encodePerson(person) },
+      each: [...reservations].slice(-MAX_RECALLED).map(([id, record]) => {
+        const references = payments.get(id);
+        return {
+          reservation_id: id,
+          record: encodeReservation(record),
+          references: references ? JSON.stringify(references) : '',
+        };
+      }),
     });
-    return this.scripts.run(
-      recallScript,
-      [keys.campaign(product), keys.people(product), keys.reservations(product), keys.epoch, keys.payments(product)],
-      [pass, user, encodePerson(person), ...packed],
-    );
   }
 
   /** Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old. */
@@ -82,14 +84,10 @@ export class CampaignArchive {
 
   /** @param owned null = none, only `upTo` is kept */
   forgetAnswer(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<ForgetAnswerOutcome> {
-    return this.scripts.run(
-      forgetAnswerScript,
-      [
-        keys.campaign(product),
-        keys.idempotency((owned?.user ?? '') as UserId, (owned?.key ?? '') as IdempotencyKey),
-        keys.epoch,
-      ],
-      [upTo],
-    );
+    const idempotency = keys.idempotency((owned?.user ?? '') as UserId, (owned?.key ?? '') as IdempotencyKey);
+    return this.scripts.run(forgetAnswerScript, {
+      keys: { ...saleKeys(product), idempotency },
+      args: { up_to: upTo },
+    });
   }
 }

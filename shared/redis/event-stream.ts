@@ -62,8 +62,11 @@ export class EventStream {
    * @returns the last event that the stream has, when that is another one than `after`: then nothing was appended
    */
   async append(events: readonly StreamEvent[], after: number | null = null): Promise<number | null> {
-    const words = events.flatMap(({ seq, id, type, subject, json }) => [seq, id, type, subject, json]);
-    const outcome = await this.scripts.run(appendEventsScript, [keys.events], [after ?? '', this.length, ...words]);
+    const outcome = await this.scripts.run(appendEventsScript, {
+      keys: { events: keys.events },
+      args: { after: after ?? '', length: this.length },
+      each: events.map(({ seq, id, type, subject, json }) => ({ number: seq, id, type, subject, event: json })),
+    });
     return outcome.kind === 'elsewhere' ? outcome.last : null;
   }
 }

@@ -103,26 +103,30 @@ export const keys = {
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
-/** A campaign and its records, in the order in which scripts take them (scripts/sale-keys.ts). */
-export function recordKeys(product: ProductId): string[] {
-  return [
-    keys.campaign(product),
-    keys.people(product),
-    keys.reservations(product),
-    keys.deadlines(product),
-    keys.line(product),
-    keys.presence(product),
-  ];
+/** The keys of one campaign, and those that all campaigns share, by the names that scripts have for them. */
+export function saleKeys(product: ProductId) {
+  return {
+    campaign: keys.campaign(product),
+    people: keys.people(product),
+    reservations: keys.reservations(product),
+    deadlines: keys.deadlines(product),
+    line: keys.line(product),
+    presence: keys.presence(product),
+    codes: keys.usedCodes(product),
+    holders: keys.holders(product),
+    payments: keys.payments(product),
+    news: keys.news(product),
+    journal: keys.journal,
+    directory: keys.directory,
+    filler: keys.filler,
+    epoch: keys.epoch,
+  };
 }
 
-/** What a claim may change of a campaign, in the order in which scripts take it (scripts/sale-keys.ts). */
-export function claimKeys(product: ProductId): string[] {
-  return [...recordKeys(product), keys.usedCodes(product)];
-}
-
-/** Every key of one campaign. */
+/** The keys of a campaign and its records, but for the references of payments. */
 export function campaignKeys(product: ProductId): string[] {
-  return [...claimKeys(product), keys.holders(product)];
+  const { campaign, people, reservations, deadlines, line, presence, codes, holders } = saleKeys(product);
+  return [campaign, people, reservations, deadlines, line, presence, codes, holders];
 }
 
 /** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */

@@ -9,6 +9,8 @@ import {
   fillScript,
 } from './scripts/fill.js';
 
+const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, journal: keys.journal };
+
 export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers' | 'orders' | 'payments';
 
 /**
@@ -21,7 +23,7 @@ export class RedisFill {
 
   /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token names this attempt only */
   async begin(token: string): Promise<void> {
-    await this.scripts.run(beginFillScript, [keys.filler, keys.epoch], [token]);
+    await this.scripts.run(beginFillScript, { keys: FILL_KEYS, args: { token } });
   }
 
   /** @throws FencedOut */
@@ -31,7 +33,11 @@ export class RedisFill {
     keyNames: readonly string[],
     data: readonly (string | number)[] = [],
   ): Promise<void> {
-    await this.scripts.run(fillScript, [keys.filler, keys.epoch, ...keyNames], [token, action, ...data]);
+    await this.scripts.run(fillScript, {
+      keys: { ...FILL_KEYS, filled_keys: keyNames },
+      args: { token, action },
+      each: data.map((value) => ({ value })),
+    });
   }
 
   /** Removes the journal, so that the first entry of the next history has the number 0. @throws FencedOut */
@@ -41,7 +47,7 @@ export class RedisFill {
 
   /** Puts Redis into service. @throws FencedOut */
   async end(token: string, epoch: Epoch): Promise<void> {
-    await this.scripts.run(endFillScript, [keys.filler, keys.epoch], [token, encodeEpoch(epoch)]);
+    await this.scripts.run(endFillScript, { keys: FILL_KEYS, args: { token, epoch: encodeEpoch(epoch) } });
   }
 
   /**
@@ -50,11 +56,9 @@ export class RedisFill {
    * @param lastId last entry of the journal when Postgres registered the history: a later one would be in neither
    */
   beginHistory(expected: Epoch | null, next: Epoch, lastId: string): Promise<BeginHistoryOutcome> {
-    const before = expected ? encodeEpoch(expected) : '';
-    return this.scripts.run(
-      beginHistoryScript,
-      [keys.epoch, keys.filler, keys.journal],
-      [before, encodeEpoch(next), lastId],
-    );
+    return this.scripts.run(beginHistoryScript, {
+      keys: FILL_KEYS,
+      args: { expected: expected ? encodeEpoch(expected) : '', next_epoch: encodeEpoch(next), last_id: lastId },
+    });
   }
 }

@@ -7,9 +7,10 @@ import {
   type UserId,
 } from '../domain/ids.js';
 import { requestOf } from './checkout-entries.js';
-import { claimKeys, keys } from './keys.js';
+import { keys, saleKeys } from './keys.js';
 import type { SaleLimits } from './sale-store.js';
-import type { ReserveCall, ReserveRequest } from './scripts/reserve.js';
+import type { CallOf } from './script-contract.js';
+import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reserve.js';
 
 export type ReserveInput = {
   product: ProductId;
@@ -51,25 +52,24 @@ export type CouponClaim = {
 };
 
 /**
- * Keys and argument of lua/reserve.lua for some claims of one campaign.
+ * What lua/reserve.lua is given for some claims of one campaign.
  * @param packed whether their promises may share a journal entry
  */
 export function reserveCall(
   inputs: readonly ReserveInput[],
   limits: SaleLimits,
   packed: boolean,
-): { keyNames: string[]; input: string } {
+): CallOf<typeof reserveScript> {
   const { product, ticketKey } = inputs[0] as ReserveInput;
-  const keyNames = [...claimKeys(product), keys.journal, keys.holders(product), keys.epoch];
-  const before = keyNames.length;
+  const requestKeys: string[] = [];
   // Four for each request, also those that it does not need.
   for (const input of inputs) {
     const { user, key, counted } = input;
-    keyNames.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
-    keyNames.push(keys.order(user, orderOf(input)), keys.device(counted ?? ''));
+    requestKeys.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
+    requestKeys.push(keys.order(user, orderOf(input)), keys.device(counted ?? ''));
   }
-  const call: ReserveCall = {
-    requests: inputs.map((input) => requestAs(input, (name) => keyNames.push(name) - before)),
+  const input: ReserveCall = {
+    requests: inputs.map((input) => requestAs(input, (key) => requestKeys.push(key))),
     key_ttl_ms: String(limits.idempotencyTtlMs),
     ticket_key: ticketKey,
     journal_limit: limits.journalLimitEntries,
@@ -79,10 +79,10 @@ export function reserveCall(
     order_ttl_ms: String(limits.orderMemoryMs),
     packed,
   };
-  return { keyNames, input: JSON.stringify(call) };
+  return { keys: { ...saleKeys(product), request_keys: requestKeys }, args: { input } };
 }
 
-/** @param place gives a further key its position */
+/** @param place adds a key to the request_keys and returns its position, from 1 */
 function requestAs(input: ReserveInput, place: (key: string) => number): ReserveRequest {
   const { user, product, coupon } = input;
   const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
+import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type CampaignDetails, detailsOf } from './campaign-details.js';
 import { entriesOf } from './journal.js';
@@ -15,17 +16,7 @@ export type CampaignCopy = {
   type: CampaignType;
   status: CampaignStatus;
   version: number;
-  startsAtMs: number;
-  /** 0 = open end */
-  endsAtMs: number;
-  holdMs: number;
-  perUserLimit: number;
-  maxQty: number;
-  waitingRoom: { enabled: boolean; max_size: number; presence_seconds: number | null };
-  latePayment: 'refuse' | 'reacquire';
-  refundPolicy: 'return' | 'burn';
-  confirmation: 'fast' | 'durable';
-  requireAttestation: boolean;
+  terms: FieldTerms;
   requireToken: boolean;
   /** Not everybody may take a unit; by whom, only Postgres knows. */
   hasAudience: boolean;
@@ -236,20 +227,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
     type: hash.type as CampaignType,
     status: hash.status as CampaignStatus,
     version: number('version'),
-    startsAtMs: number('starts_at'),
-    endsAtMs: number('ends_at'),
-    holdMs: number('hold_ms'),
-    perUserLimit: number('per_user_limit'),
-    maxQty: number('max_qty'),
-    waitingRoom: {
-      enabled: flag('line_enabled'),
-      max_size: number('line_max'),
-      presence_seconds: number('presence_ms') > 0 ? number('presence_ms') / 1000 : null,
-    },
-    latePayment: hash.late_payment === 'reacquire' ? 'reacquire' : 'refuse',
-    refundPolicy: hash.refund_policy === 'burn' ? 'burn' : 'return',
-    confirmation: flag('durable') ? 'durable' : 'fast',
-    requireAttestation: flag('attest'),
+    terms: termsOfFields(hash),
     requireToken: flag('once'),
     hasAudience: hash.open_to_all === '0',
     details: detailsOf(hash.details ?? '', number('version')),

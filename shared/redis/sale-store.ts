@@ -10,17 +10,19 @@ import {
   type ReservationId,
   type UserId,
 } from '../domain/ids.js';
+import { termFields } from '../domain/terms.js';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { CallBatcher } from './call-batcher.js';
 import { packDetails } from './campaign-details.js';
 import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
 import { parseEntry } from './journal.js';
-import { claimKeys, keys, OPERATORS } from './keys.js';
+import { keys, OPERATORS, saleKeys } from './keys.js';
 import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
-import type { ScriptRunner, WithoutEntries } from './script-runner.js';
+import type { WithoutEntries } from './script-contract.js';
+import type { ScriptRunner } from './script-runner.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   type AddCodesOutcome,
@@ -67,6 +69,7 @@ import {
 } from './scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
+  type ConfirmCall,
   type ConfirmDecision,
   type ConfirmOutcome,
   type ConfirmRequest,
@@ -74,6 +77,7 @@ import {
   decodeSettlements,
   MAX_SETTLEMENTS,
   RELEASE_DECISIONS,
+  type ReleaseCall,
   type ReleaseDecision,
   type ReleaseOutcome,
   type ReleaseRequest,
@@ -214,26 +218,28 @@ export class SaleStore {
   }
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
-    const { keyNames, input } = reserveCall(inputs, this.limits, this.claims.mayPack());
-    const outcome = await this.scripts.run(reserveScript, keyNames, [input]);
+    const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, this.limits, this.claims.mayPack()));
     if (outcome.kind === 'decided') return decodeDecisions(outcome.decisions, outcome.lastId, inputs);
     return inputs.map(() => ({ kind: outcome.kind }));
   }
 
   async #confirmAll(product: ProductId, payments: readonly Payment[]): Promise<readonly ConfirmDecision[]> {
-    const keyNames = [...movingKeys(product), keys.payments(product)];
-    const before = keyNames.length;
+    const orderKeys: string[] = [];
     const requests = payments.map(({ request, owner }) =>
-      owner ? { ...request, order_key: keyNames.push(keys.order(owner.user, owner.order)) - before } : request,
+      owner ? { ...request, order_key: orderKeys.push(keys.order(owner.user, owner.order)) } : request,
     );
-    const input = JSON.stringify({ requests, order_ttl_ms: this.limits.orderMemoryMs });
-    const outcome = await this.scripts.run(confirmScript, keyNames, [input]);
+    const input: ConfirmCall = { requests, order_ttl_ms: this.limits.orderMemoryMs };
+    const outcome = await this.scripts.run(confirmScript, {
+      keys: { ...saleKeys(product), request_keys: orderKeys },
+      args: { input },
+    });
     if (outcome.kind === 'decided') return decodeSettlements(CONFIRM_DECISIONS, outcome.decisions, outcome.entries);
     return payments.map(() => ({ kind: outcome.kind }));
   }
 
   async #releaseAll(product: ProductId, requests: readonly ReleaseRequest[]): Promise<readonly ReleaseDecision[]> {
-    const outcome = await this.scripts.run(releaseScript, movingKeys(product), [JSON.stringify({ requests })]);
+    const input: ReleaseCall = { requests };
+    const outcome = await this.scripts.run(releaseScript, { keys: saleKeys(product), args: { input } });
     if (outcome.kind === 'decided') return decodeSettlements(RELEASE_DECISIONS, outcome.decisions, outcome.entries);
     return requests.map(() => ({ kind: outcome.kind }));
   }
@@ -269,24 +275,16 @@ export class SaleStore {
 
   /** Whether a reservation or a place still takes part in its order; one that has ended is removed from it. */
   async checkOrderClaim(product: ProductId, reservation: ReservationId, user: UserId, order: OrderId) {
-    const ask = (unknown: 0 | 1) =>
-      this.scripts.run(
-        checkOrderClaimScript,
-        [
-          keys.campaign(product),
-          keys.people(product),
-          keys.reservations(product),
-          keys.line(product),
-          keys.order(user, order),
-          keys.epoch,
-        ],
-        [reservation, user, unknown],
-      );
+    const ask = (unknown: boolean) =>
+      this.scripts.run(checkOrderClaimScript, {
+        keys: { ...saleKeys(product), order: keys.order(user, order) },
+        args: { reservation_id: reservation, user, unknown },
+      });
     const outcome = await this.#of(product, reservation, async () => {
-      const reply = await ask(0);
+      const reply = await ask(false);
       return reply.kind === 'archived' && !this.recall ? { kind: 'not_found' as const } : reply;
     });
-    return outcome.kind === 'not_found' ? ask(1) : outcome;
+    return outcome.kind === 'not_found' ? ask(true) : outcome;
   }
 
   /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
@@ -304,7 +302,9 @@ export class SaleStore {
 
   refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
     return this.#of(product, reservation, () =>
-      this.#keep(this.scripts.run(refundScript, movingKeys(product), [reservation, trace])),
+      this.#keep(
+        this.scripts.run(refundScript, { keys: saleKeys(product), args: { reservation_id: reservation, trace } }),
+      ),
     );
   }
 
@@ -315,22 +315,27 @@ export class SaleStore {
     reason: string,
   ): Promise<VoidOutcome> {
     return this.#of(product, reservation, () =>
-      this.#keep(this.scripts.run(voidScript, movingKeys(product), [reservation, unit, reason])),
+      this.#keep(
+        this.scripts.run(voidScript, { keys: saleKeys(product), args: { reservation_id: reservation, unit, reason } }),
+      ),
     );
   }
 
   expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
-    return this.#keep(this.scripts.run(expireScript, movingKeys(product), [limit]));
+    return this.#keep(this.scripts.run(expireScript, { keys: saleKeys(product), args: { limit } }));
   }
 
   promote(product: ProductId, limit: number): Promise<PromoteOutcome> {
-    return this.#keep(this.scripts.run(promoteScript, movingKeys(product), [limit]));
+    return this.#keep(this.scripts.run(promoteScript, { keys: saleKeys(product), args: { limit } }));
   }
 
   /** @param place that is given up; null = whichever the user has */
   leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
     return decided(
-      () => this.#keep(this.scripts.run(leaveScript, movingKeys(product), [user, place ?? '', trace])),
+      () =>
+        this.#keep(
+          this.scripts.run(leaveScript, { keys: saleKeys(product), args: { user, place: place ?? '', trace } }),
+        ),
       (recall, pass) => recall.person(product, user, pass),
       () => ({ kind: 'not_waiting' }),
       this.recall,
@@ -339,16 +344,20 @@ export class SaleStore {
 
   /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
   tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
-    return this.#keep(this.scripts.run(tendLineScript, movingKeys(product), [limit, groupWaitMs, settleMs]));
+    return this.#keep(
+      this.scripts.run(tendLineScript, {
+        keys: saleKeys(product),
+        args: { limit, group_wait_ms: groupWaitMs, settle_ms: settleMs },
+      }),
+    );
   }
 
   /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
   attend(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<AttendOutcome> {
-    return this.scripts.run(
-      attendScript,
-      [keys.campaign(product), keys.line(product), keys.presence(product), keys.epoch],
-      seen.flat(),
-    );
+    return this.scripts.run(attendScript, {
+      keys: saleKeys(product),
+      each: seen.map(([user, ageMs]) => ({ user, age_ms: ageMs })),
+    });
   }
 
   /**
@@ -376,37 +385,22 @@ export class SaleStore {
 
   /** @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
-    return this.scripts.run(positionsScript, [keys.campaign(product), keys.line(product), keys.epoch], users);
+    return this.scripts.run(positionsScript, { keys: saleKeys(product), each: users.map((user) => ({ user })) });
   }
 
   /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
   line(product: ProductId, limit: number): Promise<LineOutcome> {
-    return this.scripts.run(
-      lineScript,
-      [
-        keys.campaign(product),
-        keys.people(product),
-        keys.line(product),
-        keys.presence(product),
-        keys.usedCodes(product),
-        keys.epoch,
-      ],
-      [limit],
-    );
+    return this.scripts.run(lineScript, { keys: saleKeys(product), args: { limit } });
   }
 
   /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
   appraise(product: ProductId, user: UserId, code: number): Promise<AppraiseOutcome> {
-    return this.scripts.run(
-      appraiseScript,
-      [keys.campaign(product), keys.people(product), keys.usedCodes(product), keys.epoch],
-      [user, code],
-    );
+    return this.scripts.run(appraiseScript, { keys: saleKeys(product), args: { user, code } });
   }
 
   /** @param codes how many codes the campaign has in all */
   addCodes(product: ProductId, codes: number): Promise<AddCodesOutcome> {
-    return this.scripts.run(addCodesScript, [keys.campaign(product), keys.epoch], [codes]);
+    return this.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes } });
   }
 
   /** Remembers each journal entry that a call has appended. @returns the outcome without them */
@@ -460,36 +454,35 @@ export class SaleStore {
     archived: Archived | null = null,
     token: string | null = null,
   ): Promise<LoadCampaignOutcome> {
-    return this.scripts.run(
-      loadCampaignScript,
-      [keys.campaign(campaign.productId), keys.directory, keys.filler, keys.epoch],
-      [
-        campaign.no,
-        campaign.productId,
-        campaign.termsVersion,
-        campaign.status,
-        ...saleTerms(campaign),
-        campaign.type,
-        campaign.codes,
-        campaign.totalLimit ?? -1,
-        known.held,
-        known.redeemed,
-        known.burned,
-        known.waiting,
-        known.lastLineNo,
-        archived?.pass ?? '',
-        archived?.promised ?? 0,
-        token ?? '',
-      ],
-    );
+    return this.scripts.run(loadCampaignScript, {
+      keys: saleKeys(campaign.productId),
+      args: {
+        no: campaign.no,
+        product_id: campaign.productId,
+        version: campaign.termsVersion,
+        status: campaign.status,
+        type: campaign.type,
+        codes: campaign.codes,
+        total: campaign.totalLimit ?? -1,
+        held: known.held,
+        redeemed: known.redeemed,
+        burned: known.burned,
+        waiting: known.waiting,
+        last_line_no: known.lastLineNo,
+        archived: archived?.pass ?? '',
+        promised: archived?.promised ?? 0,
+        token: token ?? '',
+      },
+      each: saleTerms(campaign),
+    });
   }
 
   amend(campaign: Campaign): Promise<AmendOutcome> {
-    return this.scripts.run(
-      amendScript,
-      [keys.campaign(campaign.productId), keys.epoch],
-      [campaign.termsVersion, ...saleTerms(campaign)],
-    );
+    return this.scripts.run(amendScript, {
+      keys: saleKeys(campaign.productId),
+      args: { version: campaign.termsVersion },
+      each: saleTerms(campaign),
+    });
   }
 
   /** @param reason for the audit log and the operator's page; "" = none is given */
@@ -501,18 +494,10 @@ export class SaleStore {
     reason = '',
   ): Promise<SetStatusOutcome> {
     return this.#keep(
-      this.scripts.run(
-        setStatusScript,
-        [
-          keys.campaign(product),
-          keys.line(product),
-          keys.presence(product),
-          keys.journal,
-          keys.news(product),
-          keys.epoch,
-        ],
-        [action, actor, requestId, reason],
-      ),
+      this.scripts.run(setStatusScript, {
+        keys: saleKeys(product),
+        args: { action, actor, request_id: requestId, reason },
+      }),
     );
   }
 
@@ -525,28 +510,31 @@ export class SaleStore {
     actor: string,
     requestId: string,
   ): Promise<RestockOutcome> {
+    const idempotencyKey = key ?? ('' as IdempotencyKey);
     return this.#keep(
-      this.scripts.run(
-        restockScript,
-        [
-          ...movingKeys(product).slice(0, -1),
-          keys.idempotency(OPERATORS, key ?? ('' as IdempotencyKey)),
-          keys.unscopedIdempotency(key ?? ('' as IdempotencyKey)),
-          keys.epoch,
-        ],
-        [delta, promoteLimit, key ?? '', this.limits.idempotencyTtlMs, actor, requestId, MAX_UNITS],
-      ),
+      this.scripts.run(restockScript, {
+        keys: {
+          ...saleKeys(product),
+          idempotency: keys.idempotency(OPERATORS, idempotencyKey),
+          unscoped_idempotency: keys.unscopedIdempotency(idempotencyKey),
+        },
+        args: {
+          delta,
+          limit: promoteLimit,
+          key: idempotencyKey,
+          key_ttl_ms: this.limits.idempotencyTtlMs,
+          actor,
+          request_id: requestId,
+          max_total: MAX_UNITS,
+        },
+      }),
     );
   }
 
   /** Appends to the journal what Postgres lacks of a reservation. @param row what it has of it */
   rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
     return this.#of(product, reservation, () =>
-      this.scripts.run(
-        rejournalScript,
-        [keys.campaign(product), keys.reservations(product), keys.journal, keys.epoch],
-        [reservation, row],
-      ),
+      this.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
     );
   }
 
@@ -683,28 +671,15 @@ async function eachAlone<Request, Reply>(
 /** Everything that `confirm` may reply but what it wants to know of the order. */
 type Confirmed = ConfirmOutcome | Missed;
 
-/** Keys of every script that may hand a unit to the next in line. */
-function movingKeys(product: ProductId): string[] {
-  return [...claimKeys(product), keys.journal, keys.news(product), keys.epoch];
-}
-
-function saleTerms(campaign: Campaign): (string | number)[] {
-  return [
-    campaign.startsAt.getTime(),
-    campaign.endsAt?.getTime() ?? 0,
-    campaign.holdSeconds * 1000,
-    campaign.perUserLimit,
-    campaign.maxQty,
-    campaign.waitingRoom.enabled ? 1 : 0,
-    campaign.waitingRoom.maxSize,
-    campaign.latePayment,
-    campaign.refundPolicy,
-    campaign.confirmation === 'durable' ? 1 : 0,
-    campaign.requireAttestation ? 1 : 0,
-    campaign.requireToken ? 1 : 0,
-    (campaign.waitingRoom.presenceSeconds ?? 0) * 1000,
-    campaign.hasAudience ? 0 : 1,
-    campaign.stacking,
-    packDetails(campaign),
-  ];
+/** What Redis stores of a campaign's terms, field by field. */
+function saleTerms(campaign: Campaign): { field: string; value: string | number }[] {
+  const fields = {
+    ...termFields(campaign),
+    once: campaign.requireToken ? 1 : 0,
+    // The version without an audience, so that terms that an older version put here are judged.
+    open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
+    stacking: campaign.stacking,
+    details: packDetails(campaign),
+  };
+  return Object.entries(fields).map(([field, value]) => ({ field, value }));
 }

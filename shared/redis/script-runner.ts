@@ -1,64 +1,12 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, type Redis } from 'ioredis';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type RedisGate, staleReply } from './gate.js';
-
-type Decoder = (fields: readonly string[]) => object;
-
-/** One Lua script as TypeScript sees it: what goes in, and every reply that may come back. Compared with its header. */
-export type ScriptContract<
-  Keys extends readonly string[],
-  Args extends readonly string[],
-  Replies extends Record<string, Decoder>,
-> = {
-  name: string;
-  keys: Keys;
-  args: Args;
-  /** Script takes any number of further arguments of the last kind. */
-  variadic?: boolean;
-  /** Script takes any number of further keys of the last kind. */
-  variadicKeys?: boolean;
-  /** Calls combine the requests of a moment (CallBatcher), so each is sent at once instead of waiting for others to share a pipeline. */
-  batched?: boolean;
-  replies: Replies;
-};
-
-type AnyContract = ScriptContract<readonly string[], readonly string[], Record<string, Decoder>>;
-
-/** The closed union of what a script may answer; `kind` is the first word of the reply. */
-export type OutcomeOf<Contract extends AnyContract> = {
-  [Kind in keyof Contract['replies'] & string]: { kind: Kind } & ReturnType<Contract['replies'][Kind]>;
-}[keyof Contract['replies'] & string];
-
-/** The same for a caller: who left with an archived campaign has been recalled by then (SaleStore). */
-export type Decided<Contract extends AnyContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
-
-/** The same without the appended entries, which the store keeps (UnpersistedPromises). */
-export type WithoutEntries<Outcome> = Outcome extends { entries: readonly string[] }
-  ? Omit<Outcome, 'entries'>
-  : Outcome;
-
-export function defineScript<
-  const Keys extends readonly string[],
-  const Args extends readonly string[],
-  Replies extends Record<string, Decoder>,
->(contract: ScriptContract<Keys, Args, Replies>): ScriptContract<Keys, Args, Replies> {
-  return contract;
-}
-
-/** Reads <folder>/<name>.lua and puts its `--#include` files in place of the lines that name them. */
-export function scriptSource(folder: string, name: string): string {
-  const source = readFileSync(join(folder, `${name}.lua`), 'utf8');
-  return source.replace(/^--#include (\w+)$/gm, (_line, part: string) =>
-    readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8'),
-  );
-}
+import type { CallOf, OutcomeOf, ScriptContract } from './script-contract.js';
+import { inOrder, type LoadedScript, loadScript } from './script-source.js';
 
 /** Runs scripts by their digest and sends the source again whenever Redis has forgotten it (SCRIPT FLUSH, restart). */
 export class ScriptRunner {
-  readonly #loaded = new Map<string, { source: string; sha: string }>();
+  readonly #loaded = new Map<string, LoadedScript>();
 
   constructor(
     readonly redis: Redis,
@@ -68,17 +16,15 @@ export class ScriptRunner {
   ) {}
 
   /**
+   * @param call keys and arguments by the names of the contract; the script's header has their order
    * @throws EngineUnavailable when Redis is away, too slow or refuses to write; what the script did is then unknown
    * @throws ContractError when the reply is none that the contract names
    */
-  run<Contract extends AnyContract>(
-    contract: Contract,
-    keyNames: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<OutcomeOf<Contract>> {
-    const script = this.#script(contract.name);
+  run<Contract extends ScriptContract>(contract: Contract, call: CallOf<Contract>): Promise<OutcomeOf<Contract>> {
     // One promise for the whole way, since every checkout takes it.
     return new Promise((resolve, reject) => {
+      const script = this.#script(contract.name);
+      const { keyNames, args } = inOrder(script, call);
       this.gate?.assertOpen();
       const generation = this.gate?.generation;
       const watched = this.gate?.watch(reject);
@@ -110,7 +56,7 @@ export class ScriptRunner {
   }
 
   /** @throws ContractError */
-  #outcome<Contract extends AnyContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
+  #outcome<Contract extends ScriptContract>(contract: Contract, reply: unknown): OutcomeOf<Contract> {
     const kind = Array.isArray(reply) ? String(reply[0]) : '';
     if (kind === 'rebuilding') this.gate?.distrust('Redis is empty or being filled');
     const decode = contract.replies[kind];
@@ -139,11 +85,10 @@ export class ScriptRunner {
     }
   }
 
-  #script(name: string): { source: string; sha: string } {
+  #script(name: string): LoadedScript {
     let script = this.#loaded.get(name);
     if (!script) {
-      const source = scriptSource(this.luaFolder, name);
-      script = { source, sha: createHash('sha1').update(source).digest('hex') };
+      script = loadScript(this.luaFolder, name);
       this.#loaded.set(name, script);
     }
     return script;

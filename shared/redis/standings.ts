@@ -1,9 +1,10 @@
 import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
 import { STANDINGS } from '../domain/reservation.js';
 import { ContractError } from '../errors/faults.js';
-import { keys } from './keys.js';
+import { saleKeys } from './keys.js';
 import type { Missed } from './recall.js';
-import type { OutcomeOf, ScriptRunner } from './script-runner.js';
+import type { OutcomeOf } from './script-contract.js';
+import type { ScriptRunner } from './script-runner.js';
 import { type StandingOutcome, standingScript } from './scripts/line.js';
 import { codeNumber, count, oneOf, text } from './scripts/reply-fields.js';
 
@@ -25,11 +26,10 @@ export async function readStandings(
   product: ProductId,
   requests: readonly StandingRequest[],
 ): Promise<readonly (StandingReply | ContractError)[]> {
-  const outcome = await scripts.run(
-    standingScript,
-    [keys.campaign(product), keys.people(product), keys.reservations(product), keys.line(product), keys.epoch],
-    requests.flatMap(({ user, place }) => [user, place ?? '']),
-  );
+  const outcome = await scripts.run(standingScript, {
+    keys: saleKeys(product),
+    each: requests.map(({ user, place }) => ({ user, place: place ?? '' })),
+  });
   if (outcome.kind === 'not_found') return requests.map(() => outcome);
   return outcome.standings.map((standing) => decodeStanding(standing, outcome));
 }

@@ -83,7 +83,7 @@ export function missingEntries(
     entries.push({
       ...base,
       kind: 'reserved',
-      atMs: lineNo > 0 && dueMs > 0 ? dueMs - campaign.holdMs : madeAtMs(id as ReservationId),
+      atMs: lineNo > 0 && dueMs > 0 ? dueMs - campaign.terms.holdSeconds * 1000 : madeAtMs(id as ReservationId),
       user,
       order,
       qty,

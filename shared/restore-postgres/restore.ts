@@ -301,7 +301,7 @@ class Repair {
       await this.#rows.setTotal(copy.no, copy.total + row.refused);
     }
     if (need.status) await this.#writeSome({ statuses: new Map([[copy.no, copy.status]]) });
-    if (row && copy.status === 'open') await this.#rows.setBeginning(copy.no, copy.startsAtMs);
+    if (row && copy.status === 'open') await this.#rows.setBeginning(copy.no, copy.terms.startsAt.getTime());
     if (row && !need.total && !need.status && !need.terms) return;
     const before = row && { total_limit: row.total, status: row.status, version: row.version };
     const after = { total_limit: copy.total, status: copy.status, version: copy.version };

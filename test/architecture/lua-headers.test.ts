@@ -5,7 +5,9 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import { decodeEntry } from '../../shared/redis/journal.js';
 import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
-import { scriptSource } from '../../shared/redis/script-runner.js';
+import type { ScriptContract } from '../../shared/redis/script-contract.js';
+import { readHeader } from '../../shared/redis/script-header.js';
+import { loadScript } from '../../shared/redis/script-source.js';
 import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/redis/scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
@@ -13,7 +15,7 @@ import {
   RELEASE_DECISIONS,
   RELEASE_NAMES,
 } from '../../shared/redis/scripts/settlement.js';
-import { appendedKinds, arityOf, codeOf, decidedKinds, readHeader, returnedKinds } from './lua-header.js';
+import { appendedKinds, codeOf, decidedKinds, returnedKinds } from './lua-code.js';
 import { isWriting, ordersWrong, reachableCode } from './lua-order.js';
 
 /** Each script against its header and against its contract in TypeScript, in both directions. */
@@ -22,7 +24,9 @@ const files = readdirSync(LUA)
   .filter((file) => file.endsWith('.lua'))
   .map((file) => file.replace(/\.lua$/, ''));
 const sourceOf = (name: string) => readFileSync(join(LUA, `${name}.lua`), 'utf8');
-const contractOf = (name: string) => {
+const sourceCodeOf = (path: string) => codeOf(readFileSync(join(LUA, `${path}.lua`), 'utf8'));
+const loadedCodeOf = (name: string) => codeOf(loadScript(LUA, name).source);
+const contractOf = (name: string): ScriptContract => {
   const contract = SALE_SCRIPTS.find((script) => script.name === name);
   if (!contract) throw new Error(`${name}.lua has no contract`);
   return contract;
@@ -36,24 +40,21 @@ test('every script has a contract and every contract a script', () => {
 
 for (const name of files) {
   const source = sourceOf(name);
-  const code = codeOf(scriptSource(LUA, name));
+  const code = loadedCodeOf(name);
 
-  test(`${name}: keys, arguments and their numbers are the same in header, assert and contract`, () => {
-    const [header, contract, arity] = [readHeader(source), contractOf(name), arityOf(source)];
+  test(`${name}: keys and arguments are the same in header and contract, and are used`, () => {
+    const [header, contract] = [readHeader(source), contractOf(name)];
     expect(header.purpose.length).toBeGreaterThan(20);
     expect(header.keys).toEqual(contract.keys);
-    expect(header.args).toEqual(contract.args);
-    expect(header.variadic).toBe('variadic' in contract);
-    expect(header.variadicKeys).toBe('variadicKeys' in contract);
-    expect(arity.exactKeys).toBe(!header.variadicKeys);
-    if (arity.exactKeys) expect(arity.keys).toBe(contract.keys.length);
-    expect(arity.exact).toBe(!header.variadic);
-    if (arity.exact) expect(arity.args).toBe(contract.args.length);
+    expect(header.args).toEqual(contract.args ?? []);
+    expect(header.each).toEqual(contract.each ?? []);
+    const names = [...header.args, ...header.each.map((one) => `each_${one}`)].map((one) => one.replace(/:.*/, ''));
+    expect(names.filter((one) => !new RegExp(`\\b${one}\\b`).test(sourceCodeOf(name)))).toEqual([]);
   });
 
   test(`${name}: replies are the same in header, code and contract`, () => {
     const { replies } = readHeader(source);
-    const contract: Record<string, (fields: readonly string[]) => object> = contractOf(name).replies;
+    const contract = contractOf(name).replies;
     expect([...replies.keys()].sort()).toEqual(Object.keys(contract).sort());
     expect(returnedKinds(code).filter((kind) => !replies.has(kind))).toEqual([]);
     expect([...replies.keys()].filter((kind) => !new RegExp(`'${kind}'`).test(code))).toEqual([]);
@@ -77,14 +78,15 @@ for (const name of files) {
     expect([name, isWriting(code)]).toEqual([name, !READ_ONLY.includes(name)]);
   });
 
-  test(`${name}: gives its keys names first and uses the names`, () => {
-    const [before, ...after] = codeOf(source).split(/^assert\(.*$/m);
-    expect(before).not.toMatch(/KEYS\[/);
-    const body = after.join('').slice(after.join('').search(/\n(?!local|\s|$)|redis\.call/));
-    expect(body).not.toMatch(/KEYS\[/);
+  test(`${name}: calls Redis so that errors are not hidden, and decides nothing by chance`, () => {
     expect(code).not.toMatch(/redis\.pcall|math\.random/);
   });
 }
+
+test('keys and arguments have the names of the header: no script reads them by their positions', () => {
+  const includes = readdirSync(join(LUA, 'includes')).map((file) => `includes/${file.replace(/\.lua$/, '')}`);
+  expect([...files, ...includes].filter((path) => /\b(KEYS|ARGV)\b/.test(sourceCodeOf(path)))).toEqual([]);
+});
 
 /** Scripts that decide on several requests, by name: what they are given, and what becomes of a request. */
 const call = { no: 1, at: 1, due: 1, terms: 1, durable: true, replies: [] };
@@ -183,7 +185,7 @@ const decodes = (kind: string): boolean => {
 };
 
 test('every kind that a script journals can be decoded, and every kind that can be decoded is journaled by one', () => {
-  const journaled = new Set(files.flatMap((name) => appendedKinds(reachableCode(codeOf(scriptSource(LUA, name))))));
+  const journaled = new Set(files.flatMap((name) => appendedKinds(reachableCode(loadedCodeOf(name)))));
   const contract = readFileSync(join(projectRoot(), 'shared/contracts/journal.ts'), 'utf8');
   const declared = [...contract.matchAll(/^ {6}kind: ([^;]+);|\{ kind: ([^;]+);/gm)].flatMap(([, a, b]) =>
     [...String(a ?? b).matchAll(/'(\w+)'/g)].map(([, kind]) => String(kind)),
@@ -203,11 +205,14 @@ test('every include is used and has no header of its own to keep', () => {
 
 const GOOD = `-- What it is for.
 --
--- KEYS campaign, line
+-- KEYS campaign, line, request_keys... (at most 7)
 -- ARGV
 --   user          who asks
---   a b           two of them
+--   a:int b:flag  two of them
 --                 and more about them
+-- EACH (at most 9)
+--   place
+--   age_ms:int    how old it is
 -- REPLY
 --   done position     it is done
 --       position 0 = none
@@ -215,17 +220,16 @@ const GOOD = `-- What it is for.
 -- JOURNALS left, reserved (the next, in line). And why.
 
 --#include clock
-
-assert(#KEYS == 2 and #ARGV == 3, 'sample takes 2 keys and 3 arguments')
 `;
 
 test('a header is read as it is written', () => {
   expect(readHeader(GOOD)).toEqual({
     purpose: 'What it is for.',
-    keys: ['campaign', 'line'],
-    args: ['user', 'a', 'b'],
-    variadicKeys: false,
-    variadic: false,
+    keys: ['campaign', 'line', 'request_keys...'],
+    maxListedKeys: 7,
+    args: ['user', 'a:int', 'b:flag'],
+    each: ['place', 'age_ms:int'],
+    maxRows: 9,
     replies: new Map([
       ['done', ['position']],
       ['late', []],
@@ -236,18 +240,18 @@ test('a header is read as it is written', () => {
     request: [],
     decisions: new Map(),
   });
-  expect(arityOf(GOOD)).toEqual({ keys: 2, exactKeys: true, args: 3, exact: true });
 });
 
 test('a script without a header, or with a part of it missing, is refused', () => {
   expect(() => readHeader(GOOD.replace(/^--.*\n/gm, ''))).toThrow('the header has no');
+  const withoutRows = GOOD.replace(/^-- EACH.*\n-- {3}place\n-- {3}age_ms.*\n/m, '');
   for (const part of ['KEYS', 'ARGV', 'REPLY', 'JOURNALS']) {
-    expect(() => readHeader(GOOD.replace(new RegExp(`^-- ${part}.*\\n`, 'm'), ''))).toThrow(
+    expect(() => readHeader(withoutRows.replace(new RegExp(`^-- ${part}.*\\n`, 'm'), ''))).toThrow(
       `the header has no ${part}`,
     );
   }
-  expect(() => arityOf(GOOD.replace('assert', 'print'))).toThrow('no assert');
-  expect(() => arityOf(GOOD.replace('takes 2', 'takes 3'))).toThrow('other numbers');
+  expect(() => readHeader(GOOD.replace(' (at most 7)', ''))).toThrow('no bound');
+  expect(() => readHeader(GOOD.replace(' (at most 9)', ''))).toThrow('no bound');
 });
 
 test('appended kinds are found through literals, give_back and variables, and only in functions that are used', () => {

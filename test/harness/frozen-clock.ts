@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { atEnd } from './cleanup.js';
@@ -21,12 +21,9 @@ function luaWithClock(luaFolder: string, time: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-lua-'));
   atEnd('a folder with scripts', () => rmSync(folder, { recursive: true }));
   cpSync(luaFolder, folder, { recursive: true });
-  const clock = `local redis = setmetatable({ call = function(command, ...)
-  if command == 'TIME' then return ${time} end
-  return redis.call(command, ...)
-end }, { __index = redis })\n`;
-  for (const file of readdirSync(folder).filter((name) => name.endsWith('.lua'))) {
-    writeFileSync(join(folder, file), clock + readFileSync(join(folder, file), 'utf8'));
-  }
+  const clock = join(folder, 'includes/clock.lua');
+  const [before, after] = readFileSync(clock, 'utf8').split("redis.call('TIME')");
+  if (after === undefined) throw new Error('the clock of the scripts does not call TIME');
+  writeFileSync(clock, before + time + after);
   return folder;
 }

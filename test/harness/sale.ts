@@ -12,6 +12,7 @@ import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js'
 import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
 import { RedisFill } from '../../shared/redis/redis-fill.js';
 import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
+import type { CallOf, OutcomeOf, ScriptContract } from '../../shared/redis/script-contract.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import { DECISION_KINDS } from '../../shared/redis/scripts/reserve.js';
 import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/redis/scripts/settlement.js';
@@ -59,11 +60,12 @@ export async function connectToRedis(url: string): Promise<Redis> {
 class RecordingRunner extends ScriptRunner {
   readonly met = new Set<string>();
 
-  override async run<Contract extends Parameters<ScriptRunner['run']>[0]>(
-    ...[contract, keyNames, args]: [Contract, readonly string[], readonly (string | number)[]]
-  ): ReturnType<typeof ScriptRunner.prototype.run<Contract>> {
+  override async run<Contract extends ScriptContract>(
+    contract: Contract,
+    call: CallOf<Contract>,
+  ): Promise<OutcomeOf<Contract>> {
     try {
-      const outcome = await super.run(contract, keyNames, args);
+      const outcome = await super.run(contract, call);
       this.met.add(`${contract.name} ${outcome.kind}`);
       if (outcome.kind === 'decided') {
         const { replies } = JSON.parse(String((outcome as { decisions?: string }).decisions)) as {

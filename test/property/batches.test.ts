@@ -17,7 +17,7 @@ import {
 } from '../../shared/domain/ids.js';
 import { writeEpoch } from '../../shared/redis/epoch.js';
 import { JOURNAL_START, Journal } from '../../shared/redis/journal.js';
-import { claimKeys, keys } from '../../shared/redis/keys.js';
+import { keys, saleKeys } from '../../shared/redis/keys.js';
 import { type ReserveInput, reserveCall } from '../../shared/redis/reserve-call.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
@@ -239,8 +239,7 @@ class World {
   }
 
   async #call(inputs: readonly ReserveInput[], limits: typeof LIMITS, packed: boolean): Promise<unknown[]> {
-    const { keyNames, input } = reserveCall(inputs, limits, packed);
-    const outcome = await this.scripts.run(reserveScript, keyNames, [input]);
+    const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, limits, packed));
     if (outcome.kind !== 'decided') return [outcome];
     const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
     return decisions.map((one) => (one instanceof Error ? one.message.replace(/user_script:\d+/, '') : one));
@@ -282,16 +281,17 @@ class World {
   }
 
   async #confirm(calls: readonly Settled[]): Promise<unknown[]> {
-    const keyNames = [...movingKeys(), keys.payments(PRODUCT)];
-    const first = keyNames.length;
+    const orderKeys: string[] = [];
     const requests = calls.map(({ payment, orderState, record: [id, text] }) => {
       const [, user, , , , , order] = text.split('|');
-      const order_key = keyNames.push(keys.order(user as UserId, order as OrderId)) - first;
+      const order_key = orderKeys.push(keys.order(user as UserId, order as OrderId));
       const payment_ref = payment ? `pay${payment}` : '';
       return { reservation_id: id, payment_ref, trace: '', order_state: orderState, order_key };
     });
-    const input = JSON.stringify({ requests, order_ttl_ms: 600_000 });
-    const outcome = await this.scripts.run(confirmScript, keyNames, [input]);
+    const outcome = await this.scripts.run(confirmScript, {
+      keys: { ...saleKeys(PRODUCT), request_keys: orderKeys },
+      args: { input: { requests, order_ttl_ms: 600_000 } },
+    });
     if (outcome.kind !== 'decided') return calls.map(() => outcome);
     return decodeSettlements(CONFIRM_DECISIONS, outcome.decisions, outcome.entries);
   }
@@ -301,7 +301,7 @@ class World {
       const holder = isOwner ? text.split('|')[1] : 'user0';
       return { reservation_id: id, holder, reason: 'because', trace: '' };
     });
-    const outcome = await this.scripts.run(releaseScript, movingKeys(), [JSON.stringify({ requests })]);
+    const outcome = await this.scripts.run(releaseScript, { keys: saleKeys(PRODUCT), args: { input: { requests } } });
     if (outcome.kind !== 'decided') return calls.map(() => outcome);
     return decodeSettlements(RELEASE_DECISIONS, outcome.decisions, outcome.entries);
   }
@@ -328,9 +328,6 @@ class World {
     return found;
   }
 }
-
-/** Keys of scripts that may hand a unit to the next in line. */
-const movingKeys = () => [...claimKeys(PRODUCT), keys.journal, keys.news(PRODUCT), keys.epoch];
 
 async function settled(call: Promise<unknown>): Promise<unknown> {
   try {

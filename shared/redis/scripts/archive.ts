@@ -1,11 +1,11 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { defineScript, type OutcomeOf } from '../script-contract.js';
 import { flag, rebuilding, text } from './reply-fields.js';
 import { RECORD_KEYS } from './sale-keys.js';
 
 export const archiveScript = defineScript({
   name: 'archive',
   keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch', 'payments'],
-  args: ['committed', 'limit', 'grace_ms', 'rest_ms', 'redeemed', 'burned', 'rows'],
+  args: ['committed', 'limit:int', 'grace_ms:int', 'rest_ms:int', 'redeemed:int?', 'burned:int?', 'rows:int?'],
   replies: {
     archived: (f) => ({ forgotten: text(f, 0) }),
     unchanged: (f) => ({ forgotten: text(f, 0) }),
@@ -28,8 +28,8 @@ export const MAX_RECALLED = 10_000;
 export const recallScript = defineScript({
   name: 'recall',
   keys: ['campaign', 'people', 'reservations', 'epoch', 'payments'],
-  args: ['archived', 'user', 'person', 'reservation', 'record', 'references'],
-  variadic: true,
+  args: ['archived', 'user', 'person'],
+  each: ['reservation_id', 'record', 'references'],
   replies: { recalled: () => ({}), late: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type RecallOutcome = OutcomeOf<typeof recallScript>;

@@ -1,26 +1,7 @@
 import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
-import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-contract.js';
 import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
-
-const TERMS = [
-  'starts_at',
-  'ends_at',
-  'hold_ms',
-  'per_user_limit',
-  'max_qty',
-  'line_enabled',
-  'line_max',
-  'late_payment',
-  'refund_policy',
-  'durable',
-  'attest',
-  'once',
-  'presence_ms',
-  'open_to_all',
-  'stacking',
-  'details',
-] as const;
 
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
@@ -30,19 +11,19 @@ export const loadCampaignScript = defineScript({
     'product_id',
     'version',
     'status',
-    ...TERMS,
     'type',
     'codes',
-    'total',
-    'held',
-    'redeemed',
-    'burned',
+    'total:int',
+    'held:int',
+    'redeemed:int',
+    'burned:int',
     'waiting',
     'last_line_no',
     'archived',
     'promised',
     'token',
   ],
+  each: ['field', 'value'],
   replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
@@ -50,7 +31,8 @@ export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 export const amendScript = defineScript({
   name: 'amend',
   keys: ['campaign', 'epoch'],
-  args: ['version', ...TERMS],
+  args: ['version:int'],
+  each: ['field', 'value'],
   replies: {
     amended: () => ({}),
     known: (f) => ({ version: count(f, 0) }),
@@ -86,7 +68,7 @@ export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>
 export const restockScript = defineScript({
   name: 'restock',
   keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
-  args: ['delta', 'limit', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total'],
+  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
   replies: {
     restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),
     key_reused: () => ({}),
@@ -103,7 +85,7 @@ export type RestockOutcome = WithoutEntries<OutcomeOf<typeof restockScript>>;
 export const addCodesScript = defineScript({
   name: 'add_codes',
   keys: ['campaign', 'epoch'],
-  args: ['codes'],
+  args: ['codes:int'],
   replies: { added: () => ({}), not_found: () => ({}), rebuilding },
 });
 export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;

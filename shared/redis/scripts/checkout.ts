@@ -1,17 +1,17 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { defineScript, type OutcomeOf } from '../script-contract.js';
 import { archived, count, rebuilding } from './reply-fields.js';
 
 export const checkOrderClaimScript = defineScript({
   name: 'check_order_claim',
   keys: ['campaign', 'people', 'reservations', 'line', 'order', 'epoch'],
-  args: ['reservation_id', 'user', 'unknown'],
+  args: ['reservation_id', 'user', 'unknown:flag'],
   replies: { held: () => ({}), freed: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
 
 export const appraiseScript = defineScript({
   name: 'appraise',
   keys: ['campaign', 'people', 'codes', 'epoch'],
-  args: ['user', 'code'],
+  args: ['user', 'code:int'],
   replies: {
     usable: (f) => ({ free: count(f, 0), total: count(f, 1) }),
     code_used: () => ({}),

@@ -1,11 +1,11 @@
-import { defineScript } from '../script-runner.js';
+import { defineScript } from '../script-contract.js';
 import { count } from './reply-fields.js';
 
 export const appendEventsScript = defineScript({
   name: 'append_events',
   keys: ['events'],
-  args: ['after', 'length', 'word'],
-  variadic: true,
+  args: ['after', 'length'],
+  each: ['number', 'id', 'type', 'subject', 'event'],
   replies: {
     appended: (f) => ({ count: count(f, 0) }),
     elsewhere: (f) => ({ last: count(f, 0) }),

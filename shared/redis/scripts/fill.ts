@@ -1,8 +1,5 @@
-import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { defineScript, type OutcomeOf } from '../script-contract.js';
 import { fenced } from './reply-fields.js';
-
-/** Keys of one call of `fill` beside the filler and the epoch. */
-export const MAX_FILLED_KEYS = 1_000;
 
 export const beginFillScript = defineScript({
   name: 'begin_fill',
@@ -13,10 +10,9 @@ export const beginFillScript = defineScript({
 
 export const fillScript = defineScript({
   name: 'fill',
-  keys: ['filler', 'epoch', 'key'],
-  variadicKeys: true,
-  args: ['token', 'action', 'data'],
-  variadic: true,
+  keys: ['filler', 'epoch', 'filled_keys...'],
+  args: ['token', 'action'],
+  each: ['value'],
   replies: { filled: () => ({}), fenced },
 });
 
@@ -30,7 +26,7 @@ export const endFillScript = defineScript({
 export const beginHistoryScript = defineScript({
   name: 'begin_history',
   keys: ['epoch', 'filler', 'journal'],
-  args: ['expected', 'next', 'last_id'],
+  args: ['expected', 'next_epoch', 'last_id'],
   replies: { begun: () => ({}), changed: () => ({}) },
 });
 export type BeginHistoryOutcome = OutcomeOf<typeof beginHistoryScript>;

@@ -1,6 +1,6 @@
 import type { ReservationId, UserId } from '../../domain/ids.js';
 import { LINE_REASONS } from '../../domain/reservation.js';
-import { defineScript, type OutcomeOf } from '../script-runner.js';
+import { defineScript, type OutcomeOf } from '../script-contract.js';
 import { count, flag, oneOf, rebuilding, text } from './reply-fields.js';
 
 /** People that one call may tell; what an operator looks at, and about 0.1 ms of Redis. */
@@ -11,7 +11,7 @@ const PERSON_FIELDS = 4;
 export const lineScript = defineScript({
   name: 'line',
   keys: ['campaign', 'people', 'line', 'presence', 'codes', 'epoch'],
-  args: ['limit'],
+  args: ['limit:int'],
   replies: {
     line: (f) => ({
       reason: oneOf(f, 0, LINE_REASONS),

@@ -1,12 +1,12 @@
 import type { Standing } from '../../domain/reservation.js';
-import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-runner.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../script-contract.js';
 import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
 export const expireScript = defineScript({
   name: 'expire',
   keys: MOVING_KEYS,
-  args: ['limit'],
+  args: ['limit:int'],
   replies: {
     swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2), ...journaled(f, 3) }),
     not_found: () => ({}),
@@ -18,7 +18,7 @@ export type ExpireOutcome = WithoutEntries<OutcomeOf<typeof expireScript>>;
 export const promoteScript = defineScript({
   name: 'promote',
   keys: MOVING_KEYS,
-  args: ['limit'],
+  args: ['limit:int'],
   replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
 });
 export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
@@ -34,7 +34,7 @@ export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
 export const tendLineScript = defineScript({
   name: 'tend_line',
   keys: MOVING_KEYS,
-  args: ['limit', 'group_wait_ms', 'settle_ms'],
+  args: ['limit:int', 'group_wait_ms:int', 'settle_ms:int'],
   replies: {
     tended: (f) => ({
       away: count(f, 0),
@@ -53,8 +53,7 @@ export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
 export const attendScript = defineScript({
   name: 'attend',
   keys: ['campaign', 'line', 'presence', 'epoch'],
-  args: ['user', 'age_ms'],
-  variadic: true,
+  each: ['user', 'age_ms:int'],
   batched: true,
   replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
@@ -63,8 +62,7 @@ export type AttendOutcome = OutcomeOf<typeof attendScript>;
 export const standingScript = defineScript({
   name: 'standing',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
-  args: ['user', 'place'],
-  variadic: true,
+  each: ['user', 'place'],
   batched: true,
   replies: {
     standings: (f) => ({
@@ -103,8 +101,7 @@ export type StandingOutcome =
 export const positionsScript = defineScript({
   name: 'positions',
   keys: ['campaign', 'line', 'epoch'],
-  args: ['user'],
-  variadic: true,
+  each: ['user'],
   replies: {
     positions: (f) => ({
       queueSize: count(f, 0),

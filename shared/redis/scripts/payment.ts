@@ -1,4 +1,4 @@
-import { type Decided, defineScript, type WithoutEntries } from '../script-runner.js';
+import { type Decided, defineScript, type WithoutEntries } from '../script-contract.js';
 import { acknowledged, archived, flag, journaled, oneOf, rebuilding } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
 

@@ -8,7 +8,7 @@ import {
   type UserId,
 } from '../../domain/ids.js';
 import { ContractError } from '../../errors/faults.js';
-import { defineScript } from '../script-runner.js';
+import { defineScript } from '../script-contract.js';
 import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
 import { rebuilding, text } from './reply-fields.js';
 import { SALE_KEYS } from './sale-keys.js';
@@ -106,10 +106,9 @@ type Decided = { reservationPrefix: string; order: OrderId | null };
 
 export const reserveScript = defineScript({
   name: 'reserve',
-  keys: [...SALE_KEYS, 'holders', 'epoch', 'request_keys'],
-  variadicKeys: true,
+  keys: [...SALE_KEYS, 'holders', 'epoch', 'request_keys...'],
+  args: ['input:json'],
   batched: true,
-  args: ['input'],
   replies: {
     decided: (f) => ({ decisions: text(f, 0), lastId: text(f, 1) }),
     not_found: () => ({}),

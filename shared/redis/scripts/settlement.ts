@@ -1,6 +1,6 @@
 import type { OrderId, ReservationId, UserId } from '../../domain/ids.js';
 import { ContractError } from '../../errors/faults.js';
-import { defineScript, type WithoutEntries } from '../script-runner.js';
+import { defineScript, type WithoutEntries } from '../script-contract.js';
 import { boolean, namesOf, number, oneOf, type RawDecision, word, words } from './decisions.js';
 import { rebuilding, text } from './reply-fields.js';
 import { MOVING_KEYS } from './sale-keys.js';
@@ -24,18 +24,23 @@ export const CONFIRM_NAMES = namesOf<ConfirmRequest>({
   order_key: true,
 });
 
+/** What lua/confirm.lua takes as `input`. */
+export type ConfirmCall = { requests: readonly ConfirmRequest[]; order_ttl_ms: number };
+
 /** A request to lua/release.lua. */
 export type ReleaseRequest = { reservation_id: ReservationId; holder: string; reason: string; trace: string };
 export const RELEASE_NAMES = namesOf<ReleaseRequest>({ reservation_id: true, holder: true, reason: true, trace: true });
+
+/** What lua/release.lua takes as `input`. */
+export type ReleaseCall = { requests: readonly ReleaseRequest[] };
 
 /** Decisions as JSON, and the journal entries of all of them behind it. */
 const decided = (f: readonly string[]) => ({ decisions: text(f, 0), entries: f.slice(1) });
 
 export const confirmScript = defineScript({
   name: 'confirm',
-  keys: [...MOVING_KEYS, 'payments', 'request_keys'],
-  variadicKeys: true,
-  args: ['input'],
+  keys: [...MOVING_KEYS, 'payments', 'request_keys...'],
+  args: ['input:json'],
   batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });
@@ -43,7 +48,7 @@ export const confirmScript = defineScript({
 export const releaseScript = defineScript({
   name: 'release',
   keys: MOVING_KEYS,
-  args: ['input'],
+  args: ['input:json'],
   batched: true,
   replies: { decided, not_found: () => ({}), rebuilding },
 });

@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeEach, expect, test } from '@jest/globals';
 import { ContractError } from '../../../shared/errors/faults.js';
-import { claimKeys, keys } from '../../../shared/redis/keys.js';
+import { saleKeys } from '../../../shared/redis/keys.js';
 import { SALE_SCRIPTS } from '../../../shared/redis/sale-store.js';
-import { MAX_FILLED_KEYS } from '../../../shared/redis/scripts/fill.js';
+import { readHeader } from '../../../shared/redis/script-header.js';
+import { loadScript } from '../../../shared/redis/script-source.js';
 import { startSale } from '../../harness/sale.js';
 
 /** What holds for every script in lua/, a new one included. */
@@ -20,32 +23,29 @@ beforeEach(async () => {
   await sale.redis.script('FLUSH');
 });
 
-for (const script of SALE_SCRIPTS) {
-  const [keyCount, argCount] = [script.keys.length, script.args.length];
+for (const { name } of SALE_SCRIPTS) {
+  const {
+    keys: declaredKeys,
+    args,
+    each,
+    maxListedKeys,
+    maxRows,
+  } = readHeader(readFileSync(join(runner.luaFolder, `${name}.lua`), 'utf8'));
+  const keyCount = declaredKeys.filter((key) => !key.endsWith('...')).length;
+  const most = { keys: keyCount + maxListedKeys, args: args.length + maxRows * each.length };
   const arities: [string, number, number][] = [
-    ...('variadicKeys' in script
-      ? [
-          (script.keys.at(-1) === 'request_keys'
-            ? ['a key too few', keyCount - 2, argCount]
-            : ['more keys than it takes', MAX_FILLED_KEYS + 3, argCount]) as [string, number, number],
-        ]
-      : ([
-          ['a key too few', keyCount - 1, argCount],
-          ['a key too many', keyCount + 1, argCount],
-        ] as [string, number, number][])),
-    ...('variadic' in script
-      ? []
-      : ([
-          ['an argument too few', keyCount, argCount - 1],
-          ['an argument too many', keyCount, argCount + 1],
-        ] as [string, number, number][])),
+    ['a key too few', keyCount - 1, args.length],
+    ['a key too many', most.keys + 1, args.length],
+    ...(args.length > 0 ? [['an argument too few', keyCount, args.length - 1] as [string, number, number]] : []),
+    ['an argument too many', keyCount, most.args + 1],
+    ...(each.length > 1 ? [['half a row', keyCount, args.length + 1] as [string, number, number]] : []),
   ];
-  for (const [what, keyTotal, args] of arities) {
-    test(`${script.name} refuses ${what} and writes nothing`, async () => {
+  for (const [what, keyTotal, argTotal] of arities) {
+    test(`${name} refuses ${what} and writes nothing`, async () => {
       const before = await snapshot();
-      const call = runner.run(script, someKeys(keyTotal), someArgs(args));
-      await expect(call).rejects.toThrow(ContractError);
-      await expect(call).rejects.toThrow(`${script.name} takes `);
+      const { source } = loadScript(runner.luaFolder, name);
+      const call = sale.redis.eval(source, keyTotal, ...someKeys(keyTotal), ...someArgs(argTotal));
+      await expect(call).rejects.toThrow(`${name} takes `);
       expect(await snapshot()).toEqual(before);
     });
   }
@@ -80,7 +80,7 @@ test('a script that Redis has forgotten is sent again, in the middle of a sale',
 test('a reply that no contract names is a fault, never a default', async () => {
   const [script] = SALE_SCRIPTS.filter(({ name }) => name === 'promote');
   const contract = { ...script, replies: { not_found: () => ({}) } } as never;
-  const product = campaign.product;
-  const keyNames = [...claimKeys(product), keys.journal, keys.news(product), keys.epoch];
-  await expect(runner.run(contract, keyNames, [1])).rejects.toThrow('replied ["promoted","0"]');
+  const call = runner.run(contract, { keys: saleKeys(campaign.product), args: { limit: 1 } } as never);
+  await expect(call).rejects.toThrow(ContractError);
+  await expect(call).rejects.toThrow('replied ["promoted","0"]');
 });
