@@ -15,6 +15,7 @@ const JEST = [
 const CHECKS = [
   { name: 'types', command: join(BIN, 'tsc'), args: ['--noEmit'] },
   { name: 'types in the browser', command: join(BIN, 'tsc'), args: ['--noEmit', '-p', 'tsconfig.browser.json'] },
+  { name: 'types in a report', command: join(BIN, 'tsc'), args: ['-p', 'loadtest/report'] },
   { name: 'lint and format', command: join(BIN, 'biome'), args: ['check', '--error-on-warnings'] },
   { name: 'generated documents', command: process.execPath, args: ['scripts/docs.mjs', '--check'] },
   // Needs no engine; `npm test` runs it again with all the rest.

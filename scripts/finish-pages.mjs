@@ -6,7 +6,7 @@ import { minifySync } from '@swc/core';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDERS = ['client', 'pages/sale', 'pages/admin'];
-/** Browsers know no packages: what a page imports by name is put beside it. */
+/** Browsers know no packages: what a page imports by name is put beside it. @type {Record<string, { from: string, to: string }>} */
 const PACKAGES = { uplot: { from: 'uplot/dist/uPlot.esm.js', to: 'pages/admin/uplot.js' } };
 const STYLES = { 'uplot/dist/uPlot.min.css': 'pages/admin/uplot.css' };
 
@@ -31,7 +31,7 @@ for (const folder of FOLDERS) {
 
 /** @param {string} text */
 function withAddresses(text) {
-  return text.replace(/\bfrom '([\w-]+)'/g, (whole, name) => {
+  return text.replace(/\bfrom '([\w-]+)'/g, (/** @type {string} */ whole, /** @type {string} */ name) => {
     const found = PACKAGES[name];
     if (!found) throw new Error(`no browser can load ${name}`);
     return whole.replace(name, `/assets/${found.to}`);
