@@ -1,5 +1,4 @@
 import pino from 'pino';
-import { isoTime } from '../domain/time.js';
 
 /** The parts of pino's logger that this project uses. ERROR wakes somebody; no secret, token, ticket or code is logged. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & {
@@ -8,18 +7,6 @@ export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal
 };
 /** undefined = left out */
 export type PlainFields = Readonly<Record<string, string | undefined>>;
-
-/** As pino's own, made once for all lines of a millisecond. */
-function timeField(): string {
-  const now = Date.now();
-  if (now !== timedMs) {
-    timedMs = now;
-    timed = `,"time":"${isoTime(now)}"`;
-  }
-  return timed;
-}
-let timedMs = 0;
-let timed = '';
 
 type Output = { write(line: string): void; flushSync(): void };
 
@@ -45,7 +32,7 @@ function standardOutput(): Output {
  */
 export function createLog(processName: string, level: string, output: Output = standardOutput()): Log {
   const base = { process: processName, pid: process.pid };
-  const logger = pino({ level, base, timestamp: timeField }, output as pino.DestinationStream);
+  const logger = pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, output as pino.DestinationStream);
   const isWritten = logger.isLevelEnabled('info');
   const bindings = JSON.stringify(base).slice(1, -1);
   return Object.assign(logger, {
@@ -57,7 +44,7 @@ export function createLog(processName: string, level: string, output: Output = s
 
 /** Byte for byte what pino would write. */
 function plainLine(fields: PlainFields, message: string, bindings: string): string {
-  let line = `{"level":30${timeField()},${bindings}`;
+  let line = `{"level":30${pino.stdTimeFunctions.isoTime()},${bindings}`;
   for (const name in fields) {
     const value = fields[name];
     if (value !== undefined) line += `,"${name}":"${value}"`;
