@@ -38,7 +38,7 @@ export async function bringArtillery(terminal) {
 
 /**
  * An Artillery script as it is run: the scenario's own, with the target, the processor and what goes for all of them.
- * @param {{ config: { phases: { arrivalCount: number }[] }, scenarios: object[] }} script
+ * @param {import('./scenario.js').ArtilleryScript} script
  * @param {string} target
  */
 export function wholeScript(script, target) {

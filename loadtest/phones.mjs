@@ -35,7 +35,7 @@ export class Phone {
         this.#fail(error);
       });
       socket.on('close', () => this.#fail(new Error('the connection was closed')));
-      socket.on('data', (chunk) => this.#hear(chunk.latin1Slice()));
+      socket.on('data', (chunk) => this.#hear(chunk.toString('latin1')));
     });
   }
 
@@ -89,7 +89,7 @@ export class Phone {
 
 /**
  * A request whose answer, or the lack of one, is counted.
- * @param {import('./tally.mjs').Tally} tally
+ * @param {Pick<import('./tally.mjs').Tally, 'sent' | 'answered' | 'broken'>} tally
  * @param {string} name
  * @param {Phone} phone
  * @param {Buffer} bytes

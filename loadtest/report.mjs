@@ -8,8 +8,28 @@ const FOLDER = dirname(fileURLToPath(import.meta.url));
 const CHARTS = dirname(createRequire(join(dirname(FOLDER), 'package.json')).resolve('uplot/package.json'));
 
 /**
+ * What the page shows of a run. The JSON has all of it.
+ * @typedef {object} Report
+ * @property {string} scenario
+ * @property {string} question
+ * @property {string} driver
+ * @property {string} target
+ * @property {number} scale
+ * @property {ReturnType<typeof import('./machine.mjs').machineFacts>} machine
+ * @property {import('./scenario.js').Plan} plan
+ * @property {readonly string[]} failures
+ * @property {readonly RequestFigures[]} requests
+ * @property {readonly import('./verdict.mjs').CampaignVerdict[]} verdicts
+ * @property {readonly import('./run.mjs').Check[]} checks
+ * @property {readonly object[]} campaigns with the promises of people; not shown
+ *
+ * @typedef {{ name: string, sent: number, answered: number, p50_ms: number | null, p99_ms: number | null, max_ms: number | null,
+ *   outcomes: Record<string, number> }} RequestFigures
+ */
+
+/**
  * @param {string} path without an ending
- * @param {any} report
+ * @param {Report} report
  * @returns {{ json: string, html: string }} the files
  */
 export function writeReport(path, report) {
@@ -20,7 +40,7 @@ export function writeReport(path, report) {
   return { json, html };
 }
 
-/** @param {any} report @returns {string} */
+/** @param {Report} report @returns {string} */
 export function pageOf(report) {
   const { campaigns: _, ...shown } = report;
   const parts = {
@@ -39,7 +59,7 @@ export function pageOf(report) {
   );
 }
 
-/** @param {any} report */
+/** @param {Report} report */
 function bodyOf(report) {
   const passed = report.failures.length === 0;
   const { machine } = report;
@@ -56,7 +76,7 @@ function bodyOf(report) {
   driven by ${text(report.driver)}; ${text(report.target)}<br>
   ${text(machine.date)}; ${text(machine.machine)}, load ${text(machine.load)} before; Node ${text(machine.node)}; revision ${text(machine.revision)}</p>
 </header>
-${passed ? '' : `<section class="failures"><h2>What failed</h2><ul>${report.failures.map((/** @type {string} */ failure) => `<li>${text(failure)}</li>`).join('')}</ul></section>`}
+${passed ? '' : `<section class="failures"><h2>What failed</h2><ul>${report.failures.map((failure) => `<li>${text(failure)}</li>`).join('')}</ul></section>`}
 <section><h2>Answers a second</h2><div id="answers"></div></section>
 <section><h2>Time to the answer, ms</h2><div id="latency"></div></section>
 <section><h2>Stock and line</h2><div id="stock"></div></section>
@@ -82,7 +102,7 @@ ${table(
 <section><h2>What else must hold</h2>
 ${table(
   ['', 'holds', 'found'],
-  report.checks.map((/** @type {any} */ { what, holds, found }) => [
+  report.checks.map(({ what, holds, found }) => [
     what,
     holds ? 'yes' : 'NO',
     typeof found === 'object' ? JSON.stringify(found) : found,
@@ -91,7 +111,7 @@ ${table(
 </section>`;
 }
 
-/** @param {any} request */
+/** @param {RequestFigures} request */
 function requestRow({ name, sent, answered, p50_ms, p99_ms, max_ms, outcomes }) {
   const words = Object.entries(outcomes)
     .sort(([, a], [, b]) => b - a)
@@ -99,7 +119,7 @@ function requestRow({ name, sent, answered, p50_ms, p99_ms, max_ms, outcomes }) 
   return [name, sent, answered, p50_ms ?? '–', p99_ms ?? '–', max_ms ?? '–', words.join(', ')];
 }
 
-/** @param {any} verdict */
+/** @param {import('./verdict.mjs').CampaignVerdict} verdict */
 function verdictRow({ product, ledger, told }) {
   const { confirmed, persisted, lost, duplicated, over_cap, drift } = ledger;
   return [

@@ -16,14 +16,8 @@ const SETTLE_LIMIT_MS = 60_000;
 
 /**
  * @typedef {import('./target.mjs').Target} Target
+ * @typedef {import('./scenario.js').CampaignStats} CampaignStats
  * @typedef {{ what: string, holds: boolean, found: unknown }} Check
- * @typedef {object} Scenario
- * @property {string} question
- * @property {'Artillery' | 'a generator of its own'} driver
- * @property {Record<string, readonly string[]>} answers what each request may be answered with (`outcomeOf`); anything else fails the run
- * @property {(plan: number) => any} plan people and units at a scale
- * @property {(run: LoadRun, plan: any) => Promise<void>} run
- * @property {(plan: any, products: any) => { config: { phases: { arrivalCount: number }[] }, scenarios: object[] }} [script] Artillery's
  */
 
 export class LoadRun {
@@ -68,7 +62,7 @@ export class LoadRun {
     return product;
   }
 
-  /** @param {string} product @returns {Promise<Record<string, number>>} */
+  /** @param {string} product @returns {Promise<CampaignStats>} */
   stats(product) {
     return operate(this.target, 'GET', `/admin/campaigns/${product}/stats`);
   }
@@ -93,7 +87,14 @@ export class LoadRun {
     this.expected.set(product, count);
   }
 
-  /** What Artillery is to do. @param {Scenario} scenario @param {any} plan @param {any} products */
+  /**
+   * What Artillery is to do.
+   * @template {import('./scenario.js').Plan} Planned
+   * @template Products
+   * @param {import('./scenario.js').Scenario<Planned, Products>} scenario
+   * @param {Planned} plan
+   * @param {Products} products
+   */
   scriptOf({ script }, plan, products) {
     if (!script) throw new Error('only a scenario of Artillery has a script');
     return script(plan, products);
@@ -134,7 +135,7 @@ export class LoadRun {
   }
 
   /**
-   * @param {{ config: { phases: { arrivalCount: number }[] }, scenarios: object[] }} script
+   * @param {import('./scenario.js').ArtilleryScript} script
    * @param {Record<string, unknown>} [facts] for the processor
    */
   async artillery(script, facts = {}) {
@@ -152,11 +153,10 @@ export class LoadRun {
   /**
    * Waits until the numbers of a campaign are as they must become; what they were in the end is returned.
    * @param {string} product
-   * @param {(stats: Record<string, number>) => boolean} isSo
+   * @param {(stats: CampaignStats) => boolean} isSo
    */
   async settled(product, isSo, limitMs = SETTLE_LIMIT_MS) {
-    /** @type {Record<string, number>} */
-    let stats = {};
+    let stats = await this.stats(product);
     await until(
       async () => {
         stats = await this.stats(product);
@@ -177,7 +177,7 @@ export class LoadRun {
 }
 
 /**
- * @param {Scenario} scenario
+ * @param {import('./scenario.js').Scenario} scenario
  * @param {number} scale
  * @param {LoadRun} run
  */

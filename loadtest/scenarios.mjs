@@ -1,6 +1,6 @@
 // The scenarios by name. Each has its question, its people and what must hold in the header of its file.
 
-/** @type {Record<string, { about: string, load: () => Promise<import('./run.mjs').Scenario> }>} */
+/** @type {Record<string, { about: string, load: () => Promise<import('./scenario.js').Scenario> }>} */
 export const SCENARIOS = {
   'opening-second': {
     about: '10,000 people within one second on 1,000 units',

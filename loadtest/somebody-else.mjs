@@ -34,7 +34,7 @@ if (!isMainThread && parentPort !== null && workerData?.path) {
     (/** @type {string} */ word) =>
     (/** @type {unknown[]} */ ...args) =>
       port.postMessage([word, ...args]);
-  const tally = /** @type {any} */ ({ sent: tell('sent'), answered: tell('answered'), broken: tell('broken') });
+  const tally = { sent: tell('sent'), answered: tell('answered'), broken: tell('broken') };
   const phone = new Phone(workerData.url);
   let asking = true;
   port.once('message', () => {

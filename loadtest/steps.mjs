@@ -1,9 +1,12 @@
 // What Artillery's shoppers do, one request each. `{{ … }}` is what the hooks in artillery/shopper.mjs remember of a shopper.
 
+/** @typedef {import('./scenario.js').Request} Request */
+/** @typedef {import('./scenario.js').Step} Step */
+
 /** Gets a device token; everybody asks the public way, nobody signs his own. */
 export const token = { get: { url: '/flash-sale/token?device_fp={{ device }}', name: 'token' } };
 
-/** @param {string} product @param {Record<string, unknown>} [fields] other than usual @param {Record<string, unknown>} [more] of the step */
+/** @param {string} product @param {Record<string, unknown>} [fields] other than usual @param {Partial<Request>} [more] of the step @returns {Step} */
 export function checkout(product, fields = {}, more = {}) {
   return {
     post: {
@@ -24,13 +27,13 @@ export function checkout(product, fields = {}, more = {}) {
   };
 }
 
-/** @param {string} product @param {Record<string, unknown>} [more] */
+/** @param {string} product @param {Partial<Request>} [more] @returns {Step} */
 export function queueStatus(product, more = {}) {
   const url = `/flash-sale/queue-status?product_id=${product}&user_id={{ user }}`;
   return { get: { url, name: 'queue-status', headers: { 'X-Ticket': '{{ ticket }}' }, ...more } };
 }
 
-/** A call of the payment service. @param {'confirm' | 'release' | 'refund'} what @param {string} [ifTrue] */
+/** A call of the payment service. @param {'confirm' | 'release' | 'refund'} what @param {string} [ifTrue] @returns {Step} */
 export function payment(what, ifTrue = 'hasUnit') {
   return {
     post: {

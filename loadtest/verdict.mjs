@@ -13,7 +13,7 @@ const SETTLE_LIMIT_MS = 60_000;
 /**
  * @typedef {import('./target.mjs').Target} Target
  * @typedef {import('./tally.mjs').Promised} Promised
- * @typedef {{ confirmed: number, persisted: number, voided: number, in_flight: number, lost: number, duplicated: number, over_cap: number, drift: number, differences: object[] }} Ledger
+ * @typedef {Record<'confirmed' | 'persisted' | 'lost' | 'duplicated' | 'over_cap' | 'drift', number>} Ledger
  * @typedef {{ promises: number, missing: number, another: number, voided: number, twice: number }} Told
  * @typedef {{ product: string, ledger: Ledger, told: Told }} CampaignVerdict
  */

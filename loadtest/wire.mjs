@@ -8,6 +8,7 @@ const SEND_EVERY_MS = 50;
 /** @typedef {import('./tally.mjs').Tally} Tally */
 /** What may be told: a method of the tally. */
 const WORDS = /** @type {const} */ (['sent', 'answered', 'broken', 'promised', 'fault', 'departed']);
+/** @typedef {(typeof WORDS)[number]} Word */
 
 /**
  * @param {Tally} tally
@@ -27,7 +28,7 @@ export async function listen(tally) {
       for (const line of lines) {
         const [word, ...args] = JSON.parse(line);
         if (!WORDS.includes(word)) throw new Error(`not known on the wire: ${word}`);
-        /** @type {any} */ (tally)[word](...args);
+        Reflect.apply(tally[/** @type {Word} */ (word)], tally, args);
       }
     });
   });
@@ -48,7 +49,7 @@ export async function listen(tally) {
 /**
  * The other end, in Artillery's worker: a tally that tells instead of counting.
  * @param {number} port
- * @returns {Pick<Tally, (typeof WORDS)[number]>}
+ * @returns {Pick<Tally, Word>}
  */
 export function teller(port) {
   /** @type {string[]} */
@@ -69,5 +70,5 @@ export function teller(port) {
     (/** @type {unknown[]} */ ...args) => {
       lines.push(JSON.stringify([word, ...args]));
     };
-  return /** @type {any} */ (Object.fromEntries(WORDS.map((word) => [word, tell(word)])));
+  return /** @type {Pick<Tally, Word>} */ (Object.fromEntries(WORDS.map((word) => [word, tell(word)])));
 }

@@ -1,4 +1,4 @@
-// `npm run check`: types, lint and format, generated documents, import direction. Everything is run, then the verdict.
+// `npm run check`: types, unused code, lint and format, generated documents, import direction. Everything is run, then the verdict.
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,8 @@ const JEST = [
 const CHECKS = [
   { name: 'types', command: join(BIN, 'tsc'), args: ['--noEmit'] },
   { name: 'types in the browser', command: join(BIN, 'tsc'), args: ['--noEmit', '-p', 'tsconfig.browser.json'] },
+  { name: 'types in a report', command: join(BIN, 'tsc'), args: ['-p', 'loadtest/report'] },
+  { name: 'unused files, exports and packages', command: join(BIN, 'knip'), args: ['--no-progress'] },
   { name: 'lint and format', command: join(BIN, 'biome'), args: ['check', '--error-on-warnings'] },
   { name: 'generated documents', command: process.execPath, args: ['scripts/docs.mjs', '--check'] },
   // Needs no engine; `npm test` runs it again with all the rest.

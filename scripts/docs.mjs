@@ -3,12 +3,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ENVIRONMENT, SECRET_NAMES } from '../dist/shared/config/config.js';
-import { EVENTS } from '../dist/shared/contracts/events.js';
-import { ERRORS } from '../dist/shared/errors/catalogue.js';
-import { KEY_DOCS, keys } from '../dist/shared/redis/keys.js';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const built = (/** @type {string} */ path) => import(join(ROOT, 'dist/shared', path));
+/** @type {typeof import('../shared/config/config.js')} */
+const { ENVIRONMENT, SECRET_NAMES } = await built('config/config.js');
+/** @type {typeof import('../shared/contracts/events.js')} */
+const { EVENTS } = await built('contracts/events.js');
+/** @type {typeof import('../shared/errors/catalogue.js')} */
+const { ERRORS } = await built('errors/catalogue.js');
+/** @type {typeof import('../shared/redis/keys.js')} */
+const { KEY_DOCS, keys } = await built('redis/keys.js');
+
 const NOTE = '<!-- Made by `npm run docs`; do not edit. -->';
 /** Read by `npm start` alone (scripts/settings.mjs). */
 const START_ENVIRONMENT = [
@@ -89,8 +95,8 @@ ${rows.join('\n')}
 
 function keysDocument() {
   const rows = Object.entries(KEY_DOCS).map(([name, meaning]) => {
-    const key = keys[name];
-    const shown = typeof key === 'function' ? key(...parametersOf(key).map((parameter) => `<${parameter}>`)) : key;
+    const key = keys[/** @type {keyof typeof keys} */ (name)];
+    const shown = typeof key === 'function' ? filledIn(key) : key;
     return `| ${name} | \`${shown}\` | ${meaning} |`;
   });
   return `# Keys in Redis
@@ -105,9 +111,13 @@ ${rows.join('\n')}
 `;
 }
 
-/** @param {Function} arrow */
-function parametersOf(arrow) {
-  return arrow.toString().split('=>')[0].match(/\w+/g);
+/**
+ * The key with the names of its parameters for their values.
+ * @param {(...args: never[]) => string} key
+ */
+function filledIn(key) {
+  const parameters = key.toString().split('=>')[0]?.match(/\w+/g) ?? [];
+  return key(.../** @type {never[]} */ (parameters.map((parameter) => `<${parameter}>`)));
 }
 
 function configurationDocument() {
@@ -152,12 +162,13 @@ ${start.join('\n')}`;
 function settings() {
   return Object.entries(ENVIRONMENT).map(([name, schema]) => ({
     name,
-    fallback: schema.def.defaultValue,
+    fallback: 'defaultValue' in schema.def ? schema.def.defaultValue : undefined,
     meaning: schema.description ?? '',
     secret: SECRET_NAMES.has(name) && !name.startsWith('SHOPPER'),
   }));
 }
 
+/** @param {string} file */
 function read(file) {
   try {
     return readFileSync(file, 'utf8');

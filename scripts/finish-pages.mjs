@@ -1,39 +1,49 @@
 // The last step of `npm run build`: what browsers load is made small, and what is not compiled is put beside it.
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { minifySync } from '@swc/core';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-const FOLDERS = ['client', 'pages/sale', 'pages/admin'];
-/** Browsers know no packages: what a page imports by name is put beside it. */
-const PACKAGES = { uplot: { from: 'uplot/dist/uPlot.esm.js', to: 'pages/admin/uplot.js' } };
-const STYLES = { 'uplot/dist/uPlot.min.css': 'pages/admin/uplot.css' };
+const PAGES = ['pages/sale', 'pages/admin'];
+const FOLDERS = ['client', 'client/hashes', ...PAGES];
+/** Files of packages that browsers load, and where below dist/ they are put. */
+const FILES = {
+  'uplot/dist/uPlot.esm.js': 'pages/admin/uplot.js',
+  'uplot/dist/uPlot.min.css': 'pages/admin/uplot.css',
+  '@noble/hashes/sha2.js': 'client/hashes/sha2.js',
+  '@noble/hashes/_md.js': 'client/hashes/_md.js',
+  '@noble/hashes/_u64.js': 'client/hashes/_u64.js',
+  '@noble/hashes/utils.js': 'client/hashes/utils.js',
+};
+/** Browsers know no packages: what a file imports by name it imports by this path instead. @type {Record<string, string>} */
+const MODULES = { uplot: 'pages/admin/uplot.js', '@noble/hashes/sha2.js': 'client/hashes/sha2.js' };
 
-for (const { from, to } of Object.values(PACKAGES))
+for (const [from, to] of Object.entries(FILES)) {
+  mkdirSync(join(ROOT, 'dist', dirname(to)), { recursive: true });
   copyFileSync(join(ROOT, 'node_modules', from), join(ROOT, 'dist', to));
-for (const [from, to] of Object.entries(STYLES)) copyFileSync(join(ROOT, 'node_modules', from), join(ROOT, 'dist', to));
+}
 for (const folder of FOLDERS) {
-  const target = join(ROOT, 'dist', folder);
-  for (const name of readdirSync(target).filter((file) => file.endsWith('.js'))) {
-    const path = join(target, name);
-    const { code } = minifySync(withAddresses(readFileSync(path, 'utf8')), {
-      module: true,
-      compress: true,
-      mangle: true,
-    });
-    writeFileSync(path, code);
+  for (const name of readdirSync(join(ROOT, 'dist', folder)).filter((file) => file.endsWith('.js'))) {
+    const path = join(ROOT, 'dist', folder, name);
+    const { code } = minifySync(readFileSync(path, 'utf8'), { module: true, compress: true, mangle: true });
+    writeFileSync(path, withPaths(code, folder));
   }
+}
+for (const folder of PAGES) {
   for (const name of readdirSync(join(ROOT, folder)).filter((file) => /\.(html|css)$/.test(file))) {
-    copyFileSync(join(ROOT, folder, name), join(target, name));
+    copyFileSync(join(ROOT, folder, name), join(ROOT, 'dist', folder, name));
   }
 }
 
-/** @param {string} text */
-function withAddresses(text) {
-  return text.replace(/\bfrom '([\w-]+)'/g, (whole, name) => {
-    const found = PACKAGES[name];
-    if (!found) throw new Error(`no browser can load ${name}`);
-    return whole.replace(name, `/assets/${found.to}`);
-  });
+/** @param {string} code without comments @param {string} folder that it lies in */
+function withPaths(code, folder) {
+  return code.replace(
+    /\b(from ?|import\()["']([\w@][^"']*)["']/g,
+    (_, /** @type {string} */ before, /** @type {string} */ name) => {
+      const found = MODULES[name];
+      if (!found) throw new Error(`no browser can load ${name}`);
+      return `${before}"./${posix.relative(folder, found)}"`;
+    },
+  );
 }

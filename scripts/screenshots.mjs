@@ -87,12 +87,14 @@ async function takeOperatorPictures() {
  * @param {number} number
  */
 async function buyAndPay(product, number) {
-  const { data } = await ask('POST', '/flash-sale/checkout', '', {
-    product_id: product,
-    user_id: `shopper-${String(number).padStart(4, '0')}`,
-    qty: number % 7 === 0 ? 2 : 1,
-    idempotency_key: `${product}-${number}`,
-  });
+  const { data } = /** @type {{ data: { reservation_id?: string } }} */ (
+    await ask('POST', '/flash-sale/checkout', '', {
+      product_id: product,
+      user_id: `shopper-${String(number).padStart(4, '0')}`,
+      qty: number % 7 === 0 ? 2 : 1,
+      idempotency_key: `${product}-${number}`,
+    })
+  );
   if (!data.reservation_id || number % 5 === 0) return;
   await ask('POST', '/flash-sale/confirm', secretOf(secrets.SERVICE_API_KEYS), { reservation_id: data.reservation_id });
 }
@@ -136,6 +138,7 @@ function headline(page, text) {
  * @param {string} path
  * @param {string} secret
  * @param {object} json
+ * @returns {Promise<unknown>} the body of its response
  */
 async function ask(method, path, secret, json) {
   const response = await fetch(ADDRESS + path, {

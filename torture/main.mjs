@@ -38,15 +38,20 @@ async function main(args) {
   }
 }
 
-/** @param {string} path inside the build */
-function built(path) {
-  return import(join(ROOT, 'dist/torture', path));
+/** @returns {Promise<typeof import('./run.js')>} */
+function builtRun() {
+  return import(join(ROOT, 'dist/torture/run.js'));
+}
+
+/** @returns {Promise<typeof import('./faults/all-faults.js')>} */
+function builtFaults() {
+  return import(join(ROOT, 'dist/torture/faults/all-faults.js'));
 }
 
 /** @param {import('../scripts/terminal.mjs').Terminal} terminal */
 async function listFaults({ print }) {
-  const { ALL_FAULTS } = await built('faults/all-faults.js');
-  const width = Math.max(...ALL_FAULTS.map((/** @type {{ name: string }} */ { name }) => name.length));
+  const { ALL_FAULTS } = await builtFaults();
+  const width = Math.max(...ALL_FAULTS.map(({ name }) => name.length));
   for (const { name, about } of ALL_FAULTS) print(`${name.padEnd(width)}  ${about}`);
   return 0;
 }
@@ -56,7 +61,7 @@ async function listFaults({ print }) {
  * @param {string} folder
  */
 async function judgeAgain({ print }, folder) {
-  const result = await (await built('run.js')).judgeAgain(folder);
+  const result = await (await builtRun()).judgeAgain(folder);
   for (const line of result.report) print(line);
   print(result.violations.length === 0 ? 'PASSED' : `FAILED  ${result.violations.length} violations`);
   return result.violations.length === 0 ? 0 : 1;
@@ -72,7 +77,7 @@ async function runOne(terminal, options) {
   const { findRedisServer, startRedis } = await import('../scripts/engines/redis.mjs');
   const { startPostgres } = await import('../scripts/engines/postgres.mjs');
   const { freePort } = await import('../scripts/ports.mjs');
-  const { runTorture } = await built('run.js');
+  const { runTorture } = await builtRun();
   await refuseUnknownFaults(options.faults);
   const { print } = terminal;
   const redisBinary = await findRedisServer();
@@ -101,8 +106,8 @@ async function runOne(terminal, options) {
 
 /** @param {string[] | null} names */
 async function refuseUnknownFaults(names) {
-  const { ALL_FAULTS } = await built('faults/all-faults.js');
-  const known = new Set(ALL_FAULTS.map((/** @type {{ name: string }} */ { name }) => name));
+  const { ALL_FAULTS } = await builtFaults();
+  const known = new Set(ALL_FAULTS.map(({ name }) => name));
   const unknown = names?.find((name) => !known.has(name));
   if (unknown === undefined) return;
   throw new Problem(`There is no fault ${unknown}.`, { remedy: 'npm run torture -- --faults help', exitCode: 2 });
@@ -117,7 +122,7 @@ function canReconcile() {
 /**
  * @param {import('../scripts/terminal.mjs').Terminal} terminal
  * @param {import('./options.mjs').Run} options
- * @param {{ report: string[], violations: object[], failures: string[] }} result
+ * @param {import('./run.js').RunResult} result
  * @returns {number} the exit code
  */
 function report({ print }, { seed, minutes, faults, replicas, perSecond }, result) {

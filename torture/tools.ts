@@ -1,5 +1,4 @@
-import type { startPostgres } from '../scripts/engines/postgres.mjs';
-import type { startRedis } from '../scripts/engines/redis.mjs';
+import type { PostgresOptions, RedisOptions, RunningEngine } from '../scripts/engines/engine.js';
 
 export type ProcessExit = { code: number | null; signal: NodeJS.Signals | null };
 export type RunningProcess = {
@@ -10,13 +9,13 @@ export type RunningProcess = {
   stop(limitMs?: number): Promise<void>;
 };
 
-/** What `main.mjs` passes in from scripts/, which are plain JavaScript and are not part of the build. */
+/** What `main.mjs` passes in from scripts/, which is plain JavaScript and not part of the build. */
 export type Tools = {
   /** The repository. */
   root: string;
   redisBinary: string;
-  startRedis: typeof startRedis;
-  startPostgres: typeof startPostgres;
+  startRedis(options: RedisOptions): Promise<RunningEngine>;
+  startPostgres(options: PostgresOptions): Promise<RunningEngine>;
   launch(command: string, args: string[], options: object): Promise<RunningProcess>;
   run(command: string, args: string[], options: object): Promise<ProcessExit & { output: string }>;
   freePort(): Promise<number>;

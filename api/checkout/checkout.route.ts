@@ -98,7 +98,7 @@ export function checkoutRoute(parts: CheckoutRouteParts): Route {
         // Those whom the door has refused share a line.
         if (!req.logged) {
           req.logged = true;
-          log.plain(
+          log.info(
             {
               request_id: req.requestId,
               trace: req.trace || undefined,

@@ -24,7 +24,6 @@ export const validateBody = z
     if ((code === undefined) === (codes === undefined)) refuse('code', 'send either code or codes');
     if (codes && codes.length > 1 && given === undefined) refuse('cart', 'is needed to combine several codes');
   });
-export type ValidateBody = z.infer<typeof validateBody>;
 
 export const redeemBody = z.object({
   code: typedCode,

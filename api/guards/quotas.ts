@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
@@ -16,8 +17,8 @@ const REFUSED_KEPT = 10_000;
 export class Quota {
   readonly #limiter: RateLimiterRedis;
   readonly #insurance: RateLimiterMemory | null;
-  /** Who is over it → until when, by this process's clock. */
-  readonly #over = new Map<string, number>();
+  /** Callers over it, each until its window ends, by this process's clock. Made by the first refusal, because it takes 380 KB. */
+  #over: LRUCache<string, true> | undefined;
 
   constructor(
     redis: Redis,
@@ -63,7 +64,9 @@ export class Quota {
         });
       }
       this.onLimited(this.name);
-      this.#remember(caller, refusal.msBeforeNext);
+      const waitMs = Math.min(refusal.msBeforeNext, this.windowSeconds * 1_000);
+      this.#over ??= new LRUCache({ max: REFUSED_KEPT });
+      this.#over.set(caller, true, { ttl: Math.max(1, waitMs) });
       throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
     }
   }
@@ -73,20 +76,10 @@ export class Quota {
    * floods. Counted as refused when he must.
    */
   waitOf(caller: string): number {
-    const untilMs = this.#over.get(caller);
-    if (untilMs === undefined) return 0;
-    const leftMs = untilMs - performance.now();
-    if (leftMs <= 0) {
-      this.#over.delete(caller);
-      return 0;
-    }
+    const leftMs = this.#over?.getRemainingTTL(caller) ?? 0;
+    if (leftMs <= 0) return 0;
     this.onLimited(this.name);
     return leftMs;
-  }
-
-  #remember(caller: string, waitMs: number): void {
-    if (this.#over.size >= REFUSED_KEPT) this.#over.delete(this.#over.keys().next().value as string);
-    this.#over.set(caller, performance.now() + Math.min(waitMs, this.windowSeconds * 1_000));
   }
 
   async #consume(caller: string): Promise<RateLimiterRes> {
@@ -136,23 +129,22 @@ const OVERRIDES = 64;
 
 /** Quotas of one name, whose limit a campaign may set. Those with another limit than the default are counted apart. */
 export class CampaignQuota {
-  readonly #byLimit = new Map<number, Quota>();
+  readonly #byLimit: LRUCache<number, Quota>;
 
   constructor(
-    readonly make: (limit: number, counter: string) => Quota,
+    make: (limit: number, counter: string) => Quota,
     readonly name: string,
     readonly limit: number,
-  ) {}
+  ) {
+    this.#byLimit = new LRUCache({
+      max: OVERRIDES,
+      memoMethod: (wanted) => make(wanted, wanted === limit ? name : `${name}-${wanted}`),
+    });
+  }
 
   /** @param limit of the campaign; undefined = the default */
   of(limit: number | undefined): Quota {
-    const wanted = limit ?? this.limit;
-    let quota = this.#byLimit.get(wanted);
-    if (quota) return quota;
-    if (this.#byLimit.size >= OVERRIDES) this.#byLimit.delete(this.#byLimit.keys().next().value as number);
-    quota = this.make(wanted, wanted === this.limit ? this.name : `${this.name}-${wanted}`);
-    this.#byLimit.set(wanted, quota);
-    return quota;
+    return this.#byLimit.memo(limit ?? this.limit);
   }
 }
 

@@ -13,7 +13,7 @@ const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
 };
 /** Folders of dist/ that browsers may read: compiled for them, and importing one another by these paths. */
-const FOLDERS = ['client', 'pages/sale', 'pages/admin'];
+const FOLDERS = ['client', 'client/hashes', 'pages/sale', 'pages/admin'];
 
 /**
  * The shopper's page, /sale/:product_id, and the operator's, /admin, with their scripts and styles under /assets. The files are few and small, so each

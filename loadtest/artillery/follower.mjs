@@ -1,8 +1,10 @@
 // A shopper with the typed client, as a web shop would use it: he presses once, hears over his socket, and pays or gives up at his turn.
 import { setTimeout as pause } from 'node:timers/promises';
-import { MemoryStore, Sale } from '../../dist/client/sale.js';
 import { WebSocket } from '../sockets.mjs';
 import { outcomeOf } from '../tally.mjs';
+
+/** @type {Promise<typeof import('../../client/sale.js')>} */
+const client = import(new URL('../../dist/client/sale.js', import.meta.url).href);
 
 /** @typedef {Pick<import('../tally.mjs').Tally, 'sent' | 'answered' | 'broken' | 'promised' | 'fault'>} Teller */
 
@@ -11,6 +13,7 @@ import { outcomeOf } from '../tally.mjs';
  * @returns {Promise<void>} when his story is over
  */
 export async function follow({ user, product, target, serviceKey, tell, pays, thinkMs, patienceMs }) {
+  const { MemoryStore, Sale } = await client;
   const sale = new Sale({
     productId: product,
     userId: user,
@@ -35,7 +38,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
       body: JSON.stringify({ reservation_id }),
     });
   };
-  const onTurn = (/** @type {any} */ standing) => {
+  const onTurn = (/** @type {import('../../client/sale.js').Standing} */ standing) => {
     answerTurn(standing).catch((error) => tell.fault(`${user} at his turn: ${error.message}`));
   };
   sale.on('completed', onTurn);

@@ -23,7 +23,38 @@ const ENDS = ['redeemed', 'released', 'expired', 'left', 'closed', 'not_queued']
 
 let arrived = 0;
 
-/** A person with a device and a key for his wish. */
+/**
+ * What the hooks remember of a user. Artillery puts fields of its own beside it.
+ * @typedef {object} Vars
+ * @property {number} number
+ * @property {string} user
+ * @property {string} device
+ * @property {string} first the key of the first wish
+ * @property {string} key
+ * @property {string} serviceKey
+ * @property {string} status
+ * @property {number} asked
+ * @property {number} poll_after_seconds
+ * @property {string} attestation
+ * @property {string | null} code
+ * @property {string} [promisedAs] the reservation that was last told to the tally
+ * @property {string} [forged]
+ * @property {string} [guess]
+ * @property {number} [burstBegan]
+ * @property {number} [accepted]
+ * @property {number} heardAt
+ * @property {boolean} [hasDeparted]
+ *
+ * @typedef {{ vars: Vars }} Context
+ * @typedef {import('../scenario.js').Request & { sentAt: number }} Request
+ * @typedef {{ statusCode: number, body: unknown }} Response
+ * @typedef {{ code?: string, data?: Record<string, unknown> }} Body
+ *
+ * @typedef {(context: Context, events: unknown, done: () => void) => void} StepHook
+ * @typedef {(request: Request, context: Context, events: unknown, done: () => void) => void} RequestHook
+ */
+
+/** A person with a device and a key for his wish. @type {StepHook} */
 export function arrives(context, _events, done) {
   const { vars } = context;
   vars.number = arrived;
@@ -42,24 +73,25 @@ export function arrives(context, _events, done) {
   done();
 }
 
-/** A key of its own for this request. */
+/** A key of its own for this request. @type {RequestHook} */
 export function newKey(_request, context, _events, done) {
   context.vars.key = randomUUID();
   done();
 }
 
-/** The key of his first wish again. */
+/** The key of his first wish again. @type {RequestHook} */
 export function firstKey(_request, context, _events, done) {
   context.vars.key = context.vars.first;
   done();
 }
 
-/** The same as a step: his next wish. */
+/** The same as a step: his next wish. @type {StepHook} */
 export function takesNewKey(context, _events, done) {
   context.vars.key = randomUUID();
   done();
 }
 
+/** @type {RequestHook} */
 export function sends(request, context, _events, done) {
   request.sentAt = performance.now();
   context.vars.burstBegan ??= request.sentAt;
@@ -67,6 +99,13 @@ export function sends(request, context, _events, done) {
   done();
 }
 
+/**
+ * @param {Request} request
+ * @param {Response} response
+ * @param {Context} context
+ * @param {unknown} _events
+ * @param {() => void} done
+ */
 export function hears(request, response, context, _events, done) {
   const ms = performance.now() - request.sentAt;
   const body = parsed(response.body);
@@ -74,7 +113,10 @@ export function hears(request, response, context, _events, done) {
   tell.answered(request.name, outcome, ms);
   const { vars } = context;
   const data = body?.data;
-  if (data && !request.forgets) for (const name of REMEMBERED) if (name in data) vars[name] = data[name];
+  if (data && !request.forgets) {
+    const remembered = REMEMBERED.filter((name) => name in data);
+    Object.assign(vars, Object.fromEntries(remembered.map((name) => [name, data[name]])));
+  }
   vars.code = body?.code ?? null;
   if (
     outcome === '200 completed' ||
@@ -82,10 +124,10 @@ export function hears(request, response, context, _events, done) {
     outcome === '201 redeemed' ||
     outcome === '201 reserved'
   ) {
-    if (typeof data.reservation_id === 'string' && vars.promisedAs !== data.reservation_id) {
+    if (typeof data?.reservation_id === 'string' && vars.promisedAs !== data.reservation_id) {
       vars.promisedAs = data.reservation_id;
-      const { product_id = request.product, user_id = vars.user } = request.json ?? {};
-      tell.promised(product_id ?? facts.product, user_id, data.reservation_id);
+      const { product_id = request.product ?? facts.product, user_id = vars.user } = request.json ?? {};
+      tell.promised(String(product_id), String(user_id), data.reservation_id);
     }
   }
   if (request.counts) vars.accepted = (vars.accepted ?? 0) + (response.statusCode < 300 ? 1 : 0);
@@ -93,19 +135,27 @@ export function hears(request, response, context, _events, done) {
   done();
 }
 
-/** A request without an answer ends its user's story. */
+/**
+ * A request without an answer ends its user's story.
+ * @param {{ code?: string, message?: string }} error
+ * @param {Request} request
+ * @param {Context} context
+ * @param {unknown} _events
+ * @param {() => void} done
+ */
 export function misses(error, request, context, _events, done) {
   tell.broken(request.name, String(error?.code ?? error?.message ?? error).slice(0, 80));
   departs(context, _events, done);
 }
 
+/** @type {StepHook} */
 export function departs({ vars }, _events, done) {
   if (!vars.hasDeparted) tell.departed();
   vars.hasDeparted = true;
   done();
 }
 
-/** @param {unknown} body */
+/** @param {unknown} body @returns {Body | null} */
 function parsed(body) {
   try {
     return JSON.parse(String(body));
@@ -115,32 +165,32 @@ function parsed(body) {
 }
 
 // Conditions of steps (`ifTrue`), on what the user remembers.
-export const hasUnit = (vars) => vars.status === 'completed' || vars.status === 'promoted';
-export const isWaiting = (vars) => vars.status === 'queued';
-export const isPaid = (vars) => vars.status === 'redeemed';
+export const hasUnit = (/** @type {Vars} */ vars) => vars.status === 'completed' || vars.status === 'promoted';
+export const isWaiting = (/** @type {Vars} */ vars) => vars.status === 'queued';
+export const isPaid = (/** @type {Vars} */ vars) => vars.status === 'redeemed';
 
-/** For whoever asks until his story is over (`whileTrue`). */
+/** For whoever asks until his story is over (`whileTrue`). @param {Context} context @param {(goesOn: boolean) => void} next */
 export function storyGoesOn(context, next) {
   context.vars.asked += 1;
   next(!ENDS.includes(context.vars.status) && context.vars.asked < facts.patience);
 }
 
-/** Nobody may be left standing. */
+/** Nobody may be left standing. @type {StepHook} */
 export function expectsEnd(context, _events, done) {
   const { user, status } = context.vars;
   if (!ENDS.includes(status)) tell.fault(`${user} was still told "${status}" after asking ${context.vars.asked} times`);
   done();
 }
 
-/** A device has 20 in any second: within a burst, however long the machine took for it, no more. */
+/** A device has 20 in any second: within a burst, however long the machine took for it, no more. @type {StepHook} */
 export function expectsQuota(context, _events, done) {
-  const { burstBegan, heardAt, accepted = 0, device } = context.vars;
+  const { heardAt, burstBegan = heardAt, accepted = 0, device } = context.vars;
   const seconds = Math.max(1, Math.ceil((heardAt - burstBegan) / 1000));
   if (accepted > 20 * seconds) tell.fault(`${device} got ${accepted} checkouts through within ${seconds} s`);
   done();
 }
 
-/** A whole story with the typed client and its socket. Some pay at their turn, the others give their unit back. */
+/** A whole story with the typed client and its socket. Some pay at their turn, the others give their unit back. @param {Context} context */
 export async function followsTheLine(context) {
   const { user, number } = context.vars;
   await follow({
@@ -155,7 +205,7 @@ export async function followsTheLine(context) {
   });
 }
 
-/** A token with one character changed. */
+/** A token with one character changed. @type {StepHook} */
 export function forgesToken(context, _events, done) {
   const { attestation } = context.vars;
   const at = attestation.length - 5;
@@ -163,7 +213,7 @@ export function forgesToken(context, _events, done) {
   done();
 }
 
-/** A code that was never issued. */
+/** A code that was never issued. @type {StepHook} */
 export function guessesCode(context, _events, done) {
   context.vars.guess = `GUESS${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
   done();

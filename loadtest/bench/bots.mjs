@@ -13,11 +13,12 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stageEnv as blockedEnv, run as measureBlocked } from './blocked.mjs';
+import { stageEnv as blockedEnv, measureBlocked } from './blocked.mjs';
 import { operator } from './load.mjs';
 import { quantile, round } from './measure.mjs';
 import { ATTESTATION_KEY, ROOT } from './stage.mjs';
 
+/** @type {typeof import('../../client/work.js')} */
 const { solveWork } = await import(join(ROOT, 'dist/client/work.js'));
 
 const ROUNDS = 4;
@@ -144,7 +145,9 @@ class Market {
   /** @param {string} user @param {string} from */
   async #solution(user, from) {
     const { challenge } = await this.#call(this.#tokenPath(user), from, {}, []);
-    return (await solveWork(challenge)).challenge_solution;
+    const solved = await solveWork(challenge);
+    if (solved === null) throw new Error('the challenge is none of work');
+    return solved.challenge_solution;
   }
 
   /** @param {string} user @param {string} from @param {string} solution @param {number[]} latencies */

@@ -105,7 +105,7 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
 function onResponse(socket, take) {
   let text = '';
   socket.on('data', (chunk) => {
-    text += chunk.latin1Slice();
+    text += chunk.toString('latin1');
     const end = text.indexOf('\r\n\r\n');
     if (end < 0) return;
     const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);

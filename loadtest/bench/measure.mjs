@@ -49,10 +49,12 @@ function statOf(pid) {
   );
 }
 
+/** @typedef {Record<'api' | 'redis' | 'worker' | 'postgres', number>} Cpu of each part of a stage, µs */
+
 /**
- * CPU of each part of a stage, µs since its start.
+ * CPU of each part of a stage since its start.
  * @param {import('./stage.mjs').Stage} stage
- * @returns {Record<'api' | 'redis' | 'worker' | 'postgres', number>}
+ * @returns {Cpu}
  */
 export function cpuOfStage(stage) {
   return {
@@ -61,6 +63,20 @@ export function cpuOfStage(stage) {
     worker: cpuMicros(stage.worker.pid),
     postgres: cpuMicrosWithChildren(stage.postgresPid),
   };
+}
+
+/**
+ * CPU of each part of a stage since an earlier moment.
+ * @param {import('./stage.mjs').Stage} stage
+ * @param {Cpu} before
+ * @param {number} [share] what it is divided by, for instance the number of requests
+ * @returns {Cpu & { total: number }}
+ */
+export function cpuSince(stage, before, share = 1) {
+  const now = cpuOfStage(stage);
+  const each = (/** @type {keyof Cpu} */ part) => (now[part] - before[part]) / share;
+  const [api, redis, worker, postgres] = [each('api'), each('redis'), each('worker'), each('postgres')];
+  return { api, redis, worker, postgres, total: api + redis + worker + postgres };
 }
 
 /** @param {number} pid @returns resident memory, bytes */
@@ -78,6 +94,9 @@ export function quantile(values, q) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
+
+/** @param {readonly number[]} values */
+export const last = (values) => values.at(-1) ?? Number.NaN;
 
 /** @param {number} value @param {number} [digits] */
 export const round = (value, digits = 1) => Math.round(value * 10 ** digits) / 10 ** digits;

@@ -11,7 +11,7 @@
 import { Redis } from 'ioredis';
 import { usedBytes, withoutEvents } from './engine.mjs';
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
-import { residentBytes, round } from './measure.mjs';
+import { last, residentBytes, round } from './measure.mjs';
 import { SERVICE } from './stage.mjs';
 
 const SALES = Number(process.env.BENCH_SALES ?? 24);
@@ -31,12 +31,14 @@ export async function run(stage, say) {
   }
 }
 
+/** @param {import('./stage.mjs').Stage} stage @param {Redis} redis @param {(text: string) => void} say */
 async function measure(stage, redis, say) {
   await warmUp(stage, say);
   const archived = () => untilArchived(redis, say);
   await archived();
   await withoutEvents(redis);
   const atStart = { bytes: await usedBytes(redis), keys: await keysByKind(redis) };
+  /** @type {[number[], number[]]} */
   const [api, worker] = [[], []];
   let highest = 0;
   let calls = 0;
@@ -47,7 +49,7 @@ async function measure(stage, redis, say) {
     highest = Math.max(highest, await usedBytes(redis));
     if (sale % 4 === 0)
       say(
-        `${sale} of ${SALES} sales: API ${mega(api.at(-1))} MB, worker ${mega(worker.at(-1))} MB, Redis ${mega(highest)} MB`,
+        `${sale} of ${SALES} sales: API ${mega(last(api))} MB, worker ${mega(last(worker))} MB, Redis ${mega(highest)} MB`,
       );
   }
   await archived();
@@ -76,13 +78,13 @@ async function measure(stage, redis, say) {
   };
 }
 
-/** One sale beforehand, so that scripts, queues and connections are there already. */
+/** One sale beforehand, so that scripts, queues and connections are there already. @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
 async function warmUp(stage, say) {
   say('one sale to warm up');
   await sell(stage, `memory-warm-${Date.now()}`);
 }
 
-/** @returns {Promise<number>} how many calls it took */
+/** @param {import('./stage.mjs').Stage} stage @param {string} product @returns {Promise<number>} how many calls it took */
 async function sell(stage, product) {
   const { url } = stage.api;
   const { id } = await operator(url, 'POST', '/admin/campaigns', {
@@ -97,9 +99,9 @@ async function sell(stage, product) {
   const answers = bodies.map((body) => JSON.parse(body).data);
   const held = answers.flatMap(({ reservation_id }) => (reservation_id ? [reservation_id] : []));
   if (held.length !== UNITS) throw new Error(`${held.length} units were given out instead of ${UNITS}`);
-  const service = (path, reservation) =>
+  const service = (/** @type {string} */ path, /** @type {string} */ reservation) =>
     requestBytes('POST', path, [`Authorization: Bearer ${SERVICE}`], { reservation_id: reservation });
-  const isBack = (_, i) => i % GIVE_BACK_EVERY === 0;
+  const isBack = (/** @type {unknown} */ _, /** @type {number} */ i) => i % GIVE_BACK_EVERY === 0;
   await all(
     url,
     held.filter(isBack).map((id) => service('/flash-sale/release', id)),
@@ -135,13 +137,13 @@ async function sell(stage, product) {
   return 2 * users.length + held.length + tickets.length + promoted.length;
 }
 
-/** All have to be answered with 200. */
+/** All have to be answered with 200. @param {string} url @param {readonly Buffer[]} requests */
 async function all(url, requests) {
   const { replies } = await drive(url, requests);
   if (replies.get(200) !== requests.length) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
 }
 
-/** Until no closed campaign has people in Redis. */
+/** Until no closed campaign has people in Redis. @param {Redis} redis @param {(text: string) => void} say */
 async function untilArchived(redis, say) {
   const giveUpAt = performance.now() + ARCHIVED_WITHIN_MS;
   say('waiting until what is over has been archived');
@@ -153,8 +155,9 @@ async function untilArchived(redis, say) {
   }
 }
 
-/** How many keys there are of each kind: the word after the product, or the one after the prefix. */
+/** How many keys there are of each kind: the word after the product, or the one after the prefix. @param {Redis} redis */
 async function keysByKind(redis) {
+  /** @type {Record<string, number>} */
   const kinds = {};
   let cursor = '0';
   do {
@@ -168,7 +171,10 @@ async function keysByKind(redis) {
   return kinds;
 }
 
+/** @param {readonly number[]} values @param {number} number from 1 */
 const quarter = (values, number) =>
   values.slice(Math.floor(((number - 1) * values.length) / 4), Math.floor((number * values.length) / 4));
+/** @param {readonly number[]} values */
 const growth = (values) => Math.min(...quarter(values, 4)) / Math.min(...quarter(values, 2));
+/** @param {number} bytes */
 const mega = (bytes) => round(bytes / 1024 / 1024);

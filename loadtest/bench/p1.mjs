@@ -8,7 +8,7 @@
 
 import { fileURLToPath } from 'node:url';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuMicros, median, round } from './measure.mjs';
+import { cpuMicros, last, median, round } from './measure.mjs';
 
 const ROUNDS = 11;
 const CHECKOUTS = 4_000;
@@ -23,7 +23,7 @@ export async function run(stage, say) {
     hold_seconds: 900,
   });
   let user = 0;
-  const round_ = async (part) => {
+  const round_ = async (/** @type {import('./stage.mjs').Part} */ part) => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
@@ -34,11 +34,12 @@ export async function run(stage, say) {
   };
   await round_(stage.api);
   await round_(bare);
+  /** @type {[number[], number[]]} */
   const [api, reference] = [[], []];
   for (let i = 0; i < ROUNDS; i += 1) {
     api.push(await round_(stage.api));
     reference.push(await round_(bare));
-    say(`round ${i + 1}: API ${round(api.at(-1))} µs, reference ${round(reference.at(-1))} µs`);
+    say(`round ${i + 1}: API ${round(last(api))} µs, reference ${round(last(reference))} µs`);
   }
   await bare.stop();
   return {

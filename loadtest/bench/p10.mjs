@@ -8,7 +8,7 @@
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, median, quantile, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 5;
 const CHECKOUTS = 10_000;
@@ -34,17 +34,15 @@ export async function run(stage, say) {
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
     await untilWritten(redis);
     await untilPublished(redis, published + CHECKOUTS);
-    const after = cpuOfStage(stage);
-    const parts = Object.keys(before).map((part) => [part, (after[part] - before[part]) / CHECKOUTS]);
-    const total = parts.reduce((sum, [, micros]) => sum + micros, 0);
     return {
-      ...Object.fromEntries([['total', total], ...parts]),
+      ...cpuSince(stage, before, CHECKOUTS),
       perSecond: (CHECKOUTS / ms) * 1000,
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),
     };
   };
   await go();
+  /** @type {Awaited<ReturnType<typeof go>>[]} */
   const rounds = [];
   for (let i = 0; i < ROUNDS; i += 1) {
     const one = await go();
@@ -52,7 +50,8 @@ export async function run(stage, say) {
     say(`round ${i + 1}: ${round(one.total)} µs, ${Math.round(one.perSecond)}/s`);
   }
   redis.disconnect();
-  const mid = (/** @type {string} */ name) => round(median(rounds.map((one) => one[name])));
+  const mid = (/** @type {keyof Awaited<ReturnType<typeof go>>} */ name) =>
+    round(median(rounds.map((one) => one[name])));
   return {
     connections: CONNECTIONS,
     total_us: mid('total'),

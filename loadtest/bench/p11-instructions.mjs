@@ -37,6 +37,7 @@ export async function run(_stage, say, root = ROOT) {
     try {
       const sale = await connectSale(root, engine.url);
       const product = await sale.open();
+      /** @type {Record<string, number>} */
       const figures = {};
       // Beyond the sizes at which Redis stores a small hash as a list.
       await sale.decide(product, WARM_UP, 64);
@@ -44,8 +45,9 @@ export async function run(_stage, say, root = ROOT) {
         control('--zero', engine.pid);
         await sale.decide(product, checkouts, callers);
         control('--dump', engine.pid);
-        figures[`instructions_${callers}`] = Math.round(lastDump(folder, engine.pid) / checkouts);
-        say(`${callers}: ${round(figures[`instructions_${callers}`] / 1_000, 0)},000`);
+        const each = Math.round(lastDump(folder, engine.pid) / checkouts);
+        figures[`instructions_${callers}`] = each;
+        say(`${callers}: ${round(each / 1_000, 0)},000`);
       }
       sale.close();
       return figures;

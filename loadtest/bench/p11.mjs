@@ -7,7 +7,7 @@
 // Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs.
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';
-import { cpuMicros, median, round } from './measure.mjs';
+import { cpuMicros, last, median, round } from './measure.mjs';
 import { ROOT } from './stage.mjs';
 
 const ROUNDS = 7;
@@ -28,6 +28,7 @@ export async function run(_stage, say, root = ROOT) {
   try {
     const sale = await connectSale(root, engine.url);
     const product = await sale.open();
+    /** @type {{ callers: number, checkouts: number, micros: number[], perSecond: number[] }[]} */
     const levels = [...LEVELS].map(([callers, checkouts]) => ({ callers, checkouts, micros: [], perSecond: [] }));
     for (const { callers, checkouts } of levels) await sale.decide(product, checkouts, callers);
     for (let i = 0; i < ROUNDS; i += 1) {
@@ -37,12 +38,11 @@ export async function run(_stage, say, root = ROOT) {
         micros.push((cpuMicros(engine.pid) - before) / checkouts);
         perSecond.push((checkouts / ms) * 1000);
       }
-      say(
-        `round ${i + 1}: ${levels.map(({ callers, micros }) => `${callers}: ${round(micros.at(-1))} µs`).join(', ')}`,
-      );
+      say(`round ${i + 1}: ${levels.map(({ callers, micros }) => `${callers}: ${round(last(micros))} µs`).join(', ')}`);
     }
     sale.close();
-    const of = (name, values) => levels.map((level) => [`${name}_${level.callers}`, round(median(level[values]))]);
+    const of = (/** @type {string} */ name, /** @type {'micros' | 'perSecond'} */ values) =>
+      levels.map((level) => [`${name}_${level.callers}`, round(median(level[values]))]);
     return {
       ...Object.fromEntries([...of('us', 'micros'), ...of('per_second', 'perSecond')]),
       goal: 'no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs',

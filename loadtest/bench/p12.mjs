@@ -8,7 +8,7 @@
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, driveAtRate, operator } from './load.mjs';
-import { cpuOfStage, median, quantile, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 3;
 const SECONDS = 10;
@@ -33,17 +33,16 @@ export async function run(stage, say) {
     const before = cpuOfStage(stage);
     const { replies, ms, latencies } = await driveAtRate(stage.api.url, requests, PER_SECOND, CONNECTIONS);
     await untilWritten(redis);
-    const after = cpuOfStage(stage);
-    const micros = Object.keys(before).reduce((sum, part) => sum + after[part] - before[part], 0);
     return {
       other: requests.length - (replies.get(200) ?? 0),
       done: (requests.length / ms) * 1000,
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),
-      micros: micros / requests.length,
+      micros: cpuSince(stage, before, requests.length).total,
     };
   };
   await go(WARM_UP_SECONDS);
+  /** @type {Awaited<ReturnType<typeof go>>[]} */
   const rounds = [];
   for (let i = 0; i < ROUNDS; i += 1) {
     const one = await go(SECONDS);
@@ -51,7 +50,7 @@ export async function run(stage, say) {
     say(`round ${i + 1}: p50 ${round(one.p50)} ms, p99 ${round(one.p99)} ms, ${Math.round(one.done)}/s`);
   }
   redis.disconnect();
-  const mid = (/** @type {string} */ name) => median(rounds.map((one) => one[name]));
+  const mid = (/** @type {keyof Awaited<ReturnType<typeof go>>} */ name) => median(rounds.map((one) => one[name]));
   const notServed = rounds.reduce((sum, { other }) => sum + other, 0);
   return {
     offered_per_second: PER_SECOND,

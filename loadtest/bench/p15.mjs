@@ -6,7 +6,7 @@
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, round } from './measure.mjs';
 
 const SETTLE_MS = 5_000;
 const WATCHED_MS = 20_000;
@@ -29,13 +29,10 @@ export async function run(stage) {
   const before = cpuOfStage(stage);
   const began = performance.now();
   await pause(WATCHED_MS);
-  const after = cpuOfStage(stage);
-  const seconds = (performance.now() - began) / 1000;
-  const parts = Object.keys(before).map((part) => [part, (after[part] - before[part]) / 1000 / seconds]);
-  const total = parts.reduce((sum, [, ms]) => sum + ms, 0);
+  const { total, ...parts } = cpuSince(stage, before, performance.now() - began);
   return {
     total_ms_per_second: round(total),
-    ...Object.fromEntries(parts.map(([part, ms]) => [`${part}_ms_per_second`, round(ms)])),
+    ...Object.fromEntries(Object.entries(parts).map(([part, ms]) => [`${part}_ms_per_second`, round(ms)])),
     goal: '≤ 20 ms a second',
     met: total <= 20,
   };

@@ -10,7 +10,7 @@ import { Redis } from 'ioredis';
 import { connectSale } from './decisions.mjs';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, median, quantile, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
 import { ROOT } from './stage.mjs';
 
 const ROUNDS = 5;
@@ -28,7 +28,7 @@ export async function run(stage, say, root = ROOT) {
     hold_seconds: 900,
   });
   let user = 0;
-  const go = async (part, count) => {
+  const go = async (/** @type {import('./stage.mjs').Part} */ part, /** @type {number} */ count) => {
     const requests = Array.from({ length: count }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
@@ -44,15 +44,17 @@ export async function run(stage, say, root = ROOT) {
   const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
   const sale = await connectSale(root, stage.redisUrl);
   await go(stage.api, CHECKOUTS);
-  const [api, reference, alone] = [[], [], []];
-  const cpu = { api: [], redis: [], worker: [], postgres: [] };
+  /** @typedef {Awaited<ReturnType<typeof go>>} Round */
+  /** @type {[Round[], Round[], number[], import('./measure.mjs').Cpu[]]} */
+  const [api, reference, alone, cpu] = [[], [], [], []];
   for (let i = 0; i < ROUNDS; i += 1) {
     const before = cpuOfStage(stage);
-    api.push(await go(stage.api, CHECKOUTS));
+    const ours = await go(stage.api, CHECKOUTS);
     await untilWritten(redis);
-    const after = cpuOfStage(stage);
-    for (const [part, micros] of Object.entries(cpu)) micros.push((after[part] - before[part]) / CHECKOUTS);
-    reference.push(await go(naive, NAIVE_CHECKOUTS));
+    cpu.push(cpuSince(stage, before, CHECKOUTS));
+    const theirs = await go(naive, NAIVE_CHECKOUTS);
+    api.push(ours);
+    reference.push(theirs);
     // The worker only looks on.
     process.kill(stage.worker.pid, 'SIGSTOP');
     try {
@@ -61,16 +63,21 @@ export async function run(stage, say, root = ROOT) {
       process.kill(stage.worker.pid, 'SIGCONT');
     }
     await untilWritten(redis);
-    say(`round ${i + 1}: ${Math.round(api.at(-1).perSecond)}/s, naive ${Math.round(reference.at(-1).perSecond)}/s`);
+    say(`round ${i + 1}: ${Math.round(ours.perSecond)}/s, naive ${Math.round(theirs.perSecond)}/s`);
   }
   redis.disconnect();
   sale.close();
-  const mid = (rounds, key) => median(rounds.map((one) => one[key]));
+  const mid = (/** @type {Round[]} */ rounds, /** @type {keyof Round} */ key) => median(rounds.map((one) => one[key]));
   return {
     accepted_per_second: Math.round(mid(api, 'perSecond')),
     p50_ms: round(mid(api, 'p50')),
     p99_ms: round(mid(api, 'p99')),
-    cpu_us: Object.fromEntries(Object.entries(cpu).map(([part, micros]) => [part, round(median(micros))])),
+    cpu_us: Object.fromEntries(
+      /** @type {const} */ (['api', 'redis', 'worker', 'postgres']).map((part) => [
+        part,
+        round(median(cpu.map((micros) => micros[part]))),
+      ]),
+    ),
     redis_by_itself_per_second: Math.round(median(alone)),
     naive_per_second: Math.round(mid(reference, 'perSecond')),
     ratio: round(mid(api, 'perSecond') / mid(reference, 'perSecond')),

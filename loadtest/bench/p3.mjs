@@ -17,6 +17,7 @@ export async function run(stage, say) {
     hold_seconds: 900,
   });
   let user = 0;
+  /** @type {Record<'perSecond' | 'p99' | 'cpu', number>[]} */
   const rounds = [];
   for (let i = 0; i <= ROUNDS; i += 1) {
     const requests = Array.from({ length: CHECKOUTS }, () =>
@@ -28,10 +29,11 @@ export async function run(stage, say) {
     if (i === 0) continue;
     if (outcome.replies.get(410) !== CHECKOUTS)
       throw new Error(`not all were refused: ${JSON.stringify([...outcome.replies])}`);
-    rounds.push({ perSecond: (CHECKOUTS / outcome.ms) * 1000, p99: quantile(outcome.latencies, 0.99), cpu });
-    say(`round ${i}: ${Math.round(rounds.at(-1).perSecond)}/s, ${round(cpu)} µs`);
+    const perSecond = (CHECKOUTS / outcome.ms) * 1000;
+    rounds.push({ perSecond, p99: quantile(outcome.latencies, 0.99), cpu });
+    say(`round ${i}: ${Math.round(perSecond)}/s, ${round(cpu)} µs`);
   }
-  const mid = (key) => median(rounds.map((one) => one[key]));
+  const mid = (/** @type {'perSecond' | 'p99' | 'cpu'} */ key) => median(rounds.map((one) => one[key]));
   return {
     refused_per_second: Math.round(mid('perSecond')),
     p99_ms: round(mid('p99')),

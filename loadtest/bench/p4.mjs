@@ -59,8 +59,9 @@ export async function run(stage, say) {
     const bare = await bareInsert(client, campaign.id);
     const backlog = [];
     for (let i = 0; i < BACKLOGS; i += 1) {
-      backlog.push(await drainBacklog(stage, product, i));
-      say(`${CHECKOUTS} of a backlog in ${Math.round(backlog[i])} ms`);
+      const ms = await drainBacklog(stage, product, i);
+      backlog.push(ms);
+      say(`${CHECKOUTS} of a backlog in ${Math.round(ms)} ms`);
     }
     return {
       load_ms: Math.round(ms),
@@ -77,7 +78,7 @@ export async function run(stage, say) {
   }
 }
 
-/** @returns milliseconds that a worker needs for what it finds */
+/** @param {import('./stage.mjs').Stage} stage @param {string} product @param {number} round_ @returns milliseconds that a worker needs for what it finds */
 async function drainBacklog(stage, product, round_) {
   const redis = new Redis(stage.redisUrl);
   try {
@@ -96,6 +97,7 @@ async function drainBacklog(stage, product, round_) {
   }
 }
 
+/** @param {pg.Client} client @param {string} campaignId @returns milliseconds */
 async function bareInsert(client, campaignId) {
   await client.query('create table bare (like redemptions including defaults including indexes)');
   const { rows } = await client.query('select * from redemptions where campaign_id = $1', [campaignId]);

@@ -30,6 +30,7 @@ export async function run(stage, say) {
   // One that has served thousands holds memory that it gives back while it is measured.
   const api = await stage.start('api', [join(ROOT, 'dist/api/main.js')]);
   let rssBefore = 0;
+  /** @type {WebSocket[]} */
   const sockets = [];
   for (let i = 0; i < tickets.length; i += FIRST) {
     if (i === FIRST) rssBefore = residentBytes(api.pid);
@@ -59,7 +60,14 @@ export async function run(stage, say) {
   };
 }
 
-/** Sends people to a campaign of its own. @returns bytes of Redis for each and for each idempotency record, and the answers */
+/**
+ * Sends people to a campaign of its own.
+ * @param {import('./stage.mjs').Stage} stage
+ * @param {Redis} redis
+ * @param {string} product
+ * @param {number} units
+ * @returns bytes of Redis for each and for each idempotency record, and the answers
+ */
 async function fill(stage, redis, product, units) {
   await operator(stage.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
@@ -90,4 +98,4 @@ async function fill(stage, redis, product, units) {
   };
 }
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));

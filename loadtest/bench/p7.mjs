@@ -16,7 +16,7 @@ export const stageEnv = { JOURNAL_LIMIT: '5000000' };
 /** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
 export async function run(stage, say) {
   let user = 0;
-  const fill = async (product, units) => {
+  const fill = async (/** @type {string} */ product, /** @type {number} */ units) => {
     await operator(stage.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: units,
@@ -34,7 +34,9 @@ export async function run(stage, say) {
   const [few, many] = [`p7-few-${Date.now()}`, `p7-many-${Date.now()}`];
   await fill(few, FEW);
   await fill(many, MANY);
+  /** @type {Record<'few' | 'many' | 'redisFew' | 'redisMany', number[]>} */
   const cost = { few: [], many: [], redisFew: [], redisMany: [] };
+  /** @param {string} product @param {number[]} api @param {number[]} redis */
   const measure = async (product, api, redis) => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),

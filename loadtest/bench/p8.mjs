@@ -12,14 +12,14 @@ const UNITS = 1_000;
 
 /** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
 export async function run(stage, say) {
-  const open = async (product) =>
+  const open = async (/** @type {string} */ product) =>
     operator(stage.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: UNITS,
       hold_seconds: 900,
       waiting_room: { enabled: true },
     });
-  const all = (product) =>
+  const all = (/** @type {string} */ product) =>
     Array.from({ length: PEOPLE }, (_, i) => checkoutRequest(product, `${product}-u${i}`, `key-${product}-${i}`));
   let ideal = 0;
   for (const calm of [`p8-warm-${Date.now()}`, `p8-calm-${Date.now()}`]) {

@@ -13,7 +13,9 @@ const BATCH = 100_000;
 
 /** @param {import('./stage.mjs').Stage} _stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(_stage, say, root = ROOT) {
+  /** @type {typeof import('../../api/coupons/growing-bloom.js')} */
   const { GrowingBloom } = await import(join(root, 'dist/api/coupons/growing-bloom.js'));
+  /** @type {typeof import('../../shared/domain/codes.js')} */
   const { drawCodes, symbolsFor } = await import(join(root, 'dist/shared/domain/codes.js'));
   const symbols = symbolsFor(CODES);
   const bloom = new GrowingBloom(CODES);

@@ -3,7 +3,7 @@
 // Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket of their place, in rounds.
 // CPU of both processes over the polls, medians of the rounds. The generator does not sleep, since the kernel would charge the server for waking it.
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
-import { cpuOfStage, median, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, median, round } from './measure.mjs';
 
 const WAITING = 2_000;
 const ROUNDS = 7;
@@ -30,18 +30,19 @@ export async function run(stage, say) {
     const path = `/flash-sale/queue-status?product_id=${product}&user_id=${users[i + 1]}`;
     return requestBytes('GET', path, [`X-Ticket: ${JSON.parse(body).data.ticket}`]);
   });
+  /** @type {[number[], number[]]} */
   const [api, redis] = [[], []];
   for (let i = -1; i < ROUNDS; i += 1) {
     const before = cpuOfStage(stage);
-    const requests = Array.from({ length: POLLS }, (_, n) => polls[n % polls.length] ?? '');
+    const requests = Array.from({ length: POLLS }, (_, n) => polls[n % polls.length] ?? Buffer.alloc(0));
     const { replies } = await drive(stage.api.url, requests, { awake: true });
     if (replies.get(200) !== POLLS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
-    const after = cpuOfStage(stage);
+    const cpu = cpuSince(stage, before, POLLS);
     // The first round warms up.
     if (i < 0) continue;
-    api.push((after.api - before.api) / POLLS);
-    redis.push((after.redis - before.redis) / POLLS);
-    say(`round ${i + 1}: API ${round(api.at(-1))} µs, Redis ${round(redis.at(-1))} µs`);
+    api.push(cpu.api);
+    redis.push(cpu.redis);
+    say(`round ${i + 1}: API ${round(cpu.api)} µs, Redis ${round(cpu.redis)} µs`);
   }
   return { api_us: round(median(api)), redis_us: round(median(redis)) };
 }

@@ -4,9 +4,9 @@
 // checkout of another campaign is made every 20 ms. Measured: until all are promoted, what became of the sockets, how long a step kept
 // Redis (SLOWLOG), how long the other checkouts took before and meanwhile, and the CPU of API and Redis for each promotion. No goal: everybody is told.
 import { Redis } from 'ioredis';
-import { WebSocket } from '../sockets.mjs';
+import { isPromoted, WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, quantile, round } from './measure.mjs';
+import { cpuOfStage, cpuSince, quantile, round } from './measure.mjs';
 
 const WAITING = 40_000;
 const SOCKET_EVERY = 10;
@@ -20,7 +20,7 @@ const SLOW_MICROS = 400;
 export async function run(stage, say) {
   const { url } = stage.api;
   const [product, other] = [`restock-${Date.now()}`, `other-${Date.now()}`];
-  const open = (product_id, units) =>
+  const open = (/** @type {string} */ product_id, /** @type {number} */ units) =>
     operator(url, 'POST', '/admin/campaigns', {
       product_id,
       total_limit: units,
@@ -36,6 +36,7 @@ export async function run(stage, say) {
   );
   const tickets = bodies.filter((_, i) => i % SOCKET_EVERY === 0).map((body) => JSON.parse(body).data.ticket);
   let told = 0;
+  /** @type {WebSocket[]} */
   const sockets = [];
   for (let from = 0; from < tickets.length; from += 100) {
     await Promise.all(tickets.slice(from, from + 100).map((ticket) => follow(url, ticket, sockets, () => told++)));
@@ -73,8 +74,9 @@ export async function run(stage, say) {
   const meanwhile = await asking;
   const patience = performance.now() + 5_000;
   while (told < sockets.length && performance.now() < patience) await new Promise((resolve) => setTimeout(resolve, 50));
-  const cpu = cpuOfStage(stage);
-  const steps = (await redis.slowlog('GET', 5_000))
+  const cpu = cpuSince(stage, cpuBefore, WAITING);
+  /** @typedef {[id: number, at: number, micros: number, command: string[]]} SlowEntry */
+  const steps = /** @type {SlowEntry[]} */ (await redis.slowlog('GET', 5_000))
     .filter(([, , , [command]]) => String(command).toLowerCase() === 'evalsha')
     .map(([, , micros]) => Number(micros));
   redis.disconnect();
@@ -89,12 +91,12 @@ export async function run(stage, say) {
     others_p50_ms: round(quantile(meanwhile, 0.5)),
     others_p99_ms: round(quantile(meanwhile, 0.99)),
     others_max_ms: round(quantile(meanwhile, 1)),
-    api_us: round((cpu.api - cpuBefore.api) / WAITING),
-    redis_us: round((cpu.redis - cpuBefore.redis) / WAITING),
+    api_us: round(cpu.api),
+    redis_us: round(cpu.redis),
   };
 }
 
-/** Opens a socket and waits for its `welcome`. @param {string} url @param {string} ticket @param {unknown[]} sockets @param {() => void} onPromoted */
+/** Opens a socket and waits for its `welcome`. @param {string} url @param {string} ticket @param {WebSocket[]} sockets @param {() => void} onPromoted */
 function follow(url, ticket, sockets, onPromoted) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
   sockets.push(socket);
@@ -102,7 +104,7 @@ function follow(url, ticket, sockets, onPromoted) {
     socket.once('error', reject);
     socket.once('message', resolve);
     socket.on('message', (data) => {
-      if (data.subarray(0, 24).includes('"promoted"')) onPromoted();
+      if (isPromoted(data)) onPromoted();
     });
   });
 }

@@ -23,6 +23,7 @@ export async function run(stage, say) {
   const { bodies } = await drive(stage.api.url, requests, { keepBodies: true });
   const tickets = bodies.map((body) => JSON.parse(body).data.ticket);
   const connectAll = async () => {
+    /** @type {WebSocket[]} */
     const sockets = [];
     let failed = 0;
     let next = 0;
@@ -48,6 +49,7 @@ export async function run(stage, say) {
   say(`${first.sockets.length} sockets are open`);
   for (const socket of first.sockets) socket.terminate();
 
+  /** @type {number[]} */
   const waits = [];
   let asking = true;
   const somebodyElse = (async () => {

@@ -11,7 +11,7 @@
 import { issueCodes } from '../codes.mjs';
 import { phases, think } from '../steps.mjs';
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, codes: number, uses: number, generated: number, seconds: number }, Record<'code' | 'shared' | 'pool' | 'bound', string>>} */
 export const scenario = {
   question: 'Are shared, pool and bound codes checked and redeemed rightly while others are made?',
   driver: 'Artillery',

@@ -13,7 +13,7 @@ import { checkout, payment, phases, think, token } from '../steps.mjs';
 const CHECKOUTS_EACH = 60;
 const GUESSES_EACH = 14;
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ shoppers: number, devices: number, forgers: number, guessers: number, seconds: number }, Record<'product' | 'coupon' | 'code', string>>} */
 export const scenario = {
   question: 'Are hostile devices stopped while no ordinary shopper is refused?',
   driver: 'Artillery',
@@ -41,7 +41,7 @@ export const scenario = {
     const redeem = (
       /** @type {string} */ name,
       /** @type {string} */ which,
-      /** @type {Record<string, unknown>} */ more = {},
+      /** @type {Partial<import('../scenario.js').Request>} */ more = {},
     ) => ({
       post: {
         url: '/coupons/redeem',

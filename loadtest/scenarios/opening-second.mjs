@@ -11,7 +11,7 @@ import { ask, forEach, phonesOnThePage } from '../phones.mjs';
 
 const SECOND_MS = 1000;
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
     'Does everybody get an answer in the second in which a sale opens, and exactly as many a unit as there are?',

@@ -10,7 +10,7 @@ import { checkout, phases, queueStatus, STANDINGS, token } from '../steps.mjs';
 
 const PATIENCE_QUESTIONS = 200;
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, units: number, hold_seconds: number, seconds: number }, string>} */
 export const scenario = {
   question: 'Does every unit that nobody pays for go down the line, until everybody has had his turn?',
   driver: 'Artillery',

@@ -8,7 +8,7 @@
 // Driven by Artillery: 200 requests a second are no burden for it.
 import { checkout, leave, payment, phases, queueStatus, STANDINGS, think, token } from '../steps.mjs';
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, units: number, seconds: number }, string>} */
 export const scenario = {
   question: 'Do checkouts, payments, releases, refunds and questions go together over a whole day?',
   driver: 'Artillery',

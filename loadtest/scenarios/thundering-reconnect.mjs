@@ -14,7 +14,7 @@ import { somebodyElse } from '../somebody-else.mjs';
 
 const WELCOME_LIMIT_MS = 60_000;
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
     'When all sockets are cut off and come back at once, does everybody find his place, and the turn that he missed?',

@@ -9,7 +9,7 @@
 // Driven by Artillery, whose own WebSocket engine cannot wait for a frame and act on it: each of its users runs the typed client.
 import { phases } from '../steps.mjs';
 
-/** @type {import('../run.mjs').Scenario} */
+/** @type {import('../scenario.js').Scenario<{ people: number, units: number, seconds: number }>} */
 export const scenario = {
   question: 'Does the line move, and does everybody hear of his turn, or of the end, at his socket?',
   driver: 'Artillery',

@@ -30,8 +30,8 @@ const STOP_LIMIT_MS = 20_000;
 // A killed initdb may still be writing its last.
 const REMOVAL = { recursive: true, force: true, maxRetries: 5 };
 
-/** @typedef {import('./postgres.d.mts').PostgresOptions} PostgresOptions */
-/** @typedef {import('./redis.d.mts').RunningEngine} RunningEngine */
+/** @typedef {import('./engine.js').PostgresOptions} PostgresOptions */
+/** @typedef {import('./engine.js').RunningEngine} RunningEngine */
 /**
  * @typedef {object} Cluster
  * @property {string} directory

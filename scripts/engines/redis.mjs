@@ -15,8 +15,8 @@ const PORT_ATTEMPTS = 3;
 const STOP_LIMIT_MS = 15_000;
 const ANSWER_LIMIT_MS = 1_000;
 
-/** @typedef {import('./redis.d.mts').RedisOptions} RedisOptions */
-/** @typedef {import('./redis.d.mts').RunningEngine} RunningEngine */
+/** @typedef {import('./engine.js').RedisOptions} RedisOptions */
+/** @typedef {import('./engine.js').RunningEngine} RunningEngine */
 
 /**
  * Starts Redis on the data directory and returns when it answers, everything loaded.

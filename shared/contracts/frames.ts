@@ -14,7 +14,6 @@ export const clientFrame = z.discriminatedUnion('type', [
   CLIENT_FRAMES.ping,
   CLIENT_FRAMES.leave,
 ]);
-export type ClientFrame = z.infer<typeof clientFrame>;
 
 const ids = { reservation_id: z.string(), order_id: z.string() };
 

@@ -1,5 +1,4 @@
-import { randomFillSync } from 'node:crypto';
-import { V7Generator } from 'uuidv7';
+import { uuidv7 } from 'uuidv7';
 import type { Branded } from './brand.js';
 
 /** What a caller names: product, user, device, order. 1–128 characters without "|", which separates packed records. */
@@ -23,28 +22,13 @@ export type OwnedKey = { user: string; key: string };
  * 42 random bits within a millisecond remain (docs/decisions/0003-reservation-ids.md).
  */
 export function newReservationPrefix(): string {
-  return generator.generate().toString().slice(0, 28);
+  return uuidv7().slice(0, 28);
 }
 
 /** The order id that lua/includes/records.lua makes when the caller names none. @param reservation an id, or its prefix */
 export function orderIdOf(reservation: string): OrderId {
   return `ord_${reservation.slice(0, 28).replaceAll('-', '')}` as OrderId;
 }
-
-/** Random words are drawn a thousand at a time: each draw costs as much as an id. */
-const words = new Uint32Array(1_024);
-let used = words.length;
-const generator = new V7Generator({
-  nextUint32: () => {
-    if (used === words.length) {
-      randomFillSync(words);
-      used = 0;
-    }
-    const word = words[used] ?? 0;
-    used += 1;
-    return word;
-  },
-});
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

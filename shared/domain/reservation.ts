@@ -30,4 +30,3 @@ export const LINE_REASONS = [
   'nobody_there',
   'handing_over',
 ] as const;
-export type LineReason = (typeof LINE_REASONS)[number];

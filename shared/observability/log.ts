@@ -1,25 +1,7 @@
 import pino from 'pino';
-import { isoTime } from '../domain/time.js';
 
 /** The parts of pino's logger that this project uses. ERROR wakes the person on call; no secret, token, ticket or code is logged. */
-export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'> & {
-  /** As `info`, at a third of the cost, for lines that every checkout writes: their values have no character that JSON would escape. */
-  plain(fields: PlainFields, message: string): void;
-};
-/** undefined = left out */
-export type PlainFields = Readonly<Record<string, string | undefined>>;
-
-/** As pino's own, made once for all lines of a millisecond. */
-function timeField(): string {
-  const now = Date.now();
-  if (now !== timedMs) {
-    timedMs = now;
-    timed = `,"time":"${isoTime(now)}"`;
-  }
-  return timed;
-}
-let timedMs = 0;
-let timed = '';
+export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 type Output = { write(line: string): void; flushSync(): void };
 
@@ -45,22 +27,5 @@ function standardOutput(): Output {
  */
 export function createLog(processName: string, level: string, output: Output = standardOutput()): Log {
   const base = { process: processName, pid: process.pid };
-  const logger = pino({ level, base, timestamp: timeField }, output as pino.DestinationStream);
-  const isWritten = logger.isLevelEnabled('info');
-  const bindings = JSON.stringify(base).slice(1, -1);
-  return Object.assign(logger, {
-    plain(fields: PlainFields, message: string): void {
-      if (isWritten) output.write(plainLine(fields, message, bindings));
-    },
-  });
-}
-
-/** Byte for byte what pino would write. */
-function plainLine(fields: PlainFields, message: string, bindings: string): string {
-  let line = `{"level":30${timeField()},${bindings}`;
-  for (const name in fields) {
-    const value = fields[name];
-    if (value !== undefined) line += `,"${name}":"${value}"`;
-  }
-  return `${line},"msg":"${message}"}\n`;
+  return pino({ level, base, timestamp: pino.stdTimeFunctions.isoTime }, output as pino.DestinationStream);
 }

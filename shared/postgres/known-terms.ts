@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import type { TermsVersion } from './campaign-terms.js';
@@ -9,7 +10,7 @@ export type TermsSource = {
 };
 
 export type KnownTermsOptions = {
-  /** Products, and versions, that are kept; the ones kept longest go first. About 2 KB each. */
+  /** Products, and versions, that are kept; the ones used longest ago go first. About 2 KB each. */
   capacity: number;
   /** How old an answer of `current` may be while Postgres can be asked. */
   freshMs: number;
@@ -26,8 +27,8 @@ type Reading = { terms: TermsVersion | null; readAtMs: number };
  * without it. A version never changes, so it is never read twice.
  */
 export class KnownTerms {
-  readonly #current = new Map<ProductId, Reading>();
-  readonly #versions = new Map<string, TermsVersion>();
+  readonly #current: LRUCache<ProductId, Reading>;
+  readonly #versions: LRUCache<string, TermsVersion>;
   readonly #reading = new Map<string, Promise<TermsVersion | null>>();
   /** Counts calls of `forget`. */
   #forgotten = 0;
@@ -35,7 +36,10 @@ export class KnownTerms {
   constructor(
     readonly source: TermsSource,
     readonly options: KnownTermsOptions,
-  ) {}
+  ) {
+    this.#current = new LRUCache({ max: options.capacity });
+    this.#versions = new LRUCache({ max: options.capacity });
+  }
 
   /**
    * The terms in force, at most `freshMs` old; with Postgres away or slow the last ones known.
@@ -68,8 +72,8 @@ export class KnownTerms {
     const before = this.#forgotten;
     const terms = await this.source.current(product);
     // What was read before a change was announced answers only the calls from before it.
-    if (before === this.#forgotten) this.#keep(this.#current, product, { terms, readAtMs: this.options.nowMs() });
-    if (terms) this.#keep(this.#versions, keyOf(product, terms.version), terms);
+    if (before === this.#forgotten) this.#current.set(product, { terms, readAtMs: this.options.nowMs() });
+    if (terms) this.#versions.set(keyOf(product, terms.version), terms);
     return terms;
   }
 
@@ -84,7 +88,7 @@ export class KnownTerms {
     if (known) return known;
     return this.#once(key, async () => {
       const terms = await this.source.ofProduct(product, version);
-      if (terms) this.#keep(this.#versions, key, terms);
+      if (terms) this.#versions.set(key, terms);
       return terms;
     });
   }
@@ -119,12 +123,6 @@ export class KnownTerms {
     const reading = this.#reading.get(key) ?? read().finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);
     return reading;
-  }
-
-  #keep<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
-    map.delete(key);
-    if (map.size >= this.options.capacity) map.delete(map.keys().next().value as Key);
-    map.set(key, value);
   }
 }
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+import { join, posix } from 'node:path';
 import { projectRoot } from '../../shared/config/project-root.js';
 
 export type Source = { path: string; text: string };
@@ -46,4 +46,3 @@ export function placeOf(path: string): string {
 }
 
 export const nameOf = (path: string): string => posix.basename(path);
-export const folderOf = (path: string): string => dirname(path);

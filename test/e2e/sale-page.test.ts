@@ -127,6 +127,17 @@ inBrowser('the page of a sale', () => {
     expect([first.faults, second.faults]).toEqual([[], []]);
   });
 
+  test('does the work that a campaign asks for', async () => {
+    const product = await operator.openCampaign({
+      total_limit: 1,
+      hold_seconds: 900,
+      limits: { attestation_level: 1 },
+    });
+    const { page } = await openSale(product);
+    await press(page, BUY);
+    await shows(page, 'You got one!');
+  });
+
   test('takes two shoppers through it: in line, promoted, paid', async () => {
     const { product, held } = await heldByAnother();
     const [first, second] = [await openSale(product), await openSale(product)];

@@ -124,12 +124,3 @@ export class Shopper {
     return answer;
   }
 }
-
-/** `count` shoppers with a token each. */
-export async function shoppersWithTokens(url: string, product: string, count: number): Promise<Shopper[]> {
-  const shoppers = Array.from({ length: count }, () => new Shopper(url, product));
-  for (let start = 0; start < count; start += 100) {
-    await Promise.all(shoppers.slice(start, start + 100).map((shopper) => shopper.getToken()));
-  }
-  return shoppers;
-}

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
-import { type RunningEngine, startRedis } from '../../scripts/engines/redis.mjs';
+import type { RunningEngine } from '../../scripts/engines/engine.js';
+import { startRedis } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
 
 export type TestRedis = RunningEngine & { dataDir: string; client: Redis };

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { migrateToLatest } from '../../dist/shared/postgres/migrate.js';
+
+const MIGRATE = new URL('../../dist/shared/postgres/migrate.js', import.meta.url);
 
 /** Once before all tests: a migrated database that every test file clones. Plain JavaScript, since Jest loads it as it is. */
 export default async function globalSetup() {
@@ -14,6 +15,8 @@ export default async function globalSetup() {
   await admin.end();
   const url = new URL(adminUrl);
   url.pathname = `/${template}`;
+  /** @type {typeof import('../../shared/postgres/migrate.js')} */
+  const { migrateToLatest } = await import(MIGRATE.href);
   await migrateToLatest(url.href);
   process.env.DOORBUSTER_TEST_TEMPLATE = template;
 }

@@ -7,10 +7,12 @@ import { syncBuiltinESMExports } from 'node:module';
 const root = readFileSync(String(process.env.TEST_APPLE_ROOT));
 const Real = crypto.X509Certificate;
 
-crypto.X509Certificate = class extends Real {
+class Certificate extends Real {
+  /** @param {string | Buffer} given */
   constructor(given) {
     const isAppleRoot = typeof given === 'string' && new Real(given).subject.includes('Apple App Attestation Root CA');
     super(isAppleRoot ? root : given);
   }
-};
+}
+Object.assign(crypto, { X509Certificate: Certificate });
 syncBuiltinESMExports();

@@ -8,15 +8,18 @@ const file = String(process.env.MOVED_CLOCK);
 const read = () => Number(readFileSync(file).readBigInt64LE());
 let movedMs = read();
 
-globalThis.Date = class MovedDate extends Real {
+class MovedDate extends Real {
+  /** @param {unknown[]} given as the real constructor takes them */
   constructor(...given) {
     if (given.length === 0) super(Real.now() + movedMs);
-    else super(...given);
+    else super(.../** @type {[number]} */ (given));
   }
+  /** @override */
   static now() {
     return Real.now() + movedMs;
   }
-};
+}
+globalThis.Date = /** @type {DateConstructor} */ (/** @type {unknown} */ (MovedDate));
 
 setInterval(() => {
   if (read() === movedMs) return;

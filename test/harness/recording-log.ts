@@ -11,7 +11,6 @@ export function recordingLog(): Log & { lines: LogLine[] } {
     lines,
     debug: at('debug'),
     info: at('info'),
-    plain: at('info'),
     warn: at('warn'),
     error: at('error'),
     fatal: at('fatal'),

@@ -1,6 +1,11 @@
-import TestRunner from 'jest-runner';
+import jestRunner from 'jest-runner';
 
-const isFault = ({ path }) => /\/test\/(?:faults|torture\/run)/.test(path);
+/** The types of the package are those of its CommonJS variant. */
+const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @type {unknown} */ (jestRunner));
+
+/** @typedef {import('jest-runner').EmittingTestRunner} Runner */
+
+const isFault = (/** @type {import('jest-runner').Test} */ { path }) => /\/test\/(?:faults|torture\/run)/.test(path);
 
 /**
  * Runs fault tests last and by themselves: they hold promises of seconds ("ready again within five"), which a browser or
@@ -12,11 +17,16 @@ export default class FaultsAlone {
   #sideBySide;
   #alone;
 
+  /**
+   * @param {import('jest-runner').Config.GlobalConfig} globalConfig
+   * @param {import('jest-runner').TestRunnerContext} context
+   */
   constructor(globalConfig, context) {
     this.#sideBySide = new TestRunner(globalConfig, context);
     this.#alone = new TestRunner({ ...globalConfig, maxWorkers: 1 }, context);
   }
 
+  /** @type {Runner['runTests']} */
   async runTests(tests, watcher, options) {
     const faults = tests.filter(isFault);
     const others = tests.filter((test) => !isFault(test));
@@ -24,6 +34,7 @@ export default class FaultsAlone {
     if (faults.length > 0) await this.#alone.runTests(faults, watcher, options);
   }
 
+  /** @type {Runner['on']} */
   on(event, listener) {
     const off = [this.#sideBySide.on(event, listener), this.#alone.on(event, listener)];
     return () => {

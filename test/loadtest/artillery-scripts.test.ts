@@ -2,13 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { wholeScript } from '../../loadtest/artillery.mjs';
-import { SCENARIOS, type Scenario, type Step } from '../../loadtest/scenarios.mjs';
+import type { Scenario, Step } from '../../loadtest/scenario.js';
+import { SCENARIOS } from '../../loadtest/scenarios.mjs';
 import { projectRoot } from '../../shared/config/project-root.js';
 
 // Artillery is not needed for this, and not run: only what it would be given is looked at.
 const processor = readFileSync(join(projectRoot(), 'loadtest/artillery/shopper.mjs'), 'utf8');
 const hooks = [...processor.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map(([, name]) => name);
-const VERBS = ['get', 'post', 'delete'];
+const VERBS = ['get', 'post', 'delete'] as const;
 
 const driven = (
   await Promise.all(Object.entries(SCENARIOS).map(async ([name, { load }]) => ({ name, scenario: await load() })))
@@ -50,7 +51,7 @@ for (const { name, scenario } of driven) {
   });
 
   test(`${name}: each step is one that Artillery knows, and each request has answers that it may get`, () => {
-    const known = [...VERBS, 'think', 'loop', 'function'];
+    const known: string[] = [...VERBS, 'think', 'loop', 'function'];
     expect(steps.filter((step) => Object.keys(step).filter((key) => known.includes(key)).length !== 1)).toEqual([]);
     const unknown = requestsOf(steps).filter(
       ({ name: request, url }) => !scenario.answers[request] || !/^\//.test(url),

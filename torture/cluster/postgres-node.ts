@@ -4,7 +4,7 @@ import { chown, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import type { RunningEngine } from '../../scripts/engines/redis.mjs';
+import type { RunningEngine } from '../../scripts/engines/engine.js';
 import type { Tools } from '../tools.js';
 
 const PASSWORD = 'torture';

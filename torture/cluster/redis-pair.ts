@@ -2,7 +2,7 @@ import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { RunningEngine } from '../../scripts/engines/redis.mjs';
+import type { RunningEngine } from '../../scripts/engines/engine.js';
 import type { Tools } from '../tools.js';
 
 const LOOK_EVERY_MS = 20;

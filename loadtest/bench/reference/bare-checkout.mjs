@@ -22,26 +22,30 @@ redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[2], 'PX', 86400000)
 return { 'reserved', ARGV[2] }`;
 const HOLD_MS = 900_000;
-const [attestationKey, ticketKey] = ['ATTESTATION_KEYS', 'TICKET_KEYS'].map((name) =>
-  createSecretKey(Buffer.from(String(process.env[name]).split(':')[1] ?? '', 'base64')),
-);
+const keyFrom = (/** @type {string | undefined} */ keys) =>
+  createSecretKey(Buffer.from(String(keys).split(':')[1] ?? '', 'base64'));
+const attestationKey = keyFrom(process.env.ATTESTATION_KEYS);
+const ticketKey = keyFrom(process.env.TICKET_KEYS);
 const redis = new Redis(String(process.env.REDIS_URL), { enableAutoPipelining: true, replyMapping: 'legacy' });
-const sha = await redis.script('LOAD', DECIDE);
+const sha = String(await redis.script('LOAD', DECIDE));
 await redis.set('reference:stock', 10_000_000);
 const ID = /^[A-Za-z0-9._:@-]{1,128}$/;
 const KEY = /^[A-Za-z0-9._~:-]{8,255}$/;
+/** @type {Record<string, number>} */
 const STATUS = { limit_reached: 409, sold_out: 410 };
 
 const server = createServer((req, res) => {
+  /** @type {Buffer[]} */
   const chunks = [];
   req.on('data', (chunk) => chunks.push(chunk));
   req.on('end', () => answer(req, res, String(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))));
 });
 
+/** @param {import('node:http').IncomingMessage} req @param {import('node:http').ServerResponse} res @param {string} text */
 async function answer(req, res, text) {
   const body = JSON.parse(text);
   const { product_id: product, user_id: user, qty, device_fp: device, attestation, expires_at: expiresAt } = body;
-  const key = req.headers['idempotency-key'];
+  const key = String(req.headers['idempotency-key']);
   const valid =
     ID.test(product) &&
     ID.test(user) &&
@@ -61,19 +65,10 @@ async function answer(req, res, text) {
   if (!genuine || expiresAt * 1000 + 30_000 < now) return end(res, 401, '{"code":"attestation_invalid"}');
   const id = randomUUID();
   const due = now + HOLD_MS;
-  const [kind, reservation = ''] = await redis.evalsha(
-    sha,
-    4,
-    'reference:stock',
-    'reference:people',
-    `reference:key:${user}:${key}`,
-    'reference:journal',
-    user,
-    id,
-    device,
-    due,
-  );
-  if (kind !== 'reserved' && kind !== 'replayed') return end(res, STATUS[kind], `{"code":"${kind}"}`);
+  const keys = ['reference:stock', 'reference:people', `reference:key:${user}:${key}`, 'reference:journal'];
+  const reply = await redis.evalsha(sha, keys.length, ...keys, user, id, device, due);
+  const [kind = '', reservation = ''] = /** @type {string[]} */ (reply);
+  if (kind !== 'reserved' && kind !== 'replayed') return end(res, STATUS[kind] ?? 500, `{"code":"${kind}"}`);
   const data = {
     status: 'completed',
     order_id: `o-${reservation}`,
@@ -85,16 +80,21 @@ async function answer(req, res, text) {
   return end(res, 200, JSON.stringify({ data }));
 }
 
+/** @param {string} reservation @param {string} user */
 function sign(reservation, user) {
   const payload = `t1.${reservation}.${Buffer.from(user).toString('base64url')}`;
   const mac = createHmac('sha256', ticketKey).update(payload).digest().subarray(0, 16).toString('base64url');
   return `${payload}.${mac}`;
 }
 
+/** @param {import('node:http').ServerResponse} res @param {number} status @param {string} json */
 function end(res, status, json) {
   res.writeHead(status, ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(json))]);
   res.end(json);
 }
 
-server.listen(0, '127.0.0.1', () => process.stdout.write(`listening http://127.0.0.1:${server.address().port}\n`));
+server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  process.stdout.write(`listening http://127.0.0.1:${port}\n`);
+});
 process.on('SIGTERM', () => process.exit(0));

@@ -34,7 +34,8 @@ app.post('/flash-sale/checkout', express.json(), async (req, res) => {
     client.release();
   }
 });
-const server = app.listen(0, '127.0.0.1', () =>
-  process.stdout.write(`listening http://127.0.0.1:${server.address().port}\n`),
-);
+const server = app.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  process.stdout.write(`listening http://127.0.0.1:${port}\n`);
+});
 process.on('SIGTERM', () => process.exit(0));

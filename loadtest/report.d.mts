@@ -1,1 +1,0 @@
-export function pageOf(report: Record<string, unknown>): string;
