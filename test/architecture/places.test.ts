@@ -105,6 +105,13 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
   ]);
 });
 
+test('routes reply and refuse through their contract', () => {
+  const routes = product.filter(({ path }) => /^api\/.+\.route\.ts$/.test(path));
+  expect(routes.length).toBeGreaterThan(15);
+  expect(filesWith(/\bthrow new Problem\(|\bsend(Data|Json|Text)\(|\bwriteHead\(/, routes)).toEqual([]);
+  expect(filesWith(/\bcontract: \{|\bcontract,\n/, routes)).toEqual([]);
+});
+
 const FOUND: [string, RegExp, string][] = [
   ['process.env', /\bprocess\s*\.\s*env\b/, 'const url = process.env.URL;'],
   ['a connection', CONNECTIONS[0]?.[0] ?? /$^/, 'const redis = new Redis(url);'],
