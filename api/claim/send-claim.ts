@@ -1,4 +1,3 @@
-import type { Request } from 'express';
 import type { Problem, ProblemExtras } from '../../shared/errors/catalogue.js';
 import { policyField } from '../guards/quotas.js';
 import { retryAfter } from '../http/exchange.js';
@@ -19,12 +18,9 @@ export type Claimed<Unit extends { status: number; data: object }> = {
 
 /** The response of a route that claims: its contract has the answers, and `duplicate_request`. */
 type ClaimCall<Unit extends { status: number; data: object }> = {
-  readonly req: Request;
   reply(status: Unit['status'] | 202, data: Unit['data'] | PlaceData, headers: readonly string[]): void;
   refusal(code: 'duplicate_request', detail: string, extras: ProblemExtras): Problem;
 };
-
-export type ClaimSender = ReturnType<typeof claimSender>;
 
 /**
  * Makes the one function that sends claims.
@@ -36,19 +32,20 @@ export function claimSender({ deviceQuota, deviceWindowMs }: Pick<ClaimLimits, '
 
   /**
    * Sends a unit or a place.
-   * @param key and where it came from: a replay of a key in the body is 409 with the first answer
+   * @param source of the key: a replay of a key in the body is 409 with the first answer
+   * @param claimed whose queue-status `Location` names
    * @param rateLimit fields of other quotas, for a first answer
    * @throws Problem 409 `duplicate_request`
    */
   return function sendClaim<Unit extends { status: number; data: object }>(
     call: ClaimCall<Unit>,
     { answer, replayed, quotaLeft }: Claimed<Unit>,
-    { from }: KeySource,
+    source: KeySource,
     claimed: { product: string; user: string },
     rateLimit: readonly string[] = [],
   ): void {
     const { status, data } = answer;
-    if (replayed && from === 'body') {
+    if (replayed && source.from === 'body') {
       throw call.refusal('duplicate_request', 'This request was answered before; `data` is that answer.', {
         members: { original_status: status, data },
       });

@@ -6,8 +6,8 @@ import { type Inspector, inspectResponses, type Outgoing } from './exchange.js';
 import { type Answer, errorsOf, HEADERS_OF_ERRORS, RESPONSE_HEADERS, type RouteContract } from './route.js';
 
 /**
- * Compares every response with the contract of its route, and sends 500 `internal_error` with what is wrong as `breach` instead of one
- * that differs. Tests switch it on; it costs as much as a small request.
+ * Compares every response with the contract of its route, and sends 500 `internal_error` with what is wrong as `breach`
+ * instead of one that differs. Tests switch it on; it costs as much as a small request.
  * @param report is given each breach
  */
 export function checkResponses(report: (breach: string) => void): void {

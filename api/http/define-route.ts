@@ -42,7 +42,10 @@ export class Call<Contract extends RouteContract = RouteContract> {
     sendJson(this.req, this.res, status, text, headers);
   }
 
-  /** Sends the head of a response whose body is no JSON, or that has none. @param fields all of them, names and values */
+  /**
+   * Sends the head of a response whose body is no JSON, or that has none.
+   * @param fields all of them, names and values
+   */
   begin(status: StatusOf<Contract>, fields: readonly string[]): void {
     sendHead(this.res, status, fields);
   }
@@ -60,8 +63,9 @@ export class Call<Contract extends RouteContract = RouteContract> {
 }
 
 /**
- * A route whose handler can only reply with a status and data of the contract, and only refuse with its codes. What deeper parts throw is
- * compared with the contract where it is sent: in tests it fails, otherwise it is logged (api/http/problem.ts).
+ * A route whose handler can only reply with a status and data of the contract, and only refuse with its codes. What
+ * deeper parts throw is compared with the contract where it is sent: in tests it fails, otherwise it is logged
+ * (api/http/problem.ts).
  */
 export function defineRoute<const Contract extends RouteContract>(
   contract: Contract,

@@ -3,8 +3,8 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
 
 /**
- * What refuses callers before the body of a request is read, by name, with the codes that each adds to the contract of a route.
- * The composition binds the names to the guards; they run in the order in which a contract lists them.
+ * What refuses callers before the body of a request is read, by name, with the codes that each adds to the contract of
+ * a route. The composition binds the names to the guards; they run in the order in which a contract lists them.
  */
 export const GUARD_REFUSALS = {
   network_ban: ['blocked'],
@@ -55,9 +55,9 @@ export const HEADERS_OF_ERRORS: Readonly<Record<number, Pick<Answer, 'headers' |
 };
 
 /**
- * All that a route takes and returns. Types, validation and the OpenAPI document come from it; `defineRoute` binds the handler to it, and
- * every response of a test is compared with it (docs/decisions/0035-contracts-bind.md). Write one with `satisfies RouteContract`, which
- * keeps its statuses and codes as types.
+ * All that a route takes and returns. Types, validation and the OpenAPI document come from it; `defineRoute` binds the
+ * handler to it, and every response of a test is compared with it (docs/decisions/0035-contracts-bind.md). Write one
+ * with `satisfies RouteContract`, which keeps its statuses and codes as types.
  */
 export type RouteContract = {
   method: 'get' | 'post' | 'patch' | 'delete';
@@ -106,8 +106,8 @@ export type RefusalOf<Contract extends RouteContract> =
   | (Contract extends { body: z.ZodType } ? (typeof BODY_REFUSALS)[number] : never);
 
 /**
- * Refuses a request by what its head says; returns whether it did. It runs before the body is read, and whichever spelling of the
- * target has led to the route. It may run twice for a request that it lets pass.
+ * Refuses a request by what its head says; returns whether it did. It runs before the body is read, and whichever
+ * spelling of the target has led to the route. It may run twice for a request that it lets pass.
  */
 export type Guard = (req: Request, res: Response) => boolean;
 

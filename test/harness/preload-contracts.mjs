@@ -1,5 +1,5 @@
-// Preloaded into an API of a test (--import): each of its responses is compared with the contract of its route. What differs is
-// sent as 500 with the reason, and is a line of the log, which test/harness/service.ts reads.
+// Preloaded into an API of a test (--import): each of its responses is compared with the contract of its route.
+// What differs is sent as 500 with the reason, and is a line of the log, which test/harness/service.ts reads.
 import { checkResponses } from '../../dist/api/http/contract-check.js';
 
 checkResponses((breach) =>
