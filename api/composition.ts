@@ -108,7 +108,7 @@ import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { Cors } from './http/cors.js';
 import { ProblemEdge } from './http/problem.js';
-import type { Route } from './http/route.js';
+import { type Guard, type GuardName, type Route, withGuards } from './http/route.js';
 import { TerseRefusals } from './http/terse-refusals.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
@@ -147,7 +147,8 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const parts = connectParts(config, log, metrics, name);
   const { version } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8')) as { version: string };
 
-  const routes = createRoutes(config, log, metrics, parts);
+  const guards = createRouteGuards(parts);
+  const routes = withGuards(createRoutes(config, log, metrics, parts), guards);
   const readiness = new ReadinessCheck(
     parts.scripts,
     parts.gate,
@@ -174,13 +175,9 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
       exactRoutes(exact),
       cors,
     );
-  const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
-  const limited = (route: Route): Route =>
-    isLargeDocument(route)
-      ? { ...route, guard: (req, res) => parts.door.refusesBeyond(req, res, 'documents', documentQuota) }
-      : route;
   const onOpsPort = config.opsPort === null ? () => false : isForOperatorsAlone;
-  const server = serverOf([...documented, ...docs, ...pages].filter((route) => !onOpsPort(route)).map(limited), routes);
+  const shown = [...documented, ...docs, ...pages].filter((route) => !onOpsPort(route));
+  const server = serverOf(withGuards(shown, guards), routes);
   const operatorsRoutes = [...routes.filter(({ contract }) => contract.tag === 'admin'), ...ops, ...pages];
   const opsServer = config.opsPort === null ? null : serverOf(operatorsRoutes, []);
   if (config.trustProxy === 0) shareConnections(server, LIMITS.connectionsPerNetwork, metrics);
@@ -230,10 +227,6 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
 /** What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own. */
 const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
   path === '/metrics' || path.startsWith('/admin/queues');
-
-/** What anybody may ask for and is hundreds of kilobytes. */
-const isLargeDocument = ({ contract: { path } }: Route): boolean =>
-  path === '/metrics' || path === '/openapi.json' || path === '/asyncapi.json' || path.startsWith('/docs');
 
 /** @returns the address it listens on */
 async function listen(server: Server, port: number, host: string): Promise<string> {
@@ -608,6 +601,18 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
 }
 
 type MakeQuota = (name: string, limit: number, seconds: number, counter?: string) => Quota;
+
+/** The guards that contracts name. */
+function createRouteGuards({ door, tokenQuota, couponTokenQuota }: Parts): Record<GuardName, Guard> {
+  // Documents of hundreds of kilobytes that need no key.
+  const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
+  return {
+    network_ban: (req, res) => door.refusesNetwork(req, res),
+    token_quota: (req, res) => door.refusesFlood(req, res, tokenQuota),
+    coupon_token_quota: (req, res) => door.refusesFlood(req, res, couponTokenQuota),
+    document_quota: (req, res) => door.refusesBeyond(req, res, 'documents', documentQuota),
+  };
+}
 
 /** What checkout and coupons are guarded by alike. */
 function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, quota: MakeQuota) {

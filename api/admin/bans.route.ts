@@ -1,14 +1,13 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredBan } from '../../shared/postgres/bans.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import { banView } from '../guards/bans.js';
 import { canonicalNetwork } from '../guards/networks.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
-import type { Route, RouteContract } from '../http/route.js';
+import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { banBody, banData, banQuery } from './ban.contract.js';
 import type { BanDesk, Operator } from './bans.js';
@@ -16,8 +15,7 @@ import type { BanDesk, Operator } from './bans.js';
 const id = z.object({ id: z.uuid() });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'] as const;
 
-type Common = Pick<RouteContract, 'tag' | 'caller'>;
-const admin: Common = { tag: 'admin', caller: 'admin' };
+const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type BanRouteParts = { desk: BanDesk; apiKeys: ApiKeys; log: Log };
 
@@ -28,8 +26,8 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
     log.info({ request_id: operator.requestId, operator: operator.name, ban: ban.id, kind: ban.kind }, action);
 
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         ...admin,
         method: 'post',
         path: '/admin/bans',
@@ -41,32 +39,39 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
         answers: { 201: { description: 'In force.', data: banData } },
         errors: [...READ_ERRORS, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const ban = await desk.create(validate(banBody, await readJson(req)), operator);
         record(operator, ban, 'ban.create');
-        sendData(req, res, 201, view(ban));
+        call.reply(201, view(ban));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'get',
         path: '/admin/bans',
         summary: 'List bans and allowances, newest first',
         query: banQuery,
         answers: {
-          200: { description: 'A page; the next one is in `Link`.', data: z.array(banData), headers: ['Link'] },
+          200: { description: 'A page; the next one is in `Link`.', data: z.array(banData), optionalHeaders: ['Link'] },
         },
         errors: READ_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
         const { effect, kind, subject, all, limit, cursor } = validate(banQuery, req.query);
+        const known = kind === 'network' && subject !== undefined ? canonicalNetwork(subject) : subject;
+        if (known === null)
+          throw call.refusal('invalid_request', 'Some fields are not valid; see `errors`.', {
+            members: { errors: [NO_NETWORK] },
+          });
         const filter = {
           effect: effect ?? null,
           kind: kind ?? null,
-          subject: kind === 'network' && subject !== undefined ? networkSubject(subject) : (subject ?? null),
+          subject: known ?? null,
           inForceOnly: all === 'false',
         };
         const page = await desk.list(filter, limit, cursor ?? null);
@@ -75,11 +80,11 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
           ...(req.query as Record<string, string>),
           ...(last ? { cursor: last.id } : {}),
         });
-        sendData(req, res, 200, page.map(view), last ? ['Link', `</admin/bans?${query}>; rel="next"`] : []);
+        call.reply(200, page.map(view), last ? ['Link', `</admin/bans?${query}>; rel="next"`] : []);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'delete',
         path: '/admin/bans/:id',
@@ -89,28 +94,22 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
         answers: { 200: { description: 'It is in force nowhere.', data: banData } },
         errors: [...READ_ERRORS, 'ban_not_found'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const ban = await desk.lift(validate(id, req.params).id, operator);
         record(operator, ban, 'ban.lift');
-        sendData(req, res, 200, view(ban));
+        call.reply(200, view(ban));
       },
-    },
+    ),
   ];
 }
 
-/** @throws Problem 400 when it is no network */
-function networkSubject(subject: string): string {
-  const network = canonicalNetwork(subject);
-  if (network !== null) return network;
-  throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-    members: { errors: [{ pointer: '#/subject', detail: 'must be an IPv4 or IPv6 address or range' }] },
-  });
-}
+const NO_NETWORK = { pointer: '#/subject', detail: 'must be an IPv4 or IPv6 address or range' };
 
 function view(ban: StoredBan): z.input<typeof banData> {
   return {
-    ...(banView(ban) as Omit<z.input<typeof banData>, 'created_at' | 'lifted_at' | 'lifted_by'>),
+    ...banView(ban),
     created_at: ban.createdAt.toISOString(),
     lifted_at: ban.liftedAt?.toISOString() ?? null,
     lifted_by: ban.liftedBy,

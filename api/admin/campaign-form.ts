@@ -3,7 +3,7 @@ import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { AmendBody, CampaignBody } from './campaign.contract.js';
+import type { AmendBody, CampaignBody, CampaignData, rules as ruleFields } from './campaign.contract.js';
 
 /** Between what an operator sends and sees, and the campaign as the project has it. */
 
@@ -80,7 +80,9 @@ export function amendedTerms(
 }
 
 /** The campaign as operators see it. */
-export function campaignView(campaign: StoredCampaign): Record<string, unknown> {
+export function campaignView(campaign: StoredCampaign): CampaignData {
+  // Taken by `rules` of the contract when they were stored.
+  const rules = campaign.rules as Pick<CampaignData, keyof typeof ruleFields>;
   return {
     id: campaign.id,
     product_id: campaign.productId,
@@ -106,7 +108,7 @@ export function campaignView(campaign: StoredCampaign): Record<string, unknown> 
     late_payment: campaign.latePayment,
     refund_policy: campaign.refundPolicy,
     require_attestation: campaign.requireAttestation,
-    ...campaign.rules,
+    ...rules,
     buckets: 1,
     status: campaign.status,
     version: campaign.termsVersion,

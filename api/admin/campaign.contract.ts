@@ -33,7 +33,7 @@ const terms = {
 };
 
 /** Terms of coupons and of the guards. */
-const rules = {
+export const rules = {
   require_token: z.boolean(),
   risk: z.enum(RISK_MODES).describe('whether rules on accounts, ages and hours decide, or only count'),
   audience: audience.nullable(),
@@ -133,6 +133,7 @@ export const campaignData = z.object({
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
 });
+export type CampaignData = z.input<typeof campaignData>;
 
 export const statsData = z.object({
   product_id: z.string(),

@@ -4,11 +4,11 @@ import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { optionalIdempotencyKey } from '../http/idempotency-key.js';
 import { readJson, requireNoFields } from '../http/json-body.js';
-import type { Route, RouteContract } from '../http/route.js';
+import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
@@ -22,17 +22,9 @@ const listQuery = z.object({
   cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('from the `Link` of the page before'),
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
-const WRITE_ERRORS = [
-  ...READ_ERRORS,
-  'invalid_request',
-  'invalid_json',
-  'unsupported_media_type',
-  'body_too_large',
-  'campaign_conflict',
-] as const;
+const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'campaign_conflict'] as const;
 
-type Common = Pick<RouteContract, 'tag' | 'caller'>;
-const admin: Common = { tag: 'admin', caller: 'admin' };
+const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type CampaignRouteParts = {
   campaigns: Campaigns;
@@ -50,29 +42,31 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
   const record = (req: Request, operator: Operator, action: string) =>
     log.info({ request_id: req.requestId, operator: operator.name, campaign: req.params.id }, action);
 
-  const action = (name: OperatorAction, summary: string): Route => ({
-    contract: {
-      ...admin,
-      method: 'post',
-      path: `/admin/campaigns/:id/${name}`,
-      summary,
-      description: 'Repeatable.',
-      params: id,
-      answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
-      errors: [...READ_ERRORS, 'campaign_conflict'],
-    },
-    async handle(req, res) {
-      const operator = operatorOf(req);
-      await requireNoFields(req);
-      const campaign = await campaigns.setStatus(idOf(req), name, operator);
-      record(req, operator, `campaign.${name}`);
-      sendData(req, res, 200, campaignView(campaign));
-    },
-  });
+  const action = (name: OperatorAction, summary: string): Route =>
+    defineRoute(
+      {
+        ...admin,
+        method: 'post',
+        path: `/admin/campaigns/:id/${name}`,
+        summary,
+        description: 'Repeatable.',
+        params: id,
+        answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
+        errors: [...READ_ERRORS, ...BODY_REFUSALS, 'campaign_conflict'],
+      },
+      async (call) => {
+        const { req } = call;
+        const operator = operatorOf(req);
+        await requireNoFields(req);
+        const campaign = await campaigns.setStatus(idOf(req), name, operator);
+        record(req, operator, `campaign.${name}`);
+        call.reply(200, campaignView(campaign));
+      },
+    );
 
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         ...admin,
         method: 'post',
         path: '/admin/campaigns',
@@ -82,9 +76,10 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         answers: {
           201: { description: 'Created; `Location` is its address.', data: campaignData, headers: ['Location'] },
         },
-        errors: [...WRITE_ERRORS, 'campaign_exists'],
+        errors: [...WRITE_ERRORS, 'campaign_exists', 'code_taken'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const body = validate(campaignBody, await readJson(req));
         const campaign = await campaigns.create(body, operator, new Date(parts.clock.nowMs()));
@@ -92,11 +87,11 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },
           'campaign.create',
         );
-        sendData(req, res, 201, campaignView(campaign), ['Location', `/admin/campaigns/${campaign.id}`]);
+        call.reply(201, campaignView(campaign), ['Location', `/admin/campaigns/${campaign.id}`]);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'get',
         path: '/admin/campaigns',
@@ -106,27 +101,26 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
           200: {
             description: 'A page; `Link` with rel="next" when there is more.',
             data: z.array(campaignData),
-            headers: ['Link'],
+            optionalHeaders: ['Link'],
           },
         },
         errors: ['unauthorized', 'forbidden', 'invalid_request', 'temporarily_unavailable'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
         const { limit, cursor } = validate(listQuery, req.query);
         const page = await parts.table.list(limit, cursor ?? null);
         const next = page.length === limit ? (page.at(-1)?.no ?? null) : null;
-        sendData(
-          req,
-          res,
+        call.reply(
           200,
           page.map(campaignView),
           next === null ? [] : ['Link', `</admin/campaigns?limit=${limit}&cursor=${next}>; rel="next"`],
         );
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'get',
         path: '/admin/campaigns/:id',
@@ -135,13 +129,14 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         answers: { 200: { description: 'The campaign.', data: campaignData } },
         errors: READ_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
-        sendData(req, res, 200, campaignView(await campaigns.find(idOf(req))));
+        call.reply(200, campaignView(await campaigns.find(idOf(req))));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'patch',
         path: '/admin/campaigns/:id',
@@ -152,20 +147,21 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
         errors: WRITE_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const body = validate(amendBody, await readJson(req));
         const campaign = await campaigns.amend(idOf(req), body, operator);
         record(req, operator, 'campaign.amend');
-        sendData(req, res, 200, campaignView(campaign));
+        call.reply(200, campaignView(campaign));
       },
-    },
+    ),
     action('open', 'Open now, whatever starts_at says'),
     action('pause', 'Pause: newcomers are refused, holds and places stay'),
     action('resume', 'Resume; units that came back go to the line'),
     action('close', 'Close for good: the line ends, holds run out'),
-    {
-      contract: {
+    defineRoute(
+      {
         ...admin,
         method: 'post',
         path: '/admin/campaigns/:id/stock',
@@ -177,14 +173,15 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         answers: { 200: { description: 'The campaign with its new total.', data: campaignData } },
         errors: [...WRITE_ERRORS, 'stock_insufficient', 'idempotency_key_reused'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const { delta } = validate(stockBody, await readJson(req));
         const key = optionalIdempotencyKey(req, undefined)?.key ?? null;
         const campaign = await campaigns.restock(idOf(req), delta, key, operator);
         record(req, operator, 'campaign.restock');
-        sendData(req, res, 200, campaignView(campaign));
+        call.reply(200, campaignView(campaign));
       },
-    },
+    ),
   ];
 }

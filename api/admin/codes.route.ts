@@ -1,11 +1,10 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CodeJob } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { readJson } from '../http/json-body.js';
 import { allowLongRequest } from '../http/long-requests.js';
@@ -41,8 +40,8 @@ export type CodeRouteParts = {
 /** /admin/campaigns/:id/codes: generate, import, export, and how far a job is. */
 export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteParts): Route[] {
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         method: 'post',
         path: '/admin/campaigns/:id/codes',
         summary: 'Generate codes, or import a CSV file of them',
@@ -70,11 +69,13 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
           'unsupported_media_type',
         ],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req, res } = call;
         const operator = { name: apiKeys.require(req, 'admin'), requestId: req.requestId };
         const { id } = validate(params, req.params);
         const sendsCsv = CSV_TYPE.test(req.headers['content-type'] ?? '');
-        if (sendsCsv) refuseForeign(req);
+        const foreign = sendsCsv ? foreignFile(req) : null;
+        if (foreign !== null) throw call.refusal('unsupported_media_type', foreign);
         const body = sendsCsv ? null : validate(generateBody, await readJson(req));
         const campaign = await campaigns.find(id);
         const job = await (body
@@ -84,11 +85,11 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId, job: job.id },
           `codes.${job.kind}`,
         );
-        sendData(req, res, 202, view(job), ['Location', `/admin/campaigns/${campaign.id}/codes/jobs/${job.id}`]);
+        call.reply(202, view(job), ['Location', `/admin/campaigns/${campaign.id}/codes/jobs/${job.id}`]);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         method: 'get',
         path: '/admin/campaigns/:id/codes/jobs/:job',
         summary: 'How far a job is',
@@ -98,14 +99,15 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         answers: { 200: { description: 'The job.', data: codeJobData } },
         errors: [...READ_ERRORS, 'code_job_not_found'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
         const { id, job } = validate(jobParams, req.params);
-        sendData(req, res, 200, view(await codes.job(await campaigns.find(id), job)));
+        call.reply(200, view(await codes.job(await campaigns.find(id), job)));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         method: 'get',
         path: '/admin/campaigns/:id/codes',
         summary: 'All codes of a campaign, as CSV',
@@ -118,10 +120,11 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         },
         errors: READ_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req, res } = call;
         apiKeys.require(req, 'admin');
         const campaign = await campaigns.find(validate(params, req.params).id);
-        const begin = () => sendHead(req, res, campaign.productId);
+        const begin = () => call.begin(200, headOf(req, campaign.productId));
         if (req.method === 'HEAD') {
           begin();
           res.end();
@@ -130,7 +133,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         allowLongRequest(req, res, limits.transferIdleMs);
         await transferCodes.exportTo(campaign.id, res, begin);
       },
-    },
+    ),
   ];
 }
 
@@ -145,16 +148,16 @@ async function importBody(req: Request, res: Response, idleMs: number, work: () 
   }
 }
 
-function refuseForeign(req: Request): void {
+/** Why a file cannot be read; null when it can. */
+function foreignFile(req: Request): string | null {
   const encoding = req.headers['content-encoding'];
-  if (OTHER_CHARSET.test(req.headers['content-type'] ?? ''))
-    throw new Problem('unsupported_media_type', 'The file must be in UTF-8.');
-  if (encoding !== undefined && encoding !== 'identity')
-    throw new Problem('unsupported_media_type', 'The body must not be compressed.');
+  if (OTHER_CHARSET.test(req.headers['content-type'] ?? '')) return 'The file must be in UTF-8.';
+  if (encoding !== undefined && encoding !== 'identity') return 'The body must not be compressed.';
+  return null;
 }
 
-function sendHead(req: Request, res: Response, product: string): void {
-  res.writeHead(200, [
+function headOf(req: Request, product: string): string[] {
+  return [
     ...API_HEADERS,
     'Content-Type',
     'text/csv; charset=utf-8',
@@ -164,7 +167,7 @@ function sendHead(req: Request, res: Response, product: string): void {
     'no-store',
     'X-Request-Id',
     req.requestId,
-  ]);
+  ];
 }
 
 function view(job: CodeJob): z.input<typeof codeJobData> {

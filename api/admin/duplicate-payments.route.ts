@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DuplicatePayments } from '../../shared/postgres/duplicate-payments.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
@@ -27,8 +27,8 @@ export type DuplicatePaymentsRouteParts = {
 /** GET /admin/campaigns/:id/duplicate-payments: what was paid more than once. */
 export function duplicatePaymentsRoute(parts: DuplicatePaymentsRouteParts): Route {
   const { campaigns, duplicatePayments, apiKeys } = parts;
-  return {
-    contract: {
+  return defineRoute(
+    {
       method: 'get',
       path: '/admin/campaigns/:id/duplicate-payments',
       summary: 'Payments of reservations that another payment had paid before',
@@ -40,11 +40,16 @@ export function duplicatePaymentsRoute(parts: DuplicatePaymentsRouteParts): Rout
       answers: { 200: { description: 'The latest ones.', data: z.array(rowData) } },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
-    async handle(req, res) {
+    async (call) => {
+      const { req } = call;
       apiKeys.require(req, 'admin');
       const { limit } = validate(query, req.query);
       const { id } = await campaigns.find(validate(params, req.params).id);
-      sendData(req, res, 200, await duplicatePayments.latest(id, limit));
+      const rows = await duplicatePayments.latest(id, limit);
+      call.reply(
+        200,
+        rows.map((row) => ({ ...row, paid_at: row.paid_at.toISOString() })),
+      );
     },
-  };
+  );
 }

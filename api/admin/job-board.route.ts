@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { ApiKeys } from '../guards/api-keys.js';
+import { type Call, defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { PAGE_HEADERS } from '../http/security-headers.js';
 
@@ -18,9 +19,11 @@ type Board = (req: Request, res: Response, next: (error?: unknown) => void) => v
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   const board = createBoard(queues);
-  const handle = (req: Request, res: Response): Promise<void> | void => {
+  const handle = (call: Call): Promise<void> | void => {
+    const { req, res } = call;
     if (!mayLook(req, apiKeys)) {
-      res.writeHead(303, [...PAGE_HEADERS, 'Location', '/admin?then=queues', 'Cache-Control', 'no-store']);
+      const fields = ['Location', '/admin?then=queues', 'Cache-Control', 'no-store', 'X-Request-Id', req.requestId];
+      call.begin(303, [...PAGE_HEADERS, ...fields]);
       res.end();
       return;
     }
@@ -33,7 +36,7 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     if (!inside.startsWith('/static/')) res.setHeader('Cache-Control', 'no-store');
     return new Promise((resolve, reject) => {
       res.once('close', resolve);
-      board(req, res, (error) => reject(error ?? new Problem('not_found', 'There is nothing at this path.')));
+      board(req, res, (error) => reject(error ?? call.refusal('not_found', 'There is nothing at this path.')));
     });
   };
   const common: Omit<RouteContract, 'path' | 'summary'> = {
@@ -49,18 +52,18 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     errors: ['unauthorized', 'forbidden', 'not_found'],
   };
   return [
-    { contract: { ...common, path: PATH, summary: 'The dashboard of jobs' }, handle },
+    defineRoute<RouteContract>({ ...common, path: PATH, summary: 'The dashboard of jobs' }, handle),
     // As the dashboard names itself in links.
-    { contract: { ...common, path: `${PATH}/`, summary: 'The dashboard of jobs' }, handle },
-    {
-      contract: {
+    defineRoute<RouteContract>({ ...common, path: `${PATH}/`, summary: 'The dashboard of jobs' }, handle),
+    defineRoute<RouteContract>(
+      {
         ...common,
         path: `${PATH}/*part`,
         params: z.object({ part: z.string() }),
         summary: 'Parts of the dashboard of jobs',
       },
       handle,
-    },
+    ),
   ];
 }
 

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -17,8 +16,8 @@ export type LineRouteParts = { campaigns: Campaigns; sale: SaleStore; apiKeys: A
 
 /** GET /admin/campaigns/:id/line: who is next, and why nobody is promoted. */
 export function lineRoute({ campaigns, sale, apiKeys }: LineRouteParts): Route {
-  return {
-    contract: {
+  return defineRoute(
+    {
       method: 'get',
       path: '/admin/campaigns/:id/line',
       summary: 'Who is next in line, and why nobody is promoted',
@@ -30,19 +29,20 @@ export function lineRoute({ campaigns, sale, apiKeys }: LineRouteParts): Route {
       answers: { 200: { description: 'The head of the line.', data: lineData } },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
-    async handle(req, res) {
+    async (call) => {
+      const { req } = call;
       apiKeys.require(req, 'admin');
       const { limit } = validate(query, req.query);
       const campaign = await campaigns.find(validate(params, req.params).id);
       const outcome = await sale.line(campaign.productId, limit);
       switch (outcome.kind) {
         case 'line':
-          return sendData(req, res, 200, lineView(outcome));
+          return call.reply(200, lineView(outcome));
         case 'not_found':
-          throw new Problem('campaign_not_found', 'The campaign has no line any more.');
+          throw call.refusal('campaign_not_found', 'The campaign has no line any more.');
         default:
           return assertNever(outcome);
       }
     },
-  };
+  );
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -51,8 +51,8 @@ export type OverviewRouteParts = { overview: OverviewReader; sale: SaleStore; ap
 
 /** GET /admin/overview: what the operator's page asks for once a second. */
 export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): Route {
-  return {
-    contract: {
+  return defineRoute(
+    {
       method: 'get',
       path: '/admin/overview',
       summary: 'Live numbers of many campaigns, or of one with its line, and the health of what lies behind',
@@ -63,14 +63,15 @@ export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): 
       answers: { 200: { description: 'As it is now.', data: overviewData } },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
-    async handle(req, res) {
+    async (call) => {
+      const { req } = call;
       apiKeys.require(req, 'admin');
       const { campaign, line: lineLength, limit, cursor } = validate(query, req.query);
       const now = await (campaign === undefined ? overview.page(limit, cursor ?? null) : overview.one(campaign));
       const one = campaign === undefined ? undefined : now.campaigns[0]?.campaign;
       const line = one ? await sale.line(one.productId, lineLength) : null;
       const last = one === undefined && now.campaigns.length === limit ? now.campaigns.at(-1) : undefined;
-      sendData(req, res, 200, {
+      call.reply(200, {
         time: new Date(now.timeMs).toISOString(),
         journal_backlog: now.journal.entries,
         oldest_unpersisted_seconds: now.journal.oldestSeconds,
@@ -82,7 +83,7 @@ export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): 
         line: line?.kind === 'line' ? lineView(line) : null,
       });
     },
-  };
+  );
 }
 
 function view({ campaign, stock, persisted, confirmedPerSecond, pause }: CampaignNow): z.input<typeof campaignNow> {

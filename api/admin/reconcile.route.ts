@@ -6,10 +6,10 @@ import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { JobAnswers } from '../../shared/redis/job-answers.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { requireNoFields } from '../http/json-body.js';
-import type { Route } from '../http/route.js';
+import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 
@@ -46,8 +46,8 @@ export type ReconcileParts = {
 
 /** POST /admin/campaigns/:id/reconcile: a worker compares unit by unit, repairs, and says what it found. */
 export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileParts): Route {
-  return {
-    contract: {
+  return defineRoute(
+    {
       method: 'post',
       path: '/admin/campaigns/:id/reconcile',
       summary: 'Compare Redis with Postgres and repair',
@@ -70,9 +70,10 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
           data: z.object({ status: z.literal('running') }),
         },
       },
-      errors: ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'],
+      errors: [...BODY_REFUSALS, 'unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'],
     },
-    async handle(req, res) {
+    async (call) => {
+      const { req } = call;
       const operator = apiKeys.require(req, 'admin');
       await requireNoFields(req);
       const campaign = await campaigns.find(validate(params, req.params).id);
@@ -87,8 +88,8 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
         after: result ? { drift: result.drift, lost: result.lost, ...result.repaired } : null,
         requestId: req.requestId,
       });
-      if (result) sendData(req, res, 200, result);
-      else sendData(req, res, 202, { status: 'running' });
+      if (result) call.reply(200, result);
+      else call.reply(202, { status: 'running' });
     },
-  };
+  );
 }

@@ -1,14 +1,13 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { stringify } from 'csv-stringify';
-import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendJson } from '../http/exchange.js';
+import { type Call, defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
-import type { Route } from '../http/route.js';
+import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
@@ -37,46 +36,58 @@ const rowData = z.object({
   payment_ref: z.string().nullable(),
 });
 
+const contract = {
+  method: 'get',
+  path: '/admin/campaigns/:id/redemptions',
+  summary: 'The redemptions of a campaign',
+  description:
+    'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
+  tag: 'admin',
+  caller: 'admin',
+  params,
+  query,
+  answers: {
+    200: {
+      description: 'A page, or everything as CSV.',
+      data: z.array(rowData),
+      members: z.object({ next_cursor: z.uuid().nullable() }),
+      contentTypes: ['text/csv'],
+      optionalHeaders: ['Content-Disposition'],
+    },
+  },
+  errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
+} satisfies RouteContract;
+
 /** GET /admin/campaigns/:id/redemptions: pages of JSON, or all of it as streamed CSV. */
 export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsTable, apiKeys: ApiKeys): Route {
+  return defineRoute(contract, async (call) => {
+    const { req } = call;
+    apiKeys.require(req, 'admin');
+    const { limit, cursor, format } = validate(query, req.query);
+    const campaign = await campaigns.find(validate(params, req.params).id);
+    if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
+      return streamCsv(call, redemptions, campaign.id, campaign.productId);
+    }
+    const page = await redemptions.page(campaign.id, limit, cursor ?? null);
+    const next = page.length === limit ? (page.at(-1)?.redemption_id ?? null) : null;
+    call.reply(200, page.map(view), [], { next_cursor: next });
+  });
+}
+
+function view(row: RedemptionRow): z.input<typeof rowData> {
+  const { reserved_at, pay_before, redeemed_at, released_at, refunded_at } = row;
   return {
-    contract: {
-      method: 'get',
-      path: '/admin/campaigns/:id/redemptions',
-      summary: 'The redemptions of a campaign',
-      description:
-        'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
-      tag: 'admin',
-      caller: 'admin',
-      params,
-      query,
-      answers: {
-        200: {
-          description: 'A page, or everything as CSV.',
-          data: z.array(rowData),
-          contentTypes: ['text/csv'],
-          headers: ['Content-Disposition'],
-        },
-      },
-      errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
-    },
-    async handle(req, res) {
-      apiKeys.require(req, 'admin');
-      const { limit, cursor, format } = validate(query, req.query);
-      const campaign = await campaigns.find(validate(params, req.params).id);
-      if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
-        return streamCsv(req, res, redemptions, campaign.id, campaign.productId);
-      }
-      const page = await redemptions.page(campaign.id, limit, cursor ?? null);
-      const next = page.length === limit ? (page.at(-1)?.redemption_id ?? null) : null;
-      sendJson(req, res, 200, JSON.stringify({ data: page, next_cursor: next }));
-    },
+    ...row,
+    reserved_at: reserved_at.toISOString(),
+    pay_before: pay_before?.toISOString() ?? null,
+    redeemed_at: redeemed_at?.toISOString() ?? null,
+    released_at: released_at?.toISOString() ?? null,
+    refunded_at: refunded_at?.toISOString() ?? null,
   };
 }
 
 async function streamCsv(
-  req: Request,
-  res: Response,
+  call: Call<typeof contract>,
   redemptions: RedemptionsTable,
   campaignId: string,
   product: string,
@@ -91,7 +102,8 @@ async function streamCsv(
       page = await redemptions.page(campaignId, CSV_PAGE_ROWS, last.redemption_id);
     }
   }
-  res.writeHead(200, [
+  const { req, res } = call;
+  call.begin(200, [
     ...API_HEADERS,
     'Content-Type',
     'text/csv; charset=utf-8',

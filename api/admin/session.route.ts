@@ -1,4 +1,3 @@
-import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
@@ -7,9 +6,9 @@ import type { ApiKeys } from '../guards/api-keys.js';
 import type { LocalQuota } from '../guards/local-quota.js';
 import { type OperatorSessions, requireOwnPage, sessionCookie } from '../guards/operator-sessions.js';
 import { rateLimited } from '../guards/quotas.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
-import type { Route, RouteContract } from '../http/route.js';
+import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 
 const loginBody = z.strictObject({
@@ -31,14 +30,10 @@ export type SessionRouteParts = {
 
 /** /admin/session: log in, who am I, log out. For the operator's page; whoever can keep a secret sends it as a bearer. */
 export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRouteParts): Route[] {
-  const common: Pick<RouteContract, 'path' | 'tag' | 'caller'> = {
-    path: '/admin/session',
-    tag: 'admin',
-    caller: 'anyone',
-  };
+  const common = { path: '/admin/session', tag: 'admin', caller: 'anyone' } as const;
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         ...common,
         method: 'post',
         summary: 'Log in with an admin key',
@@ -57,7 +52,8 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
           'rate_limited',
         ],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         requireOwnPage(req);
         const network = networkOf(req);
         const { key } = validate(loginBody, await readJson(req));
@@ -65,32 +61,33 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         const opened = sessions.open(key);
         if (!opened) {
           const waitMs = logins.take(network);
-          if (waitMs === 0) throw unauthorized('The key is unknown.');
+          if (waitMs === 0) throw call.refusal(unauthorized('The key is unknown.'));
           onLimited('login');
           throw rateLimited('login', logins.limit, logins.windowMs / 1000, waitMs);
         }
         log.info({ request_id: req.requestId, operator: opened.operator }, 'operator.login');
         const { operator, expiresAtMs } = opened;
         const cookie = sessionCookie(req, opened.value, Math.floor(sessions.lifeMs / 1000));
-        sendData(req, res, 200, view(operator, expiresAtMs), ['Set-Cookie', cookie]);
+        call.reply(200, view(operator, expiresAtMs), ['Set-Cookie', cookie]);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...common,
         method: 'get',
         summary: 'Whose session the browser has',
         answers: { 200: { description: 'A session that is good.', data: sessionData } },
         errors: ['unauthorized'],
       },
-      handle(req, res) {
+      (call) => {
+        const { req } = call;
         const session = sessions.of(req);
-        if (!session) throw unauthorized('There is no session, or it has ended.');
-        sendData(req, res, 200, view(session.operator, session.expiresAtMs));
+        if (!session) throw call.refusal(unauthorized('There is no session, or it has ended.'));
+        call.reply(200, view(session.operator, session.expiresAtMs));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...common,
         method: 'delete',
         summary: 'Log out',
@@ -100,11 +97,12 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         },
         errors: ['forbidden'],
       },
-      handle(req: Request, res: Response) {
+      (call) => {
+        const { req } = call;
         requireOwnPage(req);
-        sendData(req, res, 200, { logged_out: true }, ['Set-Cookie', sessionCookie(req, '', 0)]);
+        call.reply(200, { logged_out: true }, ['Set-Cookie', sessionCookie(req, '', 0)]);
       },
-    },
+    ),
   ];
 }
 

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -26,8 +25,8 @@ export type StatsParts = {
 
 /** GET /admin/campaigns/:id/stats: the counters in one consistent read, and how far Postgres is behind them. */
 export function statsRoute(parts: StatsParts): Route {
-  return {
-    contract: {
+  return defineRoute(
+    {
       method: 'get',
       path: '/admin/campaigns/:id/stats',
       summary: 'Live numbers of a campaign',
@@ -38,7 +37,8 @@ export function statsRoute(parts: StatsParts): Route {
       answers: { 200: { description: 'The numbers.', data: statsData } },
       errors: ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'],
     },
-    async handle(req, res) {
+    async (call) => {
+      const { req } = call;
       parts.apiKeys.require(req, 'admin');
       const campaign = await parts.campaigns.find(validate(params, req.params).id);
       const [stock, backlog, summary] = await Promise.all([
@@ -46,9 +46,9 @@ export function statsRoute(parts: StatsParts): Route {
         parts.journal.backlog(),
         parts.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
-      if (!stock) throw new Problem('campaign_not_found', 'The campaign is not in Redis yet.');
+      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis yet.');
       const { status, ...counters } = stock;
-      sendData(req, res, 200, {
+      call.reply(200, {
         product_id: campaign.productId,
         status,
         ...counters,
@@ -60,5 +60,5 @@ export function statsRoute(parts: StatsParts): Route {
         confirmed_per_second: summary.recent / RATE_SECONDS,
       });
     },
-  };
+  );
 }

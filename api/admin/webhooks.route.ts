@@ -2,9 +2,9 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { ApiKeys } from '../guards/api-keys.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
-import type { Route, RouteContract } from '../http/route.js';
+import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { replayBody, replayData, webhookBody, webhookChangeBody, webhookData } from './webhook.contract.js';
 import type { EndpointState, Operator, Webhooks } from './webhooks.js';
@@ -14,8 +14,7 @@ const READ_ERRORS = ['unauthorized', 'forbidden', 'invalid_request', 'temporaril
 const ONE_ERRORS = [...READ_ERRORS, 'webhook_not_found'] as const;
 const BODY_ERRORS = ['invalid_json', 'unsupported_media_type', 'body_too_large'] as const;
 
-type Common = Pick<RouteContract, 'tag' | 'caller'>;
-const admin: Common = { tag: 'admin', caller: 'admin' };
+const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type WebhookRouteParts = { webhooks: Webhooks; apiKeys: ApiKeys; log: Log };
 
@@ -27,8 +26,8 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
     log.info({ request_id: operator.requestId, operator: operator.name, endpoint }, action);
 
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         ...admin,
         method: 'post',
         path: '/admin/webhooks',
@@ -44,16 +43,17 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         },
         errors: [...READ_ERRORS, ...BODY_ERRORS, 'webhook_limit'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const endpoint = await webhooks.create(validate(webhookBody, await readJson(req)), operator);
         record(operator, endpoint.id, 'webhook.create');
         const data = { ...view(endpoint), secrets: endpoint.secrets };
-        sendData(req, res, 201, data, ['Location', `/admin/webhooks/${endpoint.id}`]);
+        call.reply(201, data, ['Location', `/admin/webhooks/${endpoint.id}`]);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'get',
         path: '/admin/webhooks',
@@ -61,13 +61,14 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         answers: { 200: { description: 'All of them, oldest first.', data: z.array(webhookData) } },
         errors: READ_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
-        sendData(req, res, 200, (await webhooks.list()).map(view));
+        call.reply(200, (await webhooks.list()).map(view));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'get',
         path: '/admin/webhooks/:id',
@@ -76,13 +77,14 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         answers: { 200: { description: 'The endpoint.', data: webhookData } },
         errors: ONE_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         apiKeys.require(req, 'admin');
-        sendData(req, res, 200, view(await webhooks.read(idOf(req))));
+        call.reply(200, view(await webhooks.read(idOf(req))));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'patch',
         path: '/admin/webhooks/:id',
@@ -94,16 +96,17 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         answers: { 200: { description: 'The endpoint as it is now.', data: webhookData } },
         errors: [...ONE_ERRORS, ...BODY_ERRORS],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const body = validate(webhookChangeBody, await readJson(req));
         const endpoint = await webhooks.change(idOf(req), body, operator);
         record(operator, endpoint.id, 'webhook.change');
-        sendData(req, res, 200, view(endpoint));
+        call.reply(200, view(endpoint));
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'delete',
         path: '/admin/webhooks/:id',
@@ -112,16 +115,17 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         answers: { 200: { description: 'It hears nothing more.', data: z.object({ id: z.uuid() }) } },
         errors: ONE_ERRORS,
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const endpoint = idOf(req);
         await webhooks.remove(endpoint, operator);
         record(operator, endpoint, 'webhook.remove');
-        sendData(req, res, 200, { id: endpoint });
+        call.reply(200, { id: endpoint });
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...admin,
         method: 'post',
         path: '/admin/webhooks/:id/replay',
@@ -132,14 +136,15 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Ro
         answers: { 202: { description: 'They will be told again.', data: replayData } },
         errors: [...ONE_ERRORS, ...BODY_ERRORS, 'event_not_found', 'webhook_disabled'],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req } = call;
         const operator = operatorOf(req);
         const endpoint = idOf(req);
         const events = await webhooks.replay(endpoint, validate(replayBody, await readJson(req)), operator);
         record(operator, endpoint, 'webhook.replay');
-        sendData(req, res, 202, { events });
+        call.reply(202, { events });
       },
-    },
+    ),
   ];
 }
 

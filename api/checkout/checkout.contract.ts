@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
+import { CLAIM_REFUSALS, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
 import { attributes, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
@@ -56,22 +57,12 @@ export const completedData = z.object({
   reservation_id: z.uuid(),
   pay_before: z.iso.datetime().nullable().describe('null = nothing is to be paid'),
   ticket: z.string().describe('proves this user and campaign; send it as X-Ticket'),
-  durability: z.enum(['journaled', 'replicated', 'committed']),
+  durability,
+  code: z.string().nullable().optional().describe('of campaigns that hand codes out; null = ask queue-status for it'),
 });
+export type CompletedData = z.input<typeof completedData>;
 
-const PLACE_TICKET =
-  'absent when the user was in line already and the caller has neither proved to be the user nor to use the device that took the place';
-
-export const queuedData = z.object({
-  status: z.literal('queued'),
-  position: z.int().min(1),
-  queue_size: z.int(),
-  estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
-  ticket: z.string().optional().describe(PLACE_TICKET),
-  poll_after_seconds: z.int(),
-});
-
-export const checkoutContract: RouteContract = {
+export const checkoutContract = {
   method: 'post',
   path: '/flash-sale/checkout',
   summary: 'Take a unit, or a place in line',
@@ -81,6 +72,7 @@ export const checkoutContract: RouteContract = {
     'key in the body 409 `duplicate_request` with `original_status` and the first `data`.',
   tag: 'flash sale',
   caller: 'shopper',
+  guards: ['network_ban'],
   headers: z.object({
     'idempotency-key': z.string().optional(),
     'x-device-fingerprint': z.string().optional().describe('used when the body has no device_fp'),
@@ -90,36 +82,9 @@ export const checkoutContract: RouteContract = {
     200: {
       description: 'A unit is yours; pay before `pay_before`.',
       data: completedData,
-      headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
+      optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
     },
-    202: {
-      description: 'You are in line. `Location` is your queue-status.',
-      data: queuedData,
-      headers: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed', 'Location', 'Retry-After'],
-    },
+    202: PLACE_ANSWER,
   },
-  errors: [
-    'invalid_request',
-    'invalid_json',
-    'unsupported_media_type',
-    'body_too_large',
-    'attestation_invalid',
-    'attestation_expired',
-    'unauthorized',
-    'forbidden',
-    'blocked',
-    'challenge_required',
-    'audience_mismatch',
-    'campaign_not_found',
-    'already_redeemed',
-    'duplicate_request',
-    'campaign_not_started',
-    'sold_out',
-    'waiting_room_full',
-    'campaign_ended',
-    'idempotency_key_reused',
-    'rate_limited',
-    'campaign_paused',
-    'temporarily_unavailable',
-  ],
-};
+  errors: [...CLAIM_REFUSALS, ...PRODUCT_REFUSALS, 'unauthorized', 'forbidden', 'challenge_required'],
+} satisfies RouteContract;

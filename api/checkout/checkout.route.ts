@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../shared/domain/ids.js';
@@ -6,6 +6,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { ClaimRequest } from '../claim/claim.js';
+import { claimSender } from '../claim/send-claim.js';
 import { networkOf } from '../guards/address.js';
 import type { Admission } from '../guards/admission.js';
 import type { Attestation, GenuineToken } from '../guards/attestation.js';
@@ -13,10 +14,9 @@ import type { Door } from '../guards/door.js';
 import type { Entry } from '../guards/entry.js';
 import { deviceOf, provenDevice, type RequestDevice } from '../guards/fingerprint.js';
 import type { PolicyBook } from '../guards/policy-book.js';
-import { policyField } from '../guards/quotas.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
-import { retryAfter, sendData } from '../http/exchange.js';
+import { type Call, defineRoute } from '../http/define-route.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -43,75 +43,74 @@ export type CheckoutRouteParts = {
  */
 export function checkoutRoute(parts: CheckoutRouteParts): Route {
   const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = parts;
-  const windowSeconds = checkout.limits.deviceWindowMs / 1000;
-  const quota = { policy: policyField('device', checkout.limits.deviceQuota, windowSeconds), windowSeconds };
-  return {
-    contract: checkoutContract,
-    guard: (req, res) => door.refusesNetwork(req, res),
-    async handle(req, res) {
-      let outcome = 'failed';
-      let body: CheckoutBody | undefined;
-      let reservation: string | undefined;
-      try {
-        admission.requireRoom();
-        const json = await readJson(req);
-        body = isPlainCheckout(json) ? json : validate(checkoutBody, json);
-        if (door.refuses(req, res, { user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined })) {
-          outcome = 'blocked';
-          return;
-        }
-        const source = idempotencyKey(req, body.idempotency_key);
-        const attested = attest(req, body, attestation);
-        if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
-        const identity = await shopper.identify(req, body.user_id);
-        assertProofFor(identity, body.product_id);
-        const request = requestOf(req, body, source.key, attested, identity);
-        const attributes = identity.attributes ?? body.attributes;
-        const policy = policies.of(body.product_id);
-        velocity.attempted(policy.product, attested.device.counted);
-        const entering =
-          policy.risk === 'off' && !policy.limits.attestationLevel
-            ? null
-            : entryOf(policy, request, attested, body, attributes, networkOf(req));
-        admission.enter();
-        let result: CheckoutResult;
-        try {
-          const waiting = entering && entry.checkout(entering);
-          if (waiting) await waiting;
-          result = await checkout.run(request, policy, attributes ?? {});
-        } finally {
-          admission.leave();
-        }
-        if (result.replayed) entry.replayed({ policy, network: networkOf(req) }, 'checkout');
-        else if (policy.risk !== 'off') {
-          velocity.promised(policy.product, body.user_id);
-          entry.promised({ policy, device: attested.device.named, user: request.user });
-        }
-        outcome = result.replayed ? 'replayed' : String(result.answer.data.status);
-        reservation = result.answer.data.reservation_id as string | undefined;
-        tell(req, res, body, source.from, result, quota);
-      } catch (error) {
-        if (error instanceof Problem) outcome = error.code;
-        throw error;
-      } finally {
-        metrics.countCheckout(outcome);
-        // Those whom the door has refused share a line.
-        if (!req.logged) {
-          req.logged = true;
-          log.info(
-            {
-              request_id: req.requestId,
-              trace: req.trace || undefined,
-              campaign: body?.product_id,
-              reservation,
-              outcome,
-            },
-            'checkout',
-          );
-        }
+  const sendClaim = claimSender(checkout.limits);
+  return defineRoute(checkoutContract, async (call) => {
+    const { req } = call;
+    let outcome = 'failed';
+    let body: CheckoutBody | undefined;
+    let reservation: string | undefined;
+    try {
+      admission.requireRoom();
+      const json = await readJson(req);
+      body = isPlainCheckout(json) ? json : validate(checkoutBody, json);
+      if (
+        door.refuses(req, call.res, { user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined })
+      ) {
+        outcome = 'blocked';
+        return;
       }
-    },
-  };
+      const source = idempotencyKey(req, body.idempotency_key);
+      const attested = attest(call, body, attestation);
+      if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
+      const identity = await shopper.identify(req, body.user_id);
+      assertProofFor(identity, body.product_id);
+      const request = requestOf(req, body, source.key, attested, identity);
+      const attributes = identity.attributes ?? body.attributes;
+      const policy = policies.of(body.product_id);
+      velocity.attempted(policy.product, attested.device.counted);
+      const entering =
+        policy.risk === 'off' && !policy.limits.attestationLevel
+          ? null
+          : entryOf(policy, request, attested, body, attributes, networkOf(req));
+      admission.enter();
+      let result: CheckoutResult;
+      try {
+        const waiting = entering && entry.checkout(entering);
+        if (waiting) await waiting;
+        result = await checkout.run(request, policy, attributes ?? {});
+      } finally {
+        admission.leave();
+      }
+      if (result.replayed) entry.replayed({ policy, network: networkOf(req) }, 'checkout');
+      else if (policy.risk !== 'off') {
+        velocity.promised(policy.product, body.user_id);
+        entry.promised({ policy, device: attested.device.named, user: request.user });
+      }
+      const { replayed, answer } = result;
+      outcome = replayed ? 'replayed' : answer.data.status;
+      reservation = answer.status === 200 ? answer.data.reservation_id : undefined;
+      sendClaim(call, result, source, request);
+    } catch (error) {
+      if (error instanceof Problem) outcome = error.code;
+      throw error;
+    } finally {
+      metrics.countCheckout(outcome);
+      // Those whom the door has refused share a line.
+      if (!req.logged) {
+        req.logged = true;
+        log.info(
+          {
+            request_id: req.requestId,
+            trace: req.trace || undefined,
+            campaign: body?.product_id,
+            reservation,
+            outcome,
+          },
+          'checkout',
+        );
+      }
+    }
+  });
 }
 
 type Attested = {
@@ -122,14 +121,14 @@ type Attested = {
 };
 
 /** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
-function attest(req: Request, body: CheckoutBody, attestation: Attestation): Attested {
-  const device = deviceOf(req, body.device_fp, body.user_id);
+function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attestation: Attestation): Attested {
+  const device = deviceOf(call.req, body.device_fp, body.user_id);
   if (body.attestation === undefined) return { device, known: device.named, genuine: null };
   const genuine =
     body.expires_at === undefined
       ? null
       : attestation.read(body.attestation, device.bound, body.expires_at, body.product_id);
-  if (!genuine) throw new Problem('attestation_invalid', 'The token is not ours for this device and expiry.');
+  if (!genuine) throw call.refusal('attestation_invalid', 'The token is not ours for this device and expiry.');
   return { device, known: device.bound, genuine };
 }
 
@@ -178,33 +177,4 @@ function entryOf(
     use: `${user}|${key}`,
     key,
   };
-}
-
-function tell(
-  req: Request,
-  res: Response,
-  body: CheckoutBody,
-  keyFrom: 'header' | 'body',
-  { replayed, answer, quotaLeft }: CheckoutResult,
-  quota: { policy: string; windowSeconds: number },
-): void {
-  if (replayed && keyFrom === 'body') {
-    throw new Problem('duplicate_request', 'This request was answered before; `data` is that answer.', {
-      members: { original_status: answer.status, data: answer.data },
-    });
-  }
-  const headers = replayed ? ['Idempotent-Replayed', 'true'] : [];
-  if (quotaLeft !== null) {
-    headers.push('RateLimit-Policy', quota.policy, 'RateLimit', `"device";r=${quotaLeft};t=${quota.windowSeconds}`);
-  }
-  if (answer.status === 202) {
-    const query = new URLSearchParams({ product_id: body.product_id, user_id: body.user_id });
-    headers.push(
-      'Location',
-      `/flash-sale/queue-status?${query}`,
-      'Retry-After',
-      retryAfter(Number(answer.data.poll_after_seconds)),
-    );
-  }
-  sendData(req, res, answer.status, answer.data, headers);
 }

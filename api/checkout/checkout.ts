@@ -4,9 +4,10 @@ import type { CodeTexts } from '../../shared/postgres/code-texts.js';
 import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
+import type { Claimed } from '../claim/send-claim.js';
+import type { CompletedData } from './checkout.contract.js';
 
-export type Answer = { status: 200 | 202; data: Record<string, unknown> };
-export type CheckoutResult = { replayed: boolean; answer: Answer; quotaLeft: number | null };
+export type CheckoutResult = Claimed<{ status: 200; data: CompletedData }>;
 
 /** Without an audience there is nothing to judge: the script confirms that it is so. */
 const NO_AUDIENCE: JudgedTerms = { version: 0, audience: null };
@@ -46,7 +47,7 @@ export class Checkout {
   }
 }
 
-function completed(unit: HeldUnit): Record<string, unknown> {
+function completed(unit: HeldUnit): CompletedData {
   return {
     status: 'completed',
     order_id: unit.orderId,

@@ -71,10 +71,11 @@ const DESCRIPTION =
   'of the 403 and repeat the request with the answer. Such a token serves one user. Under attack every token costs a ' +
   'solved challenge.';
 
-const common: Pick<RouteContract, 'path' | 'tag' | 'caller' | 'answers' | 'errors'> = {
+const common = {
   path: TOKEN_PATH,
   tag: 'flash sale',
   caller: 'anyone',
+  guards: ['network_ban', 'token_quota'],
   answers: {
     200: {
       description: 'Lives 30 s; clocks may differ by 30 s.',
@@ -82,19 +83,19 @@ const common: Pick<RouteContract, 'path' | 'tag' | 'caller' | 'answers' | 'error
       data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
     },
   },
-  errors: ['invalid_request', 'blocked', 'challenge_required', 'rate_limited', 'temporarily_unavailable'],
-};
+  errors: ['invalid_request', 'challenge_required'],
+} as const satisfies Partial<RouteContract>;
 
-export const tokenContract: RouteContract = {
+export const tokenContract = {
   ...common,
   method: 'get',
   summary: 'A device token for checkout',
   description: `${DESCRIPTION} A solution goes into \`X-Challenge-Solution\`.`,
   query: tokenQuery,
   headers: z.object({ 'x-challenge-solution': challengeSolution.optional() }),
-};
+} satisfies RouteContract;
 
-export const provenTokenContract: RouteContract = {
+export const provenTokenContract = {
   ...common,
   method: 'post',
   summary: 'A device token for what a device can prove',
@@ -103,5 +104,4 @@ export const provenTokenContract: RouteContract = {
     'signs in the app; what they say goes into `platform`.',
   headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used when the body has no device_fp') }),
   body: tokenBody,
-  errors: [...common.errors, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
-};
+} satisfies RouteContract;

@@ -1,4 +1,3 @@
-import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
@@ -12,7 +11,7 @@ import type { PolicyBook } from '../guards/policy-book.js';
 import { type Quota, rateLimited } from '../guards/quotas.js';
 import type { TokenIssuer } from '../guards/token-issuer.js';
 import type { TokenStorm } from '../guards/token-storm.js';
-import { sendData } from '../http/exchange.js';
+import { type Call, defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -40,10 +39,8 @@ type Asked = {
 export function tokenRoutes(parts: TokenRouteParts): Route[] {
   const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = parts;
 
-  const guard = (req: Request, res: Response) =>
-    door.refusesNetwork(req, res) || door.refusesFlood(req, res, tokenQuota);
-
-  async function issue(req: Request, res: Response, asked: Asked): Promise<void> {
+  async function issue(call: Call<typeof tokenContract | typeof provenTokenContract>, asked: Asked): Promise<void> {
+    const { req, res } = call;
     const { product_id: product = '', solution, platform } = asked;
     const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
     if (door.refuses(req, res, { device })) return;
@@ -59,26 +56,19 @@ export function tokenRoutes(parts: TokenRouteParts): Route[] {
       if (platform !== null && refusal instanceof Problem) wrongProofs.take(network);
       throw refusal;
     });
-    sendData(req, res, 200, { attestation, expires_at: expiresAt, device_fp: device }, fields);
+    call.reply(200, { attestation, expires_at: expiresAt, device_fp: device }, fields);
   }
 
   return [
-    {
-      contract: tokenContract,
-      guard,
-      handle(req, res) {
-        const solution = req.headers['x-challenge-solution'];
-        const asked = validate(tokenQuery, req.query);
-        return issue(req, res, { ...asked, solution: typeof solution === 'string' ? solution : null, platform: null });
-      },
-    },
-    {
-      contract: provenTokenContract,
-      guard,
-      async handle(req, res) {
-        const { challenge_solution, platform, ...asked } = validate(tokenBody, await readJson(req));
-        return issue(req, res, { ...asked, solution: challenge_solution ?? null, platform: platform ?? null });
-      },
-    },
+    defineRoute(tokenContract, (call) => {
+      const { headers, query } = call.req;
+      const solution = headers['x-challenge-solution'];
+      const asked = validate(tokenQuery, query);
+      return issue(call, { ...asked, solution: typeof solution === 'string' ? solution : null, platform: null });
+    }),
+    defineRoute(provenTokenContract, async (call) => {
+      const { challenge_solution, platform, ...asked } = validate(tokenBody, await readJson(call.req));
+      return issue(call, { ...asked, solution: challenge_solution ?? null, platform: platform ?? null });
+    }),
   ];
 }

@@ -26,6 +26,7 @@ import { LocalQuota } from '../guards/local-quota.js';
 import { rateLimited } from '../guards/quotas.js';
 import type { Tickets } from '../guards/ticket.js';
 import { unavailable } from '../http/problem.js';
+import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 
 export type ClaimRequest = {
   product: ProductId;
@@ -65,7 +66,7 @@ export type HeldUnit = {
   /** Version of the terms it was made under. */
   terms: number;
 };
-export type Place = { kind: 'place'; data: Record<string, unknown>; pollAfterSeconds: number };
+export type Place = { kind: 'place'; data: PlaceData };
 
 export type ClaimResult = {
   /** Whether this is the first answer to the key, told again. */
@@ -240,22 +241,24 @@ export class Claim {
     ticket: string | null,
   ): Place {
     const { position, queueSize, paceMs, presenceMs } = answer;
-    const poll_after_seconds = pollAfterSeconds(position, presenceMs);
     return {
       kind: 'place',
-      pollAfterSeconds: poll_after_seconds,
       data: {
         status: 'queued',
         position,
         queue_size: queueSize,
         estimated_wait_seconds: estimatedWaitSeconds(position, paceMs),
         ...(ticket === null ? {} : { ticket }),
-        poll_after_seconds,
+        poll_after_seconds: pollAfterSeconds(position, presenceMs),
       },
     };
   }
 
-  #refusal(outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>, caller: string): Problem {
+  /** Its codes are those of the contracts (claim.contract.ts). */
+  #refusal(
+    outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>,
+    caller: string,
+  ): Problem<ClaimRefusal> {
     const { deviceQuota, deviceWindowMs, placeCalls, placeWindowMs } = this.limits;
     switch (outcome.kind) {
       case 'key_reused':

@@ -52,7 +52,7 @@ export async function recorded<Value>(
       issued = code;
       redeemed = result;
     });
-    outcome = action === 'validate' ? 'valid' : redeemed?.replayed ? 'replayed' : String(redeemed?.data.status);
+    outcome = action === 'validate' ? 'valid' : redeemed?.replayed ? 'replayed' : String(redeemed?.answer.data.status);
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
@@ -64,7 +64,7 @@ export async function recorded<Value>(
     if (isUniform && refusal instanceof Problem) await untilMs(parts.limits.uniformRefusalMs, req);
     throw flood ?? refusal;
   } finally {
-    const reservation = redeemed?.data.reservation_id;
+    const reservation = redeemed?.answer.status === 201 ? redeemed.answer.data.reservation_id : undefined;
     metrics.coupons.inc({ action, outcome });
     // A flood is counted; a line and a row for each would only fill disks.
     if (!isFlood || !req.logged)

@@ -1,7 +1,6 @@
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { UserId } from '../../shared/domain/ids.js';
-import type { ErrorCode } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { AttemptRecorder } from '../../shared/postgres/attempt-recorder.js';
@@ -17,7 +16,6 @@ import type { PolicyBook } from '../guards/policy-book.js';
 import type { CampaignQuota, Quota } from '../guards/quotas.js';
 import type { Identity, ShopperIdentity } from '../guards/shopper-identity.js';
 import type { Velocity } from '../guards/velocity.js';
-import type { RouteContract } from '../http/route.js';
 import type { CodeFinder } from './code-finder.js';
 import type { OneTimeTokens } from './one-time-token.js';
 import type { Redemption } from './redemption.js';
@@ -51,41 +49,6 @@ export type CouponParts = {
   log: Log;
   limits: { oneTimeTokenMs: number; uniformRefusalMs: number; deviceQuota: number; deviceWindowMs: number };
 };
-
-export const COUPON_REFUSALS: readonly ErrorCode[] = [
-  'invalid_request',
-  'invalid_json',
-  'unsupported_media_type',
-  'body_too_large',
-  'unauthorized',
-  'forbidden',
-  'blocked',
-  'code_not_found',
-  'code_not_usable',
-  'audience_mismatch',
-  'already_redeemed',
-  'campaign_not_started',
-  'campaign_ended',
-  'campaign_paused',
-  'sold_out',
-  'waiting_room_full',
-  'rate_limited',
-  'temporarily_unavailable',
-];
-
-/** What the contracts of these routes have in common. */
-export const couponContract = (
-  path: string,
-  rest: Pick<RouteContract, 'summary' | 'answers'> & Partial<RouteContract>,
-) =>
-  ({
-    method: 'post',
-    path: `/coupons${path}`,
-    tag: 'coupons',
-    caller: 'shopper',
-    errors: COUPON_REFUSALS,
-    ...rest,
-  }) as const;
 
 /** The shopper that a body names, with the attributes that are believed. */
 export function shopperOf(

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
 import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
+import { CLAIM_REFUSALS, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
 import { attributes, cart, challengeSolution, externalId } from '../http/fields.js';
+import type { RouteContract } from '../http/route.js';
 
 const typedCode = z
   .string()
@@ -74,6 +76,7 @@ export const validData = z.object({
     .optional()
     .describe('with several codes: those that do not, and why'),
 });
+export type ValidData = z.input<typeof validData>;
 
 export const redeemedData = z.object({
   status: z.enum(['redeemed', 'reserved']),
@@ -85,16 +88,80 @@ export const redeemedData = z.object({
   total: money,
   pay_before: z.iso.datetime().nullable(),
   ticket: z.string(),
-  durability: z.enum(['journaled', 'replicated', 'committed']),
+  durability,
 });
-
-export const placeData = z.object({
-  status: z.literal('queued'),
-  position: z.int(),
-  queue_size: z.int(),
-  estimated_wait_seconds: z.number().nullable(),
-  ticket: z.string().optional().describe('absent as in checkout'),
-  poll_after_seconds: z.number(),
-});
+export type RedeemedData = z.input<typeof redeemedData>;
 
 export const tokenData = z.object({ token: z.string(), expires_at: z.iso.datetime() });
+
+const coupons = { tag: 'coupons', caller: 'shopper' } as const;
+
+/** What a caller may meet before a code is found. */
+const SHOPPER_REFUSALS = ['invalid_request', 'unauthorized', 'forbidden', 'temporarily_unavailable'] as const;
+/** What tells that a code is not known, or nothing of it. */
+const UNKNOWN_CODE_REFUSALS = ['code_not_found', 'code_not_usable'] as const;
+
+/** Why a code that exists cannot be used now. */
+const VALIDATION_REFUSALS = [
+  'code_not_found',
+  'audience_mismatch',
+  'already_redeemed',
+  'campaign_not_started',
+  'campaign_ended',
+  'campaign_paused',
+  'sold_out',
+  'waiting_room_full',
+] as const;
+export type ValidationRefusal = (typeof VALIDATION_REFUSALS)[number];
+
+export const validateContract = {
+  ...coupons,
+  method: 'post',
+  path: '/coupons/validate',
+  summary: 'What one code, or several, would give',
+  description:
+    'Reads only. One code: its campaign and discount, or the refusal that redeeming it would meet. Several: the best ' +
+    'combination that their campaigns allow, and why the others are not in it.',
+  guards: ['network_ban'],
+  body: validateBody,
+  answers: {
+    200: { description: 'What can be used.', data: validData, optionalHeaders: ['RateLimit', 'RateLimit-Policy'] },
+  },
+  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS, 'rate_limited', 'challenge_required'],
+} satisfies RouteContract;
+
+export const redeemContract = {
+  ...coupons,
+  method: 'post',
+  path: '/coupons/redeem',
+  summary: 'Use a code',
+  description:
+    'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
+    'user_id and order_id. An order of a user takes a code only if the campaigns of all codes on it allow that (`stacking`); it is ' +
+    'free again when the other code is released, expired, refunded or voided. Device fields are optional; given, they are checked as in checkout.',
+  guards: ['network_ban'],
+  body: redeemBody,
+  answers: {
+    201: {
+      description: 'It is used; pay before `pay_before` where that is given.',
+      data: redeemedData,
+      optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
+    },
+    202: PLACE_ANSWER,
+  },
+  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_REFUSALS, ...CODE_REFUSALS, 'challenge_required'],
+} satisfies RouteContract;
+
+export const oneTimeTokenContract = {
+  ...coupons,
+  method: 'get',
+  path: '/coupons/token',
+  summary: 'A one-time token for a code and a user',
+  description: 'For campaigns with `require_token`. Lives five minutes, is used up by the first redemption.',
+  guards: ['network_ban', 'coupon_token_quota'],
+  query: tokenQuery,
+  answers: {
+    200: { description: 'Send it as `token`.', data: tokenData, headers: ['RateLimit', 'RateLimit-Policy'] },
+  },
+  errors: [...SHOPPER_REFUSALS, 'code_not_found'],
+} satisfies RouteContract;

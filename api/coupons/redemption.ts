@@ -7,7 +7,9 @@ import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { Claim, ClaimResult, HeldUnit } from '../claim/claim.js';
 import { judgedClaim } from '../claim/judged-claim.js';
+import type { Claimed } from '../claim/send-claim.js';
 import type { IssuedCode } from './code-finder.js';
+import type { RedeemedData } from './coupon.contract.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
 export type RedemptionRequest = {
@@ -29,12 +31,7 @@ export type RedemptionRequest = {
   trace: string;
 };
 
-export type Redeemed = {
-  status: 201 | 202;
-  data: Record<string, unknown>;
-  replayed: boolean;
-  quotaLeft: number | null;
-};
+export type Redeemed = Claimed<{ status: 201; data: RedeemedData }>;
 
 /** Redeeming: a claim by code, told with the discount of the terms it was made under. */
 export class Redemption {
@@ -81,20 +78,15 @@ export class Redemption {
     { cart }: RedemptionRequest,
     { promise, replayed, quotaLeft }: ClaimResult,
   ): Promise<Redeemed> {
-    if (promise.kind === 'place') return { status: 202, data: promise.data, replayed, quotaLeft };
+    if (promise.kind === 'place') return { answer: { status: 202, data: promise.data }, replayed, quotaLeft };
     const under = promise.terms === terms.version ? terms : await this.terms.version(product, promise.terms);
-    return { status: 201, data: redeemedData(code, promise, under, cart), replayed, quotaLeft };
+    return { answer: { status: 201, data: redeemedData(code, promise, under, cart) }, replayed, quotaLeft };
   }
 }
 
 type Verified = { nonce: string; expiresAtMs: number } | null;
 
-function redeemedData(
-  code: string,
-  unit: HeldUnit,
-  terms: TermsVersion | null,
-  cart: Cart | null,
-): Record<string, unknown> {
+function redeemedData(code: string, unit: HeldUnit, terms: TermsVersion | null, cart: Cart | null): RedeemedData {
   const discount = terms?.discount ?? null;
   return {
     status: unit.payBefore === null ? 'redeemed' : 'reserved',

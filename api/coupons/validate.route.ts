@@ -5,65 +5,52 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import { networkOf } from '../guards/address.js';
 import { callerOf, type Guesser } from '../guards/failures.js';
 import { assertProofFor } from '../guards/shopper-identity.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
 import { assertHis, type IssuedCode } from './code-finder.js';
-import { validateBody, validData } from './coupon.contract.js';
-import { COUPON_REFUSALS, type CouponParts, couponContract, shopperOf } from './coupon-parts.js';
+import { validateBody, validateContract } from './coupon.contract.js';
+import { type CouponParts, shopperOf } from './coupon-parts.js';
 import type { Judged } from './validation.js';
 
 /** POST /coupons/validate. */
 export function validateRoute(parts: CouponParts): Route {
   const { admission, door, validateQuota, validation, shopper } = parts;
-  return {
-    contract: couponContract('/validate', {
-      summary: 'What one code, or several, would give',
-      description:
-        'Reads only. One code: its campaign and discount, or the refusal that redeeming it would meet. Several: the best ' +
-        'combination that their campaigns allow, and why the others are not in it.',
-      body: validateBody,
-      answers: {
-        200: { description: 'What can be used.', data: validData, headers: ['RateLimit', 'RateLimit-Policy'] },
-      },
-      errors: [...COUPON_REFUSALS, 'challenge_required'],
-    }),
-    guard: (req, res) => door.refusesNetwork(req, res),
-    async handle(req, res) {
-      const body = validate(validateBody, await readJson(req));
-      if (door.refuses(req, res, { user: body.user_id as UserId })) return;
-      const identity = await shopper.identify(req, body.user_id);
-      const who = shopperOf(body, identity);
-      const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
-      door.bans.admitPaused(callerOf(guesser));
-      await requireWork(parts, guesser, body.challenge_solution ?? null);
-      // One call is counted once, by the limit of the campaign whose code is found first.
-      let counted: Promise<string[]> | null = null;
-      const count = (policy: CampaignPolicy) => {
-        counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
-        return counted;
-      };
-      const attempted: Attempted = { action: 'validate', guesser, failed: false };
-      const judge = (typed: string) =>
-        recorded(parts, req, attempted, typed, (about) =>
-          admission.admit(async () => {
-            const issued = await foundOrCounted(parts, attempted, typed, count);
-            about(issued);
-            await count(policyOf(parts, issued));
-            assertProofFor(identity, issued.product);
-            assertHis(issued, who.user);
-            return { issued, data: await validation.one(issued, who) };
-          }),
-        );
-      const data =
-        body.code !== undefined
-          ? (await judge(body.code)).data
-          : validation.several(await judgedEach(body.codes ?? [], judge), who.cart);
-      sendData(req, res, 200, data, (await counted) ?? []);
-    },
-  };
+  return defineRoute(validateContract, async (call) => {
+    const { req, res } = call;
+    const body = validate(validateBody, await readJson(req));
+    if (door.refuses(req, res, { user: body.user_id as UserId })) return;
+    const identity = await shopper.identify(req, body.user_id);
+    const who = shopperOf(body, identity);
+    const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
+    door.bans.admitPaused(callerOf(guesser));
+    await requireWork(parts, guesser, body.challenge_solution ?? null);
+    // One call is counted once, by the limit of the campaign whose code is found first.
+    let counted: Promise<string[]> | null = null;
+    const count = (policy: CampaignPolicy) => {
+      counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
+      return counted;
+    };
+    const attempted: Attempted = { action: 'validate', guesser, failed: false };
+    const judge = (typed: string) =>
+      recorded(parts, req, attempted, typed, (about) =>
+        admission.admit(async () => {
+          const issued = await foundOrCounted(parts, attempted, typed, count);
+          about(issued);
+          await count(policyOf(parts, issued));
+          assertProofFor(identity, issued.product);
+          assertHis(issued, who.user);
+          return { issued, data: await validation.one(issued, who) };
+        }),
+      );
+    const data =
+      body.code !== undefined
+        ? (await judge(body.code)).data
+        : validation.several(await judgedEach(body.codes ?? [], judge), who.cart);
+    call.reply(200, data, (await counted) ?? []);
+  });
 }
 
 /**

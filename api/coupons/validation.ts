@@ -10,6 +10,7 @@ import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { AppraiseOutcome } from '../../shared/redis/scripts/checkout.js';
 import type { IssuedCode } from './code-finder.js';
+import type { ValidationRefusal, ValidData } from './coupon.contract.js';
 
 export type Shopper = { user: UserId; attributes: Record<string, unknown>; cart: Cart | null };
 /** One of several codes: usable, or why not. */
@@ -23,7 +24,7 @@ export class Validation {
   constructor(readonly sale: SaleStore) {}
 
   /** @throws Problem when it could not be redeemed now */
-  async one(issued: IssuedCode, shopper: Shopper): Promise<Record<string, unknown>> {
+  async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
     const stock = await this.appraise(issued, shopper);
     const { terms, code } = issued;
     const combined = shopper.cart && applyDiscounts(shopper.cart, [offerOf(issued)]);
@@ -44,7 +45,7 @@ export class Validation {
   }
 
   /** The best combination of those that are usable, and why the others are not in it. */
-  several(judged: readonly Judged[], cart: Cart | null): Record<string, unknown> {
+  several(judged: readonly Judged[], cart: Cart | null): ValidData {
     const usable = judged.flatMap((one) => ('issued' in one ? [one.issued] : []));
     const termsOf = new Map(usable.map(({ product, terms }) => [product as string, terms]));
     const combined = cart && applyDiscounts(cart, usable.map(offerOf));
@@ -112,7 +113,7 @@ function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'f
   return free <= Math.max(FEW_UNITS, total * FEW_PART) ? 'few' : 'plenty';
 }
 
-function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Problem {
+function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Problem<ValidationRefusal> {
   switch (outcome.kind) {
     case 'not_found':
       return new Problem('code_not_found', 'The campaign of this code has not been published.');

@@ -258,7 +258,7 @@ export function blocked(kind: BanKind, untilMs: number | null, nowMs: number): P
 }
 
 /** A ban as operators and the audit log see it. */
-export function banView(ban: Ban): Record<string, unknown> {
+export function banView(ban: Ban) {
   const { id, effect, kind, subject, untilMs, reason, actor } = ban;
   return { id, effect, kind, subject, until: untilMs === null ? null : new Date(untilMs).toISOString(), reason, actor };
 }

@@ -152,7 +152,12 @@ export function policyField(name: string, limit: number, windowSeconds: number):
   return `"${name}";q=${limit};w=${windowSeconds}`;
 }
 
-export function rateLimited(name: string, limit: number, windowSeconds: number, retryMs: number): Problem {
+export function rateLimited(
+  name: string,
+  limit: number,
+  windowSeconds: number,
+  retryMs: number,
+): Problem<'rate_limited'> {
   const seconds = Math.max(1, Math.ceil(retryMs / 1000));
   return new Problem('rate_limited', `At most ${limit} calls in ${windowSeconds} s.`, {
     members: { policy: name },

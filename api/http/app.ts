@@ -67,6 +67,7 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
     const known = knownQuery(route.contract);
     app[method](path, (req: Request, res: Response) => {
       req.routePath = path;
+      req.contract = route.contract;
       if (route.guard?.(req, res)) return;
       if (known) requireKnownQuery(known, req.query);
       return route.handle(req, res);
@@ -127,6 +128,7 @@ export function createHttpServer(
       return;
     }
     const route = exact(req);
+    req.contract = route?.contract ?? null;
     // Before anything else is done for it: refusing must cost an attacker more than us.
     if (route?.guard?.(req, res)) {
       res.on('finish', finish);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES, validateHeaderValue } from 'node:http';
 import type { Request, Response } from 'express';
+import type { RouteContract } from './route.js';
 import { API_HEADERS } from './security-headers.js';
 
 /** What every request carries from the first moment on. */
@@ -12,7 +13,12 @@ declare module 'node:http' {
     startedAt: number;
     /** Path pattern of the route that took it, for metrics; "" until then. */
     routePath: string;
-    /** Fields for a browser whose page is of another origin (api/http/cors.ts); a flat list of names and values, mostly empty. */
+    /** Contract of the route that took it; null until then, and where no route does. */
+    contract: RouteContract | null;
+    /**
+     * Fields for a browser whose page is of another origin (api/http/cors.ts); a flat list of names and values, mostly
+     * empty.
+     */
     cors: readonly string[];
     /** Whether a line in the log has its id; a refusal without one gets one. */
     logged: boolean;
@@ -46,7 +52,23 @@ export function beginExchange(req: Request): void {
   req.routePath = '';
 }
 
-/** What every JSON answer begins with: the same for all with one status and type, so it is made, and looked at by Node, once. */
+/**
+ * A response before it is sent. `fields` is a flat list of names and values; `text` is null where the body is streamed.
+ */
+export type Outgoing = { status: number; fields: readonly string[]; text: string | null };
+/** @returns what is sent instead; null = the response as it is */
+export type Inspector = (req: IncomingMessage, response: Outgoing) => (Outgoing & { text: string }) | null;
+let inspector: Inspector | null = null;
+
+/** Shows each response to `inspect` before it is sent. Tests do it (api/http/contract-check.ts). */
+export function inspectResponses(inspect: Inspector | null): void {
+  inspector = inspect;
+}
+
+/**
+ * What every JSON answer begins with: the same for all with one status and type, so it is made, and looked at by Node,
+ * once.
+ */
 const heads = new Map<number, string>();
 function headOf(status: number): string {
   let head = heads.get(status);
@@ -66,16 +88,32 @@ function headOf(status: number): string {
 type HeadStoring = { _storeHeader(begin: string, fields: readonly string[]): void };
 
 /**
- * Sends head and body in one write: nothing else may have been set before. What is the same for all is put in as one text behind the status
- * line, since Node looks at each character of each field that it is given (docs/decisions/0005-http-edge.md).
+ * Sends head and body in one write: nothing else may have been set before. What is the same for all is put in as one
+ * text behind the status line, since Node looks at each character of each field that it is given
+ * (docs/decisions/0005-http-edge.md).
  * @param fields flat list of names and values, Content-Length among them
  */
 export function sendText(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
+  const instead = inspector === null ? null : inspector(res.req, { status, fields, text });
+  if (instead === null) sendChecked(res, status, fields, text);
+  else sendChecked(res, instead.status, instead.fields, instead.text);
+}
+
+function sendChecked(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
   res.statusCode = status;
   const { cors } = res.req as { cors?: readonly string[] };
   (res as unknown as HeadStoring)._storeHeader(headOf(status), cors?.length ? [...fields, ...cors] : fields);
   // As a string, Node sends it in one piece with the head; a buffer would be a second piece, which costs as much again.
   res.end(text);
+}
+
+/**
+ * Sends the head of a response whose body is streamed, or that has none.
+ * @param fields flat list of names and values
+ */
+export function sendHead(res: ServerResponse, status: number, fields: readonly string[]): void {
+  inspector?.(res.req, { status, fields, text: null });
+  res.writeHead(status, [...fields]);
 }
 
 /** Sends a JSON text. */
@@ -103,7 +141,9 @@ export function sendData(
   sendJson(req, res, status, JSON.stringify({ data }), headers);
 }
 
-/** Whole seconds with up to half as much again at random, so that those who were sent away do not come back together. */
+/**
+ * Whole seconds with up to half as much again at random, so that those who were sent away do not come back together.
+ */
 export function retryAfter(seconds: number): string {
   const whole = Math.max(1, Math.ceil(seconds));
   return String(whole + Math.floor(Math.random() * Math.max(2, Math.ceil(whole / 2) + 1)));

@@ -5,7 +5,7 @@ import {
   type Answer,
   type Caller,
   errorsOf,
-  type HeaderName,
+  HEADERS_OF_ERRORS,
   RESPONSE_HEADERS,
   type Route,
   type RouteContract,
@@ -85,7 +85,7 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
   for (const [status, answer] of Object.entries(contract.answers)) {
     responses[status] = {
       description: answer.description,
-      headers: headersOf(answer.headers),
+      headers: headersOf(answer),
       ...contentOfAnswer(answer),
     };
   }
@@ -94,7 +94,7 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
     const meanings = codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`).join(' ');
     responses[status] = {
       description: description === undefined ? meanings : `${description} ${meanings}`,
-      headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[status]) },
+      headers: { ...headers, ...headersOf(HEADERS_OF_ERRORS[Number(status)]) },
       content: { ...content, 'application/problem+json': { schema: problem } },
     };
   }
@@ -112,25 +112,21 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
 
 type DocumentedResponse = { description: string; headers: object; content: object };
 
-/** What a problem of a status carries beside the document. */
-const HEADERS_OF_ERRORS: Record<string, readonly HeaderName[]> = {
-  401: ['WWW-Authenticate'],
-  429: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
-  503: ['Retry-After'],
-};
-
-function headersOf(names: readonly HeaderName[] = []): Record<string, object> {
+/** A field that every such response has is required. */
+function headersOf({ headers = [], optionalHeaders = [] }: Partial<Answer> = {}): Record<string, object> {
+  const always = (['X-Request-Id', ...headers] as const).map((name) => [name, true] as const);
+  const sometimes = optionalHeaders.map((name) => [name, false] as const);
   return Object.fromEntries(
-    (['X-Request-Id', ...names] as const).map((name) => [
+    [...always, ...sometimes].map(([name, required]) => [
       name,
-      { description: RESPONSE_HEADERS[name], schema: { type: 'string' } },
+      { description: RESPONSE_HEADERS[name], ...(required ? { required } : {}), schema: { type: 'string' } },
     ]),
   );
 }
 
-function contentOfAnswer({ data, contentTypes = [] }: Answer): object {
+function contentOfAnswer({ data, members, contentTypes = [] }: Answer): object {
   const texts = contentTypes.map((type) => [type, { schema: z.string() }]);
-  const json = data ? [['application/json', { schema: z.object({ data }) }]] : [];
+  const json = data ? [['application/json', { schema: z.object({ data, ...members?.shape }) }]] : [];
   return json.length + texts.length > 0 ? { content: Object.fromEntries([...json, ...texts]) } : {};
 }
 

@@ -4,6 +4,7 @@ import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { retryAfter, sendJson } from './exchange.js';
+import { errorsOf } from './route.js';
 
 /** Seconds after which a request that met an outage may come again. */
 const OUTAGE_RETRY_SECONDS = 1;
@@ -19,6 +20,9 @@ const SCHEMES: Partial<Record<ErrorCode, string>> = {
 
 /** The one place where an error becomes an answer. Whatever is no Problem is ours: logged whole, told as nothing. */
 export class ProblemEdge {
+  /** Route and code of refusals that no contract has. */
+  readonly #undeclared = new Set<string>();
+
   constructor(
     readonly log: Log,
     readonly metrics: Metrics,
@@ -35,6 +39,7 @@ export class ProblemEdge {
       const { requestId: request_id, method, routePath: route } = req;
       this.log.info({ request_id, method, route: route || 'none', code: problem.code }, 'refused');
     }
+    this.#logUndeclared(problem, req);
     const headers: string[] = [];
     for (const [name, value] of Object.entries(problem.extras.headers ?? {})) headers.push(name, value);
     const scheme = SCHEMES[problem.code];
@@ -43,6 +48,15 @@ export class ProblemEdge {
     if (problem.extras.retryAfterSeconds !== undefined)
       headers.push('Retry-After', retryAfter(problem.extras.retryAfterSeconds));
     sendJson(req, res, problem.status, problemDocument(problem, req.requestId), headers, 'application/problem+json');
+  }
+
+  /** Logs a refusal that the contract of its route does not have, the first time that this process sends it. */
+  #logUndeclared({ code }: Problem, { contract, routePath: route, method }: Request): void {
+    if (!contract || code === 'method_not_allowed' || errorsOf(contract).includes(code)) return;
+    const undeclared = `${method} ${route} ${code}`;
+    if (this.#undeclared.has(undeclared)) return;
+    this.#undeclared.add(undeclared);
+    this.log.error({ method, route, code }, 'a refusal is not in the contract of its route');
   }
 
   #asProblem(error: unknown, req: Request): Problem {
@@ -61,7 +75,7 @@ export class ProblemEdge {
   }
 }
 
-export function unavailable(): Problem {
+export function unavailable(): Problem<'temporarily_unavailable'> {
   return new Problem('temporarily_unavailable', 'Please repeat the request with the same idempotency key.', {
     retryAfterSeconds: OUTAGE_RETRY_SECONDS,
   });

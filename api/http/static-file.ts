@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
+import { type Call, defineRoute } from './define-route.js';
+import type { Route, RouteContract } from './route.js';
 import { PAGE_HEADERS } from './security-headers.js';
 
 const zip = promisify(gzip);
@@ -27,18 +29,46 @@ export async function staticFile(
   return { body, zipped: await zip(body, { level: 9 }), etag, fields: [...fields, 'Content-Type', type] };
 }
 
+/**
+ * A route that serves files.
+ * @param contentTypes media types of its files
+ * @param find null = there is no file at this path
+ */
+export function staticRoute(
+  about: Pick<RouteContract, 'path' | 'summary' | 'tag' | 'params' | 'guards'>,
+  contentTypes: readonly string[],
+  find: (req: Request) => StaticFile | null,
+): Route {
+  const contract = {
+    ...about,
+    method: 'get',
+    caller: 'anyone',
+    answers: {
+      200: { description: about.summary, contentTypes, headers: ['ETag'] },
+      304: { description: 'The client has it.', contentTypes, headers: ['ETag'] },
+    },
+    errors: ['not_found'],
+  } as const satisfies RouteContract;
+  return defineRoute<RouteContract>(contract, (call) => {
+    const file = find(call.req);
+    if (!file) throw call.refusal('not_found', 'There is nothing at this path.');
+    sendFile(call, file);
+  });
+}
+
 /** Sends a file: 304 when the client has it, compressed when the client takes gzip. */
-export function sendStaticFile(req: Request, res: Response, { body, zipped, etag, fields }: StaticFile): void {
+function sendFile(call: Call, { body, zipped, etag, fields }: StaticFile): void {
+  const { req, res } = call;
   const always = [...fields, 'X-Request-Id', req.requestId];
   if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
-    res.writeHead(304, always);
+    call.begin(304, always);
     res.end();
     return;
   }
   const zips = acceptsGzip(req);
   const sent = zips ? zipped : body;
   const encoding = zips ? ['Content-Encoding', 'gzip'] : [];
-  res.writeHead(200, [...always, ...encoding, 'Content-Length', String(sent.length)]);
+  call.begin(200, [...always, ...encoding, 'Content-Length', String(sent.length)]);
   res.end(sent);
 }
 

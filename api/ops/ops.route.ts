@@ -5,8 +5,8 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { MetricsBoard } from '../../shared/redis/metrics-board.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import { sendJson } from '../http/exchange.js';
-import type { Route, RouteContract } from '../http/route.js';
+import { defineRoute } from '../http/define-route.js';
+import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { acceptsGzip } from '../http/static-file.js';
 import type { ReadinessCheck } from './readiness.js';
@@ -16,7 +16,7 @@ const METRICS_EVERY_MS = 1_000;
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const zip = promisify(gzip);
 
-const ops: Pick<RouteContract, 'tag' | 'caller'> = { tag: 'operations', caller: 'anyone' };
+const ops = { tag: 'operations', caller: 'anyone' } as const;
 
 const readyData = z.object({
   status: z.enum(['ready', 'not_ready']),
@@ -45,8 +45,8 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
     return { plain, zipped: await zip(plain) };
   }, METRICS_EVERY_MS);
   return [
-    {
-      contract: {
+    defineRoute(
+      {
         ...ops,
         method: 'get',
         path: '/livez',
@@ -54,12 +54,10 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         answers: { 200: { description: 'It is.', data: z.object({ status: z.literal('alive') }) } },
         errors: [],
       },
-      handle(req, res) {
-        sendJson(req, res, 200, '{"data":{"status":"alive"}}');
-      },
-    },
-    {
-      contract: {
+      (call) => call.reply(200, { status: 'alive' }),
+    ),
+    defineRoute(
+      {
         ...ops,
         method: 'get',
         path: '/readyz',
@@ -70,14 +68,14 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         },
         errors: [],
       },
-      async handle(req, res) {
+      async (call) => {
         const { ready, checks } = await readiness.run();
-        const data = { status: ready ? 'ready' : 'not_ready', checks };
-        sendJson(req, res, ready ? 200 : 503, JSON.stringify({ data }), ready ? [] : ['Retry-After', '1']);
+        if (ready) call.reply(200, { status: 'ready', checks });
+        else call.reply(503, { status: 'not_ready', checks }, ['Retry-After', '1']);
       },
-    },
-    {
-      contract: {
+    ),
+    defineRoute(
+      {
         ...ops,
         method: 'get',
         path: '/metrics',
@@ -86,19 +84,21 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         answers: {
           200: { description: 'Text exposition format, prefix `doorbuster_`.', contentTypes: ['text/plain'] },
         },
-        errors: ['rate_limited'],
+        guards: ['document_quota'],
+        errors: [],
       },
-      async handle(req, res) {
+      async (call) => {
+        const { req, res } = call;
         const { plain, zipped } = await metricsText.get();
         const zips = acceptsGzip(req);
         const body = zips ? zipped : plain;
-        res.writeHead(200, [
+        call.begin(200, [
           ...[...API_HEADERS, 'Content-Type', METRICS_TYPE, ...(zips ? ['Content-Encoding', 'gzip'] : [])],
           ...['Vary', 'Accept-Encoding', 'Content-Length', String(body.length)],
           ...['Cache-Control', 'no-store', 'X-Request-Id', req.requestId],
         ]);
         res.end(body);
       },
-    },
+    ),
   ];
 }

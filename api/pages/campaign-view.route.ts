@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { ProductId } from '../../shared/domain/ids.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { SaleStore, Schedule } from '../../shared/redis/sale-store.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -14,7 +13,7 @@ const query = z.object({ product_id: externalId });
 const PHASES = ['scheduled', 'open', 'paused', 'ended'] as const;
 type Phase = (typeof PHASES)[number];
 
-const contract: RouteContract = {
+const contract = {
   method: 'get',
   path: '/flash-sale/campaign',
   summary: 'What anybody may know of a sale',
@@ -36,30 +35,28 @@ const contract: RouteContract = {
     },
   },
   errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
-};
+} satisfies RouteContract;
 
 export type CampaignViewParts = { sale: SaleStore; terms: KnownTerms; clock: RedisClock };
 
 /** GET /flash-sale/campaign. One small read of Redis; the name is remembered by this process. */
 export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Route {
-  return {
-    contract,
-    async handle(req, res) {
-      const product = validate(query, req.query).product_id as ProductId;
-      const schedule = await sale.schedule(product);
-      if (!schedule || schedule.status === 'draft')
-        throw new Problem('campaign_not_found', 'No campaign sells this product.');
-      const nowMs = clock.nowMs();
-      sendData(req, res, 200, {
-        product_id: product,
-        name: (await nameOf(terms, product)) ?? product,
-        status: phaseOf(schedule, nowMs),
-        starts_at: new Date(schedule.startsAtMs).toISOString(),
-        ends_at: schedule.endsAtMs > 0 ? new Date(schedule.endsAtMs).toISOString() : null,
-        server_time: new Date(nowMs).toISOString(),
-      });
-    },
-  };
+  return defineRoute(contract, async (call) => {
+    const { req } = call;
+    const product = validate(query, req.query).product_id as ProductId;
+    const schedule = await sale.schedule(product);
+    if (!schedule || schedule.status === 'draft')
+      throw call.refusal('campaign_not_found', 'No campaign sells this product.');
+    const nowMs = clock.nowMs();
+    call.reply(200, {
+      product_id: product,
+      name: (await nameOf(terms, product)) ?? product,
+      status: phaseOf(schedule, nowMs),
+      starts_at: new Date(schedule.startsAtMs).toISOString(),
+      ends_at: schedule.endsAtMs > 0 ? new Date(schedule.endsAtMs).toISOString() : null,
+      server_time: new Date(nowMs).toISOString(),
+    });
+  });
 }
 
 /** A sale goes on without Postgres, and so does its page. */

@@ -2,12 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { Problem } from '../../shared/errors/catalogue.js';
 import { asyncApiDocument } from '../http/asyncapi.js';
 import { openApiDocument } from '../http/openapi.js';
 import type { Route } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
-import { sendStaticFile, staticFile } from '../http/static-file.js';
+import { staticFile, staticRoute } from '../http/static-file.js';
 
 const FILES: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -37,35 +36,20 @@ export async function docsRoutes(documented: readonly Route[], version: string):
   for (const [name, type] of Object.entries(FILES)) {
     parts.set(name, await staticFile(type, await readFile(join(folder, name)), CACHED));
   }
-  const contract = (path: string, summary: string): Route['contract'] => ({
-    method: 'get',
-    path,
-    summary,
-    tag: 'operations',
-    caller: 'anyone',
-    answers: { 200: { description: summary } },
-    errors: [],
-  });
+  const about = (path: string, summary: string) =>
+    ({ path, summary, tag: 'operations', guards: ['document_quota'] }) as const;
   return [
-    {
-      contract: contract('/openapi.json', 'The OpenAPI document'),
-      handle: (req, res) => sendStaticFile(req, res, openApi),
-    },
-    {
-      contract: contract('/asyncapi.json', 'The AsyncAPI document of the WebSocket'),
-      handle: (req, res) => sendStaticFile(req, res, asyncApi),
-    },
-    {
-      contract: contract('/docs', 'The API, to read and to try'),
-      handle: (req, res) => sendStaticFile(req, res, page),
-    },
-    {
-      contract: { ...contract('/docs/:file', 'Parts of /docs'), params: z.object({ file: z.string() }) },
-      handle(req, res) {
-        const part = parts.get(String(req.params.file));
-        if (!part) throw new Problem('not_found', 'There is nothing at this path.');
-        sendStaticFile(req, res, part);
-      },
-    },
+    staticRoute(about('/openapi.json', 'The OpenAPI document'), ['application/json'], () => openApi),
+    staticRoute(
+      about('/asyncapi.json', 'The AsyncAPI document of the WebSocket'),
+      ['application/json'],
+      () => asyncApi,
+    ),
+    staticRoute(about('/docs', 'The API, to read and to try'), ['text/html'], () => page),
+    staticRoute(
+      { ...about('/docs/:file', 'Parts of /docs'), params: z.object({ file: z.string() }) },
+      ['text/css', 'text/javascript', 'image/png'],
+      (req) => parts.get(String(req.params.file)) ?? null,
+    ),
   ];
 }

@@ -1,11 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import type { Request, Response } from 'express';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { Route } from '../http/route.js';
-import { type StaticFile, sendStaticFile, staticFile } from '../http/static-file.js';
+import { type StaticFile, staticFile, staticRoute } from '../http/static-file.js';
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
@@ -35,28 +33,15 @@ export async function pageRoutes(): Promise<Route[]> {
     return page;
   };
   const [sale, admin] = [pageOf('/assets/pages/sale/sale.html'), pageOf('/assets/pages/admin/admin.html')];
+  const tag = 'flash sale';
   return [
-    {
-      contract: contract('/sale/:product_id', 'The page of a sale'),
-      handle(req, res) {
-        if (!EXTERNAL_ID_PATTERN.test(String(req.params.product_id)))
-          throw new Problem('not_found', 'There is nothing at this path.');
-        sendStaticFile(req, res, sale);
-      },
-    },
-    {
-      // Nothing secret is in it: what it shows it asks for with the session.
-      contract: contract('/admin', 'The operator’s page'),
-      handle: (req, res) => sendStaticFile(req, res, admin),
-    },
-    ...[...files].map(([path, file]) => ({
-      contract: contract(path, 'A part of a page'),
-      handle: (req: Request, res: Response) => sendStaticFile(req, res, file),
-    })),
+    staticRoute({ path: '/sale/:product_id', summary: 'The page of a sale', tag }, ['text/html'], (req) =>
+      EXTERNAL_ID_PATTERN.test(String(req.params.product_id)) ? sale : null,
+    ),
+    // Nothing secret is in it: what it shows it asks for with the session.
+    staticRoute({ path: '/admin', summary: 'The operator’s page', tag }, ['text/html'], () => admin),
+    ...[...files].map(([path, file]) =>
+      staticRoute({ path, summary: 'A part of a page', tag }, ['text/html', 'text/css', 'text/javascript'], () => file),
+    ),
   ];
-}
-
-function contract(path: string, summary: string): Route['contract'] {
-  const answers = { 200: { description: summary } };
-  return { method: 'get', path, summary, tag: 'flash sale', caller: 'anyone', answers, errors: [] };
 }

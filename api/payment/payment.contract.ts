@@ -19,7 +19,7 @@ const COMMON = [
   'temporarily_unavailable',
 ] as const;
 
-export const confirmContract: RouteContract = {
+export const confirmContract = {
   method: 'post',
   path: '/flash-sale/confirm',
   summary: 'The payment arrived',
@@ -45,7 +45,7 @@ export const confirmContract: RouteContract = {
     },
   },
   errors: [...COMMON, 'reservation_released', 'reservation_refunded', 'reservation_voided'],
-};
+} satisfies RouteContract;
 
 export const releaseContract = {
   method: 'post',
@@ -64,7 +64,7 @@ export const releaseContract = {
   errors: [...COMMON, 'ticket_invalid', 'reservation_redeemed', 'reservation_refunded', 'reservation_voided'],
 } satisfies RouteContract;
 
-export const refundContract: RouteContract = {
+export const refundContract = {
   method: 'post',
   path: '/flash-sale/refund',
   summary: 'The money went back',
@@ -79,4 +79,4 @@ export const refundContract: RouteContract = {
     },
   },
   errors: [...COMMON, 'reservation_not_redeemed'],
-};
+} satisfies RouteContract;

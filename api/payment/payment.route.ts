@@ -9,7 +9,7 @@ import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { ApiKeys } from '../guards/api-keys.js';
 import type { Ticket, Tickets } from '../guards/ticket.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
@@ -38,86 +38,80 @@ type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId }
 export function paymentRoutes(parts: PaymentParts): Route[] {
   const { sale, acknowledgement, apiKeys, tickets, metrics } = parts;
   return [
-    {
-      contract: confirmContract,
-      async handle(req, res) {
-        apiKeys.require(req, 'service');
-        const body = validate(confirmBody, await readJson(req));
-        const at = await locate(parts, body.reservation_id);
-        const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
-        record(parts, req, 'confirm', at, outcome.kind);
-        // A refusal of a reservation that has just expired acknowledges that it did.
-        if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
-        switch (outcome.kind) {
-          case 'redeemed':
-            if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
-            return sendData(req, res, 200, {
-              reservation_id: at.id,
-              status: 'redeemed',
-              order_id: outcome.orderId,
-              ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
-              ...(outcome.reacquired ? { reacquired: true } : {}),
-            });
-          case 'ended':
-            throw endedProblem(outcome.state);
-          case 'not_found':
-            throw notFound();
-          default:
-            return assertNever(outcome);
-        }
-      },
-    },
-    {
-      contract: releaseContract,
-      async handle(req, res) {
-        const ticket = callerOfRelease(req, apiKeys, tickets);
-        // A shopper's body is read leniently, a service's is not.
-        const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
-        const at = await locate(parts, body.reservation_id);
-        const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
-        if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw foreign();
-        const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
-        record(parts, req, 'release', at, outcome.kind);
-        if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
-        switch (outcome.kind) {
-          case 'released':
-            return sendData(req, res, 200, { reservation_id: at.id, released: true, status: outcome.state });
-          case 'settled':
-            throw settledProblem(outcome.state);
-          case 'foreign':
-            throw foreign();
-          case 'not_found':
-            throw notFound();
-          default:
-            return assertNever(outcome);
-        }
-      },
-    },
-    {
-      contract: refundContract,
-      async handle(req, res) {
-        apiKeys.require(req, 'service');
-        const body = validate(refundBody, await readJson(req));
-        const at = await locate(parts, body.reservation_id);
-        const outcome = await sale.refund(at.product, at.id, req.trace);
-        record(parts, req, 'refund', at, outcome.kind);
-        if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
-        switch (outcome.kind) {
-          case 'refunded':
-            return sendData(req, res, 200, {
-              reservation_id: at.id,
-              status: 'refunded',
-              returned_to_stock: outcome.returned,
-            });
-          case 'unpaid':
-            throw new Problem('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
-          case 'not_found':
-            throw notFound();
-          default:
-            return assertNever(outcome);
-        }
-      },
-    },
+    defineRoute(confirmContract, async (call) => {
+      const { req } = call;
+      apiKeys.require(req, 'service');
+      const body = validate(confirmBody, await readJson(req));
+      const at = await locate(parts, body.reservation_id);
+      const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
+      record(parts, req, 'confirm', at, outcome.kind);
+      // A refusal of a reservation that has just expired acknowledges that it did.
+      if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
+      switch (outcome.kind) {
+        case 'redeemed':
+          if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
+          return call.reply(200, {
+            reservation_id: at.id,
+            status: 'redeemed',
+            order_id: outcome.orderId,
+            ...(outcome.paidBy === '' ? {} : { already_paid_by: outcome.paidBy }),
+            ...(outcome.reacquired ? { reacquired: true } : {}),
+          });
+        case 'ended':
+          throw call.refusal(endedProblem(outcome.state));
+        case 'not_found':
+          throw call.refusal(notFound());
+        default:
+          return assertNever(outcome);
+      }
+    }),
+    defineRoute(releaseContract, async (call) => {
+      const { req } = call;
+      const ticket = callerOfRelease(req, apiKeys, tickets);
+      // A shopper's body is read leniently, a service's is not.
+      const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
+      const at = await locate(parts, body.reservation_id);
+      const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
+      if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
+      const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
+      record(parts, req, 'release', at, outcome.kind);
+      if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
+      switch (outcome.kind) {
+        case 'released':
+          return call.reply(200, { reservation_id: at.id, released: true, status: outcome.state });
+        case 'settled':
+          throw call.refusal(settledProblem(outcome.state));
+        case 'foreign':
+          throw call.refusal(foreign());
+        case 'not_found':
+          throw call.refusal(notFound());
+        default:
+          return assertNever(outcome);
+      }
+    }),
+    defineRoute(refundContract, async (call) => {
+      const { req } = call;
+      apiKeys.require(req, 'service');
+      const body = validate(refundBody, await readJson(req));
+      const at = await locate(parts, body.reservation_id);
+      const outcome = await sale.refund(at.product, at.id, req.trace);
+      record(parts, req, 'refund', at, outcome.kind);
+      if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
+      switch (outcome.kind) {
+        case 'refunded':
+          return call.reply(200, {
+            reservation_id: at.id,
+            status: 'refunded',
+            returned_to_stock: outcome.returned,
+          });
+        case 'unpaid':
+          throw call.refusal('reservation_not_redeemed', `The reservation is ${outcome.state}.`);
+        case 'not_found':
+          throw call.refusal(notFound());
+        default:
+          return assertNever(outcome);
+      }
+    }),
   ];
 }
 
@@ -147,17 +141,21 @@ function record(parts: PaymentParts, req: Request, call: string, at: Located, ou
 const notFound = () => new Problem('reservation_not_found', 'No reservation has this id.');
 const foreign = () => new Problem('forbidden', 'The reservation belongs to another ticket.');
 
-function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided'): Problem {
+function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided') {
   if (state === 'released' || state === 'expired') {
     return new Problem('reservation_released', `The reservation is ${state}; its unit went to somebody else.`);
   }
+  return goneProblem(state);
+}
+
+function goneProblem(state: 'refunded' | 'burned' | 'voided') {
   if (state === 'voided') return new Problem('reservation_voided', 'The database refused this reservation.');
   return new Problem('reservation_refunded', 'The reservation was redeemed and refunded before.');
 }
 
-function settledProblem(state: 'redeemed' | 'reacquired' | 'refunded' | 'burned' | 'voided'): Problem {
+function settledProblem(state: 'redeemed' | 'reacquired' | 'refunded' | 'burned' | 'voided') {
   if (state === 'redeemed' || state === 'reacquired') {
     return new Problem('reservation_redeemed', 'It is paid; use refund.');
   }
-  return endedProblem(state);
+  return goneProblem(state);
 }

@@ -1,15 +1,14 @@
 import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { SaleStore } from '../../shared/redis/sale-store.js';
 import type { Tickets } from '../guards/ticket.js';
-import { sendData } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
 
-const contract: RouteContract = {
+const contract = {
   method: 'delete',
   path: '/flash-sale/queue',
   summary: 'Leave the line',
@@ -19,7 +18,7 @@ const contract: RouteContract = {
   headers: z.object({ 'x-ticket': z.string() }),
   answers: { 200: { description: 'The place is given up.', data: z.object({ status: z.literal('left') }) } },
   errors: ['ticket_invalid', 'campaign_not_found', 'not_waiting', 'temporarily_unavailable'],
-};
+} satisfies RouteContract;
 
 export type LeaveParts = {
   sale: SaleStore;
@@ -31,26 +30,24 @@ export type LeaveParts = {
 
 /** DELETE /flash-sale/queue. */
 export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: LeaveParts): Route {
-  return {
-    contract,
-    async handle(req, res) {
-      const ticket = tickets.required(req);
-      const product = await directory.productOf(ticket.campaignNo);
-      const outcome = product
-        ? await sale.leave(product, ticket.user, ticket.reservation, req.trace)
-        : ({ kind: 'not_found' } as const);
-      log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
-      if (outcome.kind === 'left') await acknowledgement.held(outcome);
-      switch (outcome.kind) {
-        case 'left':
-          return sendData(req, res, 200, { status: 'left' });
-        case 'not_waiting':
-          throw new Problem('not_waiting', 'This ticket is not in the line any more.');
-        case 'not_found':
-          throw new Problem('campaign_not_found', 'The campaign of this ticket is gone.');
-        default:
-          return assertNever(outcome);
-      }
-    },
-  };
+  return defineRoute(contract, async (call) => {
+    const { req } = call;
+    const ticket = tickets.required(req);
+    const product = await directory.productOf(ticket.campaignNo);
+    const outcome = product
+      ? await sale.leave(product, ticket.user, ticket.reservation, req.trace)
+      : ({ kind: 'not_found' } as const);
+    log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
+    if (outcome.kind === 'left') await acknowledgement.held(outcome);
+    switch (outcome.kind) {
+      case 'left':
+        return call.reply(200, { status: 'left' });
+      case 'not_waiting':
+        throw call.refusal('not_waiting', 'This ticket is not in the line any more.');
+      case 'not_found':
+        throw call.refusal('campaign_not_found', 'The campaign of this ticket is gone.');
+      default:
+        return assertNever(outcome);
+    }
+  });
 }

@@ -13,7 +13,7 @@ import { networkOf } from '../guards/address.js';
 import type { Quota } from '../guards/quotas.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/ticket.js';
-import { sendJson } from '../http/exchange.js';
+import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
@@ -21,7 +21,7 @@ import { validate } from '../http/validate.js';
 
 const query = z.object({ product_id: externalId, user_id: externalId });
 
-const contract: RouteContract = {
+const contract = {
   method: 'get',
   path: '/flash-sale/queue-status',
   summary: 'Where a shopper stands',
@@ -52,7 +52,7 @@ const contract: RouteContract = {
     'rate_limited',
     'temporarily_unavailable',
   ],
-};
+} satisfies RouteContract;
 
 export type QueueStatusParts = {
   sale: SaleStore;
@@ -66,49 +66,47 @@ export type QueueStatusParts = {
 
 /** GET /flash-sale/queue-status. Its quota is per shopper and network: neighbours and strangers do not use it up. */
 export function queueStatusRoute(parts: QueueStatusParts): Route {
-  return {
-    contract,
-    async handle(req, res) {
-      const { product_id, user_id } = validate(query, req.query);
-      const product = product_id as ProductId;
-      const user = user_id as UserId;
-      const { ticket, identity } = await callerOf(parts, req, user);
-      if (identity) assertProofFor(identity, product);
-      const [rateLimit, outcome] = await Promise.all([
-        parts.quota.take(`${product}|${user}|${networkOf(req)}`),
-        standingOfPresent(parts.sale, product, user, ticket?.reservation ?? null),
+  return defineRoute(contract, async (call) => {
+    const { req, res } = call;
+    const { product_id, user_id } = validate(query, req.query);
+    const product = product_id as ProductId;
+    const user = user_id as UserId;
+    const { ticket, identity } = await callerOf(parts, req, user);
+    if (identity) assertProofFor(identity, product);
+    const [rateLimit, outcome] = await Promise.all([
+      parts.quota.take(`${product}|${user}|${networkOf(req)}`),
+      standingOfPresent(parts.sale, product, user, ticket?.reservation ?? null),
+    ]);
+    if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
+    if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
+      throw call.refusal('forbidden', 'The ticket belongs to another user or campaign.');
+    }
+    // The status acknowledges a unit or a place as the response of the checkout does.
+    const acknowledges = outcome.status !== 'not_queued';
+    if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
+      await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
+    const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
+    const data = standingData(outcome, isHolder);
+    if (isHolder && outcome.code !== null)
+      data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
+    const json = call.encode(200, data);
+    const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
+    const headers = [...rateLimit, 'ETag', etag];
+    if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
+      call.begin(304, [
+        ...API_HEADERS,
+        'Cache-Control',
+        'no-store',
+        ...headers,
+        'X-Request-Id',
+        req.requestId,
+        ...req.cors,
       ]);
-      if (outcome.kind === 'not_found') throw new Problem('campaign_not_found', 'No campaign sells this product.');
-      if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
-        throw new Problem('forbidden', 'The ticket belongs to another user or campaign.');
-      }
-      // The status acknowledges a unit or a place as the response of the checkout does.
-      const acknowledges = outcome.status !== 'not_queued';
-      if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
-        await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
-      const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
-      const data = standingData(outcome, isHolder);
-      if (isHolder && outcome.code !== null)
-        data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
-      const json = JSON.stringify({ data });
-      const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
-      const headers = [...rateLimit, 'ETag', etag];
-      if (req.headers['if-none-match']?.split(/,\s*/).includes(etag)) {
-        res.writeHead(304, [
-          ...API_HEADERS,
-          'Cache-Control',
-          'no-store',
-          ...headers,
-          'X-Request-Id',
-          req.requestId,
-          ...req.cors,
-        ]);
-        res.end();
-        return;
-      }
-      sendJson(req, res, 200, json, headers);
-    },
-  };
+      res.end();
+      return;
+    }
+    call.replyEncoded(200, json, headers);
+  });
 }
 
 /**

@@ -17,6 +17,9 @@ export const standingFields = {
   code: z.string().nullable().optional().describe('of campaigns that hand codes out'),
 } as const;
 
+const standing = z.object(standingFields);
+export type StandingData = z.input<typeof standing>;
+
 export type StandingFacts = {
   status: Standing;
   position: number;
@@ -31,7 +34,7 @@ export type StandingFacts = {
 };
 
 /** The fields of queue-status and of the `welcome` frame. @param holder whether the asker has proved to be this shopper */
-export function standingData(facts: StandingFacts, holder: boolean): Record<string, unknown> {
+export function standingData(facts: StandingFacts, holder: boolean): StandingData {
   const waiting = facts.status === 'queued';
   const unpaid = facts.status === 'promoted' || facts.status === 'completed';
   return {

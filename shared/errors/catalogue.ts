@@ -191,20 +191,23 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export type FieldError = { pointer: string; detail: string };
 
+/** What a refusal has beside its code and its sentence. */
+export type ProblemExtras = {
+  /** Members added to the problem document. */
+  members?: Record<string, unknown>;
+  headers?: Record<string, string>;
+  /** Retry-After before jitter, seconds. */
+  retryAfterSeconds?: number;
+};
+
 /** An expected refusal on its way to the caller; the edge (api/http/problem.ts) turns it into an answer. */
-export class Problem extends Error {
+export class Problem<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'Problem';
   constructor(
-    readonly code: ErrorCode,
+    readonly code: Code,
     /** One sentence about this occurrence; never internals. */
     readonly detail: string,
-    readonly extras: {
-      /** Members added to the problem document. */
-      members?: Record<string, unknown>;
-      headers?: Record<string, string>;
-      /** Retry-After before jitter, seconds. */
-      retryAfterSeconds?: number;
-    } = {},
+    readonly extras: ProblemExtras = {},
   ) {
     // An expected refusal tells by its code where it comes from; taking down the stack would cost more than all the rest of it.
     const { stackTraceLimit } = Error;

@@ -65,11 +65,11 @@ test('names of migrations have a number each and say what they do', () => {
   for (const name of names) expect(name).toMatch(/^\d{4}_[a-z]+(_[a-z]+)+\.ts$/);
 });
 
-/** First arguments of every `new Problem(…)`, whatever expression they are. */
+/** First arguments of every `new Problem(…)` and `call.refusal(…)`, whatever expression they are. */
 function problemCodes(sources: readonly Source[]): { path: string; code: string }[] {
   return sources.flatMap(({ path, text }) =>
     withoutComments(text)
-      .split(/\bnew Problem\(/)
+      .split(/\bnew Problem\(|\bcall\.refusal\((?=')/)
       .slice(1)
       .flatMap((rest) =>
         [...firstArgument(rest).matchAll(/'([^']+)'/g)].map(([, code]) => ({ path, code: String(code) })),
@@ -97,11 +97,19 @@ test('every error code that is thrown stands in the catalogue, and every one of 
 test('nobody but the catalogue makes error codes or catches problems to answer them differently', () => {
   expect(filesWith(/\bclass\s+\w+\s+extends\s+Problem\b/)).toEqual([]);
   expect(filesWith(/application\/problem\+json/)).toEqual([
+    'api/http/contract-check.ts',
     'api/http/openapi.ts',
     'api/http/problem.ts',
     'api/http/raw-answer.ts',
     'api/http/terse-refusals.ts',
   ]);
+});
+
+test('routes reply and refuse through their contract', () => {
+  const routes = product.filter(({ path }) => /^api\/.+\.route\.ts$/.test(path));
+  expect(routes.length).toBeGreaterThan(15);
+  expect(filesWith(/\bthrow new Problem\(|\bsend(Data|Json|Text)\(|\bwriteHead\(/, routes)).toEqual([]);
+  expect(filesWith(/\bcontract: \{|\bcontract,\n/, routes)).toEqual([]);
 });
 
 const FOUND: [string, RegExp, string][] = [

@@ -10,7 +10,10 @@ export type Answer = {
   text: string;
 };
 
-/** Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text. */
+/**
+ * Sends a request; JSON goes out with its type, and anything that is no JSON comes back as text.
+ * @throws Error when the response breaks the contract of its route
+ */
 export async function send(url: string, init: RequestInit & { json?: unknown } = {}): Promise<Answer> {
   const { json, ...rest } = init;
   const headers = new Headers(rest.headers);
@@ -22,6 +25,7 @@ export async function send(url: string, init: RequestInit & { json?: unknown } =
   });
   const text = await response.text();
   const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : {};
+  if (body.breach !== undefined) throw new Error(body.breach);
   return { status: response.status, headers: response.headers, body, data: body.data ?? {}, text };
 }
 

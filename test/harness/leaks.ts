@@ -1,13 +1,18 @@
-import { afterAll } from '@jest/globals';
+import { afterAll, afterEach } from '@jest/globals';
 import { runCleanups } from './cleanup.js';
+import { failOnBreaches } from './contract-breaches.js';
 import { until } from './until.js';
 
 /** Kinds of handle that a test file must not leave behind; Jest's own worker has some from the start. */
 const WATCHED = new Set(['TCPSocketWrap', 'TCPServerWrap', 'ProcessWrap']);
 const openAtStart = watched().length;
 
+afterEach(failOnBreaches);
+
 afterAll(async () => {
   await runCleanups();
+  // The log of a process is read to its end when the process has been stopped.
+  failOnBreaches();
   await until('no socket, server or process is left open', () => watched().length <= openAtStart, 5_000);
 }, 60_000);
 

@@ -3,8 +3,10 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
+import { noteBreach } from './contract-breaches.js';
 import { createTestDatabase, startTestRedis, type TestRedis } from './engines.js';
 
 export const ADMIN_SECRET = 'admin-secret-of-the-tests';
@@ -95,7 +97,9 @@ export async function startWorkerProcess(env: NodeJS.ProcessEnv): Promise<Servic
 type LogEntry = Record<string, unknown>;
 
 function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
+  const main = join(projectRoot(), 'dist', name, 'main.js');
+  const preload = pathToFileURL(join(projectRoot(), 'test/harness/preload-contracts.mjs')).href;
+  const child = spawn(process.execPath, name === 'api' ? [`--import=${preload}`, main] : [main], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -108,6 +112,7 @@ function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv) {
     for (const line of lines) {
       log.push(line);
       const entry = parse(line);
+      if (typeof entry?.breach === 'string') noteBreach(entry.breach);
       if (entry) for (const watch of watchers) watch(entry);
     }
   };

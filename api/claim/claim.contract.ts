@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import type { ErrorCode } from '../../shared/errors/catalogue.js';
+
+const PLACE_TICKET =
+  'absent when the user was in line already and the caller has neither proved to be the user nor to use the device that took the place';
+
+export const durability = z.enum(['journaled', 'replicated', 'committed']);
+
+/** A place in the line, as checkout and redeem return it with 202. */
+export const placeData = z.object({
+  status: z.literal('queued'),
+  position: z.int().min(1),
+  queue_size: z.int(),
+  estimated_wait_seconds: z.int().nullable().describe('null = unknown'),
+  ticket: z.string().optional().describe(PLACE_TICKET),
+  poll_after_seconds: z.int(),
+});
+export type PlaceData = z.input<typeof placeData>;
+
+/** The 202 of checkout and redeem. */
+export const PLACE_ANSWER = {
+  description: 'You are in line. `Location` is your queue-status.',
+  data: placeData,
+  headers: ['Location', 'Retry-After'],
+  optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
+} as const;
+
+/** Codes with which any claim may be refused. */
+export const CLAIM_REFUSALS = [
+  'invalid_request',
+  'attestation_invalid',
+  'attestation_expired',
+  'campaign_not_found',
+  'audience_mismatch',
+  'already_redeemed',
+  'duplicate_request',
+  'campaign_not_started',
+  'sold_out',
+  'waiting_room_full',
+  'campaign_ended',
+  'idempotency_key_reused',
+  'rate_limited',
+  'campaign_paused',
+  'temporarily_unavailable',
+] as const satisfies readonly ErrorCode[];
+
+/** Codes with which a claim by product may be refused beside them. */
+export const PRODUCT_REFUSALS = ['code_required', 'token_invalid'] as const satisfies readonly ErrorCode[];
+
+/** Codes with which a claim by code may be refused beside them. */
+export const CODE_REFUSALS = ['token_invalid', 'not_combinable'] as const satisfies readonly ErrorCode[];
+
+/** Every code with which a claim may be refused. */
+export type ClaimRefusal = (typeof CLAIM_REFUSALS | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];
