@@ -50,8 +50,9 @@ export function campaignActions(
     changed();
   };
   const close = async () => {
+    const users = now?.waiting === 1 ? 'waiting user gets' : 'waiting users get';
     const waiting =
-      now && now.waiting > 0 ? ` ${count(now.waiting)} waiting users get the message that the line is closed.` : '';
+      now && now.waiting > 0 ? ` ${count(now.waiting)} ${users} the message that the line is closed.` : '';
     const held = now && now.held > 0 ? ` ${count(now.held)} held units can still be paid until their time is up.` : '';
     const text = `It cannot be opened again and hands out nothing more.${waiting}${held}`;
     if (await confirmed('Close the campaign for good?', text, 'Close for good')) await act('close');

@@ -171,7 +171,7 @@ inBrowser('the operator’s page', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     expect((await operator.stats('midnight')).status).toBe('open');
     await press(page, 'Close');
-    await shows(page, /1 who wait are told|1 who waits is told/);
+    await shows(page, '1 waiting user gets the message that the line is closed.');
     await press(page, 'Close for good');
     await shows(page, 'The campaign is closed.');
     expect((await operator.stats('midnight')).status).toBe('closed');
