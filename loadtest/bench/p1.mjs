@@ -4,7 +4,7 @@
 // Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections, each by a user and a device of its own, each taking a
 // unit. What is compared is the median over the rounds of user and system time of the process divided by the checkouts it answered. The generator
 // does not sleep, since the kernel would charge the server for waking it, the faster one more often. Goal: at most 0.95 × the reference.
-// Last record (2026-11-22, c1ab3ce, load 3.8): api_us 197.5, reference_us 78.6, best_us [138.2,59.8], ratio 2.513, met false
+// Last record (2026-11-22, 5f3f7bd, load 3.1): api_us 90.3, reference_us 51.4, best_us [82.5,40.6], ratio 1.757, met false
 
 import { fileURLToPath } from 'node:url';
 import { checkoutRequest, drive, operator } from './load.mjs';

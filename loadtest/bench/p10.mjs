@@ -4,7 +4,7 @@
 // ends when all its rows are committed and all its events are published. CPU by the kernel's accounting of the API, Redis, the worker, and Postgres
 // with its backends, divided by the checkouts; what the processes do while idle is part of it (P15). Medians of the rounds. The generator runs
 // on the same machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
-// Last record (2026-11-22, 53fc36f, load 1.3): connections 128, total_us 246.4, api_us 108, redis_us 50.1, worker_us 59.2, postgres_us 30.4, per_second 6640.1, p50_ms 18.2, p99_ms 38.7, met false
+// Last record (2026-11-22, 5f3f7bd, load 3.1): connections 128, total_us 219, api_us 103.4, redis_us 56.3, worker_us 30.9, postgres_us 22.4, per_second 6831.5, p50_ms 17.4, p99_ms 35.3, met false
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';

@@ -4,7 +4,7 @@
 // free connection waits for it. Latency counts from the set moment, so a server that falls behind is seen at once. Each checkout is by a
 // user and a device of its own and takes a unit. Medians of the rounds; CPU is that of all processes until the rows are written. The generator runs on the same
 // machine. Goal: p99 ≤ 100 ms, all answered.
-// Last record (2026-11-22, 53fc36f, load 1.8): offered_per_second 5000, done_per_second 4993, p50_ms 7.3, p99_ms 113.4, not_200 0, total_us 309.8, met false
+// Last record (2026-11-22, 5f3f7bd, load 3.1): offered_per_second 5000, done_per_second 4981, p50_ms 9, p99_ms 143.4, not_200 0, total_us 286, met false
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, driveAtRate, operator } from './load.mjs';

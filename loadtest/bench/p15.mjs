@@ -2,7 +2,7 @@
 //
 // Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each process over 20 s, by the kernel's
 // accounting, per second. Goal: ≤ 20 ms a second in all.
-// Last record (2026-11-22, 53fc36f with changes, load 1.8): total_ms_per_second 53.9, api_ms_per_second 12.9, redis_ms_per_second 6.1, worker_ms_per_second 29.6, postgres_ms_per_second 5.3, met false
+// Last record (2026-11-22, 5f3f7bd, load 1.6): total_ms_per_second 64.6, api_ms_per_second 28.4, redis_ms_per_second 6, worker_ms_per_second 24.6, postgres_ms_per_second 5.6, met false
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
