@@ -4,7 +4,7 @@
 -- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV
 --   committed     id of the last journal entry that Postgres has
---   limit:int     later promises that may be looked at; bounds how long Redis serves nobody else
+--   limit:int     later promises that may be looked at; bounds how long Redis serves no other call
 --   grace_ms:int  since the campaign was closed
 --   rest_ms:int   how long the first who was recalled stays at least
 --   redeemed:int? burned:int? rows:int?    units and reservations that Postgres has of it; none = not asked yet

@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int     reservations in one call; bounds how long Redis serves nobody else
+--   limit:int     reservations in one call; bounds how long Redis serves no other call
 -- REPLY
 --   swept expired promoted due entry...     due: how many more are over their deadline now
 --       entry: each appended journal entry as JSON (lua/README.md)

@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, line, presence, codes, epoch
 -- ARGV
---   limit:int     people of the head that are told, at most 100
+--   limit:int     people of the head in the reply, at most 100
 -- REPLY
 --   line reason waiting free user qty reservation_id away...
 --       reason: no_line, nobody_waits, draft, not_started, paused, ended, nothing_free, head_wants_more, codes_used_up,

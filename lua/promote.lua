@@ -3,7 +3,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int     people in one call; bounds how long Redis serves nobody else
+--   limit:int     people in one call; bounds how long Redis serves no other call
 -- REPLY
 --   promoted count entry...     entry: each appended journal entry as JSON (lua/README.md)
 --   not_found

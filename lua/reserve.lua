@@ -94,7 +94,7 @@ local batch = { c = c, input = input, now = now_ms(), request_keys = request_key
   -- Numbers as text, which Lua would write with 14 digits for each use.
   texts = {}, numbers = {}, no = c.no_text, no_hex = string.format('%08x', c.no), version = c.version_text,
   -- What Redis has, and then what the requests of this call have decided: name of a key → its value, user → record.
-  values = {}, people = {}, nobody = unpack_person(nil),
+  values = {}, people = {}, new_person = unpack_person(nil),
   -- To be written: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
   answers = {}, devices = {}, orders = {}, once = {}, packed_people = {}, line = {}, presence = {}, holders = {}, codes = {},
   reservations = {}, deadlines = {}, promises = {}, plain_entries = {},
@@ -400,7 +400,7 @@ local function decide(batch, r)
   local decision = refusal(batch, r)
   if not decision then
     local text = batch.people[r.user]
-    local person = text and unpack_person(text) or batch.nobody
+    local person = text and unpack_person(text) or batch.new_person
     decision = judge(batch, r, person, quota_left, same_request) or claim(batch, r, person, same_request, quota_left)
   end
   -- It counts against the device's quota, also when it is refused.

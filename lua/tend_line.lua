@@ -4,7 +4,7 @@
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int          people of each sort in one call; bounds how long Redis serves nobody else
+--   limit:int          people of each sort in one call; bounds how long Redis serves no other call
 --   group_wait_ms:int  how long free units are kept for a group before those behind it are served, once
 --   settle_ms:int      how long there must have been nothing to wait for; a payment may be taken back at once
 -- REPLY

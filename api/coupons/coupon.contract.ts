@@ -98,7 +98,7 @@ const coupons = { tag: 'coupons', caller: 'shopper' } as const;
 
 /** What a caller may meet before a code is found. */
 const SHOPPER_REFUSALS = ['invalid_request', 'unauthorized', 'forbidden', 'temporarily_unavailable'] as const;
-/** What tells that a code is not known, or nothing of it. */
+/** Codes of refusals that say no more than that a code is not known. */
 const UNKNOWN_CODE_REFUSALS = ['code_not_found', 'code_not_usable'] as const;
 
 /** Why a code that exists cannot be used now. */

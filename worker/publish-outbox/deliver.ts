@@ -38,7 +38,7 @@ type Run = DeliverParts & { lease: string; connection: EndpointConnection };
 
 /**
  * Tells one endpoint what it has not heard, one event after the other: the next one goes when this one is delivered, so an
- * endpoint that fails holds up only itself. How far it is moves after each delivery; a crash in between tells that
+ * endpoint that fails holds up only itself. How far it is moves after each delivery; a crash in between delivers that
  * one event again. Ends when there is nothing left, at the first failure, or when the run has taken long enough.
  */
 export async function deliverTo(endpointId: string, parts: DeliverParts): Promise<void> {
