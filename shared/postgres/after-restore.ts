@@ -172,13 +172,16 @@ export class RestoredRows {
     );
   }
 
-  /** Makes each version that is missing, with the terms that Redis has now: what came in between is lost. */
-  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<void> {
+  /**
+   * Makes each version that is missing, with the terms that Redis has now: what came in between is lost.
+   * @returns false when the row has another version by now, and is left alone
+   */
+  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<boolean> {
     const { details } = terms;
     const named = details && { name: details.name, timeZone: details.timeZone, discount: details.discount };
     const columns = termColumns({ ...terms.terms, ...named });
     for (let version = row.version + 1; version <= terms.version; version += 1) {
-      await this.client.query(
+      const { rowCount } = await this.client.query(
         `update campaigns set terms_version = $2, updated_at = now(),
            rules = coalesce($4::jsonb, rules || jsonb_build_object('require_token', $3::boolean)),
            ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
@@ -191,7 +194,9 @@ export class RestoredRows {
           ...columns.map(({ value }) => value),
         ],
       );
+      if (rowCount === 0) return false;
     }
+    return true;
   }
 
   async setTotal(no: number, total: number | null): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { Campaign } from '../../shared/domain/campaign.js';
-import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleCopy } from '../../shared/redis/sale-copy.js';
 import { SaleStore } from '../../shared/redis/sale-store.js';
@@ -163,6 +163,34 @@ test('gives Postgres the terms that only Redis has, whole, after ten seconds', a
     stored.id,
   ]);
   expect(rows.map(({ version }) => version)).toEqual([1, 2, 3, 4, 5]);
+});
+
+test('leaves terms alone that an operator has changed meanwhile, and writes no audit entry for them', async () => {
+  const campaign = await store.openCampaign({ maxQty: 3 });
+  const stored = { ...campaign.terms };
+  await campaign.store.amend({ ...stored, maxQty: 9, termsVersion: 2 });
+  const ahead: TermsAhead = new Map();
+  const begun = await sale.nowMs();
+  await keep({ nowMs: begun, ahead });
+  const [row] = await store.campaigns.live().then((all) => all.filter(({ id }) => id === stored.id));
+  await amendInPostgres(campaign, 'max_qty = 7');
+  await store.sql.query('update campaigns set terms_version = 3 where campaign_id = $1', [stored.id]);
+  const before = class extends CampaignsTable {
+    override live = () => Promise.resolve(row ? [row] : []);
+  };
+  await keepSchedule({
+    sale: sale.store,
+    copy: new SaleCopy(sale.redis),
+    campaigns: new before(store.database),
+    log: store.log,
+    nowMs: begun + 10_001,
+    limits: { preheatMs: PREHEAT_MS },
+    preheat,
+    ahead,
+  });
+  expect(await store.campaigns.find(campaign.product)).toMatchObject({ termsVersion: 3, maxQty: 7 });
+  const { rows } = await store.sql.query('select action from audit_log where campaign_id = $1', [stored.id]);
+  expect(rows).toEqual([]);
 });
 
 test('leaves to Postgres what an earlier version of the project did not put into Redis', async () => {

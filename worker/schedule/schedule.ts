@@ -86,13 +86,16 @@ async function settleTerms(
   if (seen?.version !== version || nowMs - seen.sinceMs <= AHEAD_MS) return;
   const inForce = await copy.campaign(productId);
   if (inForce?.version !== version) return;
-  await campaigns.database.transaction(async (client) => {
-    await new RestoredRows(client).raiseTerms({ no: campaign.no, version: termsVersion }, inForce);
+  const raised = await campaigns.database.transaction(async (client) => {
+    const row = { no: campaign.no, version: termsVersion };
+    // An operator has changed them meanwhile.
+    if (!(await new RestoredRows(client).raiseTerms(row, inForce))) return false;
     const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
     const action = 'campaign.amend';
     await writeAudit(client, { actor: CLOCK_ACTOR, action, campaignId: campaign.id, before, after, requestId: '' });
+    return true;
   });
-  log.warn({ campaign: productId, version }, 'Postgres has the terms of Redis');
+  if (raised) log.warn({ campaign: productId, version }, 'Postgres has the terms of Redis');
 }
 
 async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {
