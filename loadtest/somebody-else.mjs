@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { ask, Phone } from './phones.mjs';
+import { ask, HttpClient } from './http-client.mjs';
 
 const EVERY_MS = 20;
 
@@ -35,16 +35,16 @@ if (!isMainThread && parentPort !== null && workerData?.path) {
     (/** @type {unknown[]} */ ...args) =>
       port.postMessage([word, ...args]);
   const tally = { sent: tell('sent'), answered: tell('answered'), broken: tell('broken') };
-  const phone = new Phone(workerData.url);
+  const client = new HttpClient(workerData.url);
   let asking = true;
   port.once('message', () => {
     asking = false;
   });
-  await phone.connect();
+  await client.connect();
   tell('here')();
   while (asking) {
-    await ask(tally, 'somebody else', phone, phone.prepare('GET', workerData.path, null));
+    await ask(tally, 'somebody else', client, client.prepare('GET', workerData.path, null));
     await pause(EVERY_MS);
   }
-  phone.hangUp();
+  client.close();
 }

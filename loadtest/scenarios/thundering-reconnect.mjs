@@ -8,7 +8,7 @@
 // Driven by a generator of its own: Artillery's WebSocket engine knows one connection for each user, and none that is cut off and
 // comes back, and its users do not act at one moment.
 
-import { ask, forEach, Phone, phonesOnThePage } from '../phones.mjs';
+import { ask, connectClients, forEach, HttpClient } from '../http-client.mjs';
 import { WebSocket } from '../sockets.mjs';
 import { somebodyElse } from '../somebody-else.mjs';
 
@@ -62,8 +62,8 @@ export const scenario = {
       checkPlaces(run, back, units, waiting);
 
       const winners = back.slice(0, units);
-      const phone = new Phone(run.target.url);
-      await phone.connect();
+      const client = new HttpClient(run.target.url);
+      await client.connect();
       for (const [at, welcome] of winners.entries()) {
         const reservation = welcome?.frame.reservation_id;
         tally.promised(product, waiting[at]?.user ?? '', String(reservation));
@@ -71,11 +71,11 @@ export const scenario = {
         await ask(
           tally,
           'confirm',
-          phone,
-          phone.prepare('POST', '/flash-sale/confirm', { reservation_id: reservation }, key),
+          client,
+          client.prepare('POST', '/flash-sale/confirm', { reservation_id: reservation }, key),
         );
       }
-      phone.hangUp();
+      client.close();
       for (const welcome of back) welcome?.socket.terminate();
     });
     const stats = await run.settled(
@@ -96,15 +96,15 @@ export const scenario = {
  * @returns {Promise<{ user: string, ticket: string }[]>} in the order of the line
  */
 async function standInLine(run, product, people) {
-  const phones = await phonesOnThePage(run, people);
+  const clients = await connectClients(run, people);
   /** @type {{ user: string, ticket: string, position: number }[]} */
   const line = [];
-  await forEach(phones, 64, async ({ phone, user, device }) => {
+  await forEach(clients, 64, async ({ client, user, device }) => {
     const json = { product_id: product, user_id: user, qty: 1, ...device };
-    const request = phone.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
-    const answer = await ask(run.tally, 'checkout', phone, request);
+    const request = client.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+    const answer = await ask(run.tally, 'checkout', client, request);
     if (answer) line.push({ user, ...answer.body.data });
-    phone.hangUp();
+    client.close();
   });
   return line.sort((a, b) => a.position - b.position);
 }
