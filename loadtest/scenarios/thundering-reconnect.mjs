@@ -8,9 +8,9 @@
 // Driven by a generator of its own: Artillery's WebSocket engine knows one connection for each user, and none that is cut off and
 // comes back, and its users do not act at one moment.
 
+import { startProbe } from '../background-probe.mjs';
 import { ask, connectClients, forEach, HttpClient } from '../http-client.mjs';
 import { WebSocket } from '../sockets.mjs';
-import { somebodyElse } from '../somebody-else.mjs';
 
 const WELCOME_LIMIT_MS = 60_000;
 
@@ -25,7 +25,7 @@ export const scenario = {
     socket: ['101 queued'],
     reconnect: ['101 queued', '101 promoted'],
     confirm: ['200 redeemed'],
-    'somebody else': ['200 not_queued'],
+    probe: ['200 not_queued'],
   },
   plan: (scale) => ({ people: Math.ceil(5_000 * scale), units: Math.ceil(500 * scale) }),
   async run(run, { people, units }) {
@@ -55,10 +55,10 @@ export const scenario = {
       await run.settled(product, ({ held }) => held === units);
 
       run.say('everybody comes back');
-      const question = `/flash-sale/queue-status?product_id=${product}&user_id=somebody-else`;
-      const endOthers = await somebodyElse(tally, run.target.url, question);
+      const question = `/flash-sale/queue-status?product_id=${product}&user_id=probe`;
+      const stopProbe = await startProbe(tally, run.target.url, question);
       const back = await Promise.all(waiting.map(open('reconnect')));
-      await endOthers();
+      await stopProbe();
       checkPlaces(run, back, units, waiting);
 
       const winners = back.slice(0, units);
