@@ -14,14 +14,14 @@ const TOKENS_PER_MINUTE = 50;
 const BANNED_NETWORK = '198.51.100.1';
 const FLOODING_NETWORK = '198.51.100.2';
 
-export const stageEnv = { TRUST_PROXY: '1', TOKENS_PER_MINUTE: String(TOKENS_PER_MINUTE) };
+export const extraEnv = { TRUST_PROXY: '1', TOKENS_PER_MINUTE: String(TOKENS_PER_MINUTE) };
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export const run = (stage, say) => measureBlocked(stage, say, ROUNDS);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export const run = (environment, say) => measureBlocked(environment, say, ROUNDS);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {number} rounds */
-export async function measureBlocked(stage, say, rounds) {
-  const { api } = stage;
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say @param {number} rounds */
+export async function measureBlocked(environment, say, rounds) {
+  const { api } = environment;
   const product = `blocked-${Date.now()}`;
   await operator(api.url, 'POST', '/admin/campaigns', {
     product_id: product,

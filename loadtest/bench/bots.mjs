@@ -13,10 +13,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stageEnv as blockedEnv, measureBlocked } from './blocked.mjs';
+import { extraEnv as blockedEnv, measureBlocked } from './blocked.mjs';
+import { ATTESTATION_KEY, ROOT } from './environment.mjs';
 import { operator } from './load.mjs';
 import { quantile, round } from './measure.mjs';
-import { ATTESTATION_KEY, ROOT } from './stage.mjs';
 
 /** @type {typeof import('../../client/work.js')} */
 const { solveWork } = await import(join(ROOT, 'dist/client/work.js'));
@@ -28,13 +28,13 @@ const UNITS = 1_000;
 const REPLAYS = 100;
 const BLOCKED_ROUNDS = 4;
 
-export const stageEnv = blockedEnv;
+export const extraEnv = blockedEnv;
 /** @param {number[]} all */
 const p99 = (all) => quantile(all, 0.99);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {string} [root] */
-export async function run(stage, say, root = ROOT) {
-  const { url } = stage.api;
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say @param {string} [root] */
+export async function run(environment, say, root = ROOT) {
+  const { url } = environment.api;
   const product = `bots-${Date.now()}`;
   await operator(url, 'POST', '/admin/campaigns', {
     product_id: product,
@@ -43,7 +43,9 @@ export async function run(stage, say, root = ROOT) {
     risk: 'enforce',
     limits: { attestation_level: 1, unusual_hours: null },
   });
-  const bare = await stage.start('an API without a proxy', [join(root, 'dist/api/main.js')], { TRUST_PROXY: '0' });
+  const bare = await environment.start('an API without a proxy', [join(root, 'dist/api/main.js')], {
+    TRUST_PROXY: '0',
+  });
   await operator(url, 'POST', '/admin/bans', { kind: 'network', subject: '127.0.0.1', reason: 'the bench' });
   const market = new Market(url, product);
   try {
@@ -73,8 +75,10 @@ export async function run(stage, say, root = ROOT) {
     const { redeemed, held } = await operator(url, 'GET', `/admin/campaigns/${product}/stats`);
     const ofBots = redeemed + held - market.bought;
     const refused = peace.refused + attacked.refused;
-    const blocked = await measureBlocked(stage, () => {}, BLOCKED_ROUNDS);
-    const ledger = spawnSync(process.execPath, [join(root, 'dist/shared/ledger/main.js'), product], { env: stage.env });
+    const blocked = await measureBlocked(environment, () => {}, BLOCKED_ROUNDS);
+    const ledger = spawnSync(process.execPath, [join(root, 'dist/shared/ledger/main.js'), product], {
+      env: environment.env,
+    });
     const slower = p99(attacked.latencies) / p99(peace.latencies);
     return {
       units_of_bots: ofBots,

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ADMIN, ATTESTATION_KEY } from './stage.mjs';
+import { ADMIN, ATTESTATION_KEY } from './environment.mjs';
 
 /**
  * @typedef {{ status: number, body: string, ms: number }} Reply
@@ -21,7 +21,7 @@ export async function operator(url, method, path, json) {
   return JSON.parse(text).data;
 }
 
-/** A device token as the server signs it. @param {string} device @param {Buffer} [key] where this process is not the one that made the stage */
+/** A device token as the server signs it. @param {string} device @param {Buffer} [key] where this process is not the one that made the environment */
 export function tokenOf(device, expiresAt = Math.floor(Date.now() / 1000) + 30, key = ATTESTATION_KEY) {
   const mac = createHmac('sha256', key).update(`${device}:${expiresAt}`).digest('base64url');
   return { device_fp: device, attestation: `a1.${mac}`, expires_at: expiresAt };

@@ -3,8 +3,8 @@
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
 import { machineFacts } from '../machine.mjs';
+import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
-import { ROOT, startStage } from './stage.mjs';
 import { checkOut, compare } from './versus.mjs';
 
 const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p15'];
@@ -76,14 +76,14 @@ function read(args) {
  */
 async function measure(name, root, label) {
   terminal.print(`\n${label}`);
-  const { run, stageEnv = {}, needsStage = true } = await import(`./${name}.mjs`);
-  const stage = needsStage ? await startStage({ root, env: stageEnv }) : null;
+  const { run, extraEnv = {}, needsEnvironment = true } = await import(`./${name}.mjs`);
+  const environment = needsEnvironment ? await startEnvironment({ root, env: extraEnv }) : null;
   try {
-    const figures = await run(stage, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
+    const figures = await run(environment, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
     terminal.print(JSON.stringify(figures, null, 2));
     return figures;
   } finally {
-    await stage?.stop();
+    await environment?.stop();
   }
 }
 

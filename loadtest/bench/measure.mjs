@@ -49,31 +49,31 @@ function statOf(pid) {
   );
 }
 
-/** @typedef {Record<'api' | 'redis' | 'worker' | 'postgres', number>} Cpu of each part of a stage, µs */
+/** @typedef {Record<'api' | 'redis' | 'worker' | 'postgres', number>} Cpu of each part of an environment, µs */
 
 /**
- * CPU of each part of a stage since its start.
- * @param {import('./stage.mjs').Stage} stage
+ * CPU of each part of an environment since its start.
+ * @param {import('./environment.mjs').Environment} environment
  * @returns {Cpu}
  */
-export function cpuOfStage(stage) {
+export function cpuOf(environment) {
   return {
-    api: cpuMicros(stage.api.pid),
-    redis: cpuMicrosWithChildren(stage.redisPid),
-    worker: cpuMicros(stage.worker.pid),
-    postgres: cpuMicrosWithChildren(stage.postgresPid),
+    api: cpuMicros(environment.api.pid),
+    redis: cpuMicrosWithChildren(environment.redisPid),
+    worker: cpuMicros(environment.worker.pid),
+    postgres: cpuMicrosWithChildren(environment.postgresPid),
   };
 }
 
 /**
- * CPU of each part of a stage since an earlier moment.
- * @param {import('./stage.mjs').Stage} stage
+ * CPU of each part of an environment since an earlier moment.
+ * @param {import('./environment.mjs').Environment} environment
  * @param {Cpu} before
  * @param {number} [share] what it is divided by, for instance the number of requests
  * @returns {Cpu & { total: number }}
  */
-export function cpuSince(stage, before, share = 1) {
-  const now = cpuOfStage(stage);
+export function cpuSince(environment, before, share = 1) {
+  const now = cpuOf(environment);
   const each = (/** @type {keyof Cpu} */ part) => (now[part] - before[part]) / share;
   const [api, redis, worker, postgres] = [each('api'), each('redis'), each('worker'), each('postgres')];
   return { api, redis, worker, postgres, total: api + redis + worker + postgres };

@@ -10,9 +10,9 @@
 
 import { Redis } from 'ioredis';
 import { usedBytes, withoutEvents } from './engine.mjs';
+import { SERVICE } from './environment.mjs';
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
 import { last, residentBytes, round } from './measure.mjs';
-import { SERVICE } from './stage.mjs';
 
 const SALES = Number(process.env.BENCH_SALES ?? 24);
 const UNITS = 3_000;
@@ -21,19 +21,19 @@ const GIVE_BACK_EVERY = 10;
 /** Archiving begins half a minute after a sale has closed. */
 const ARCHIVED_WITHIN_MS = 180_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const redis = new Redis(stage.redisUrl);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const redis = new Redis(environment.redisUrl);
   try {
-    return await measure(stage, redis, say);
+    return await measure(environment, redis, say);
   } finally {
     redis.disconnect();
   }
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {Redis} redis @param {(text: string) => void} say */
-async function measure(stage, redis, say) {
-  await warmUp(stage, say);
+/** @param {import('./environment.mjs').Environment} environment @param {Redis} redis @param {(text: string) => void} say */
+async function measure(environment, redis, say) {
+  await warmUp(environment, say);
   const archived = () => untilArchived(redis, say);
   await archived();
   await withoutEvents(redis);
@@ -43,9 +43,9 @@ async function measure(stage, redis, say) {
   let highest = 0;
   let calls = 0;
   for (let sale = 1; sale <= SALES; sale += 1) {
-    calls += await sell(stage, `memory-${Date.now()}-${sale}`);
-    api.push(residentBytes(stage.api.pid));
-    worker.push(residentBytes(stage.worker.pid));
+    calls += await sell(environment, `memory-${Date.now()}-${sale}`);
+    api.push(residentBytes(environment.api.pid));
+    worker.push(residentBytes(environment.worker.pid));
     highest = Math.max(highest, await usedBytes(redis));
     if (sale % 4 === 0)
       say(
@@ -78,15 +78,15 @@ async function measure(stage, redis, say) {
   };
 }
 
-/** One sale beforehand, so that scripts, queues and connections are there already. @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-async function warmUp(stage, say) {
+/** One sale beforehand, so that scripts, queues and connections are there already. @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+async function warmUp(environment, say) {
   say('one sale to warm up');
-  await sell(stage, `memory-warm-${Date.now()}`);
+  await sell(environment, `memory-warm-${Date.now()}`);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} product @returns {Promise<number>} how many calls it took */
-async function sell(stage, product) {
-  const { url } = stage.api;
+/** @param {import('./environment.mjs').Environment} environment @param {string} product @returns {Promise<number>} how many calls it took */
+async function sell(environment, product) {
+  const { url } = environment.api;
   const { id } = await operator(url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: UNITS,

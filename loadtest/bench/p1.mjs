@@ -13,17 +13,19 @@ import { cpuMicros, last, median, round } from './measure.mjs';
 const ROUNDS = 11;
 const CHECKOUTS = 4_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const bare = await stage.start('reference', [fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url))]);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const bare = await environment.start('reference', [
+    fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url)),
+  ]);
   const product = `p1-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
   let user = 0;
-  const round_ = async (/** @type {import('./stage.mjs').Part} */ part) => {
+  const round_ = async (/** @type {import('./environment.mjs').Part} */ part) => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
@@ -32,12 +34,12 @@ export async function run(stage, say) {
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
     return (cpuMicros(part.pid) - before) / CHECKOUTS;
   };
-  await round_(stage.api);
+  await round_(environment.api);
   await round_(bare);
   /** @type {[number[], number[]]} */
   const [api, reference] = [[], []];
   for (let i = 0; i < ROUNDS; i += 1) {
-    api.push(await round_(stage.api));
+    api.push(await round_(environment.api));
     reference.push(await round_(bare));
     say(`round ${i + 1}: API ${round(last(api))} µs, reference ${round(last(reference))} µs`);
   }

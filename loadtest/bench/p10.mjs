@@ -8,34 +8,34 @@
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
+import { cpuOf, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 5;
 const CHECKOUTS = 10_000;
 const CONNECTIONS = Number(process.env.BENCH_CONNECTIONS ?? 128);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p10-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
   let user = 0;
   const go = async () => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
     const published = await untilPublished(redis);
-    const before = cpuOfStage(stage);
-    const { replies, ms, latencies } = await drive(stage.api.url, requests, { connections: CONNECTIONS });
+    const before = cpuOf(environment);
+    const { replies, ms, latencies } = await drive(environment.api.url, requests, { connections: CONNECTIONS });
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
     await untilWritten(redis);
     await untilPublished(redis, published + CHECKOUTS);
     return {
-      ...cpuSince(stage, before, CHECKOUTS),
+      ...cpuSince(environment, before, CHECKOUTS),
       perSecond: (CHECKOUTS / ms) * 1000,
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),

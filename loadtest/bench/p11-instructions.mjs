@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { Problem } from '../../scripts/problem.mjs';
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const WARM_UP = 1_200;
 /** Callers → checkouts. */
@@ -22,7 +22,7 @@ const LEVELS = new Map([
 ]);
 
 /** Starts its own Redis, and nothing else. */
-export const needsStage = false;
+export const needsEnvironment = false;
 
 /** @param {null} _stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(_stage, say, root = ROOT) {

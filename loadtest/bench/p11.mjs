@@ -7,8 +7,8 @@
 // Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs.
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { cpuMicros, last, median, round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const ROUNDS = 7;
 /** Callers → checkouts in a round. */
@@ -20,7 +20,7 @@ export const LEVELS = new Map([
 ]);
 
 /** Starts its own Redis, and nothing else. */
-export const needsStage = false;
+export const needsEnvironment = false;
 
 /** @param {null} _stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(_stage, say, root = ROOT) {

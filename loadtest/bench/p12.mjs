@@ -8,7 +8,7 @@
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';
 import { checkoutRequest, driveAtRate, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
+import { cpuOf, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 3;
 const SECONDS = 10;
@@ -16,29 +16,29 @@ const WARM_UP_SECONDS = 2;
 const CONNECTIONS = 400;
 const PER_SECOND = Number(process.env.BENCH_RATE ?? 5_000);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p12-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
   let user = 0;
   const go = async (/** @type {number} */ seconds) => {
     const requests = Array.from({ length: PER_SECOND * seconds }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
-    const before = cpuOfStage(stage);
-    const { replies, ms, latencies } = await driveAtRate(stage.api.url, requests, PER_SECOND, CONNECTIONS);
+    const before = cpuOf(environment);
+    const { replies, ms, latencies } = await driveAtRate(environment.api.url, requests, PER_SECOND, CONNECTIONS);
     await untilWritten(redis);
     return {
       other: requests.length - (replies.get(200) ?? 0),
       done: (requests.length / ms) * 1000,
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),
-      micros: cpuSince(stage, before, requests.length).total,
+      micros: cpuSince(environment, before, requests.length).total,
     };
   };
   await go(WARM_UP_SECONDS);

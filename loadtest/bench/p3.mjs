@@ -8,10 +8,10 @@ import { cpuMicros, median, quantile, round } from './measure.mjs';
 const ROUNDS = 5;
 const CHECKOUTS = 5_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p3-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10,
     hold_seconds: 900,
@@ -23,9 +23,9 @@ export async function run(stage, say) {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
-    const before = cpuMicros(stage.api.pid);
-    const outcome = await drive(stage.api.url, requests, { connections: 128 });
-    const cpu = (cpuMicros(stage.api.pid) - before) / CHECKOUTS;
+    const before = cpuMicros(environment.api.pid);
+    const outcome = await drive(environment.api.url, requests, { connections: 128 });
+    const cpu = (cpuMicros(environment.api.pid) - before) / CHECKOUTS;
     if (i === 0) continue;
     if (outcome.replies.get(410) !== CHECKOUTS)
       throw new Error(`not all were refused: ${JSON.stringify([...outcome.replies])}`);

@@ -16,13 +16,13 @@ const CHECKOUTS = 10_000;
 const BATCH = 500;
 const BACKLOGS = 3;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const client = new pg.Client(stage.databaseUrl);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const client = new pg.Client(environment.databaseUrl);
   await client.connect();
   try {
     const product = `p4-${Date.now()}`;
-    const campaign = await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    const campaign = await operator(environment.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: 10_000_000,
       hold_seconds: 900,
@@ -32,7 +32,7 @@ export async function run(stage, say) {
     const watching = (async () => {
       while (running) {
         const { oldest_unpersisted_seconds } = await operator(
-          stage.api.url,
+          environment.api.url,
           'GET',
           `/admin/campaigns/${product}/stats`,
         );
@@ -43,7 +43,7 @@ export async function run(stage, say) {
     const requests = Array.from({ length: CHECKOUTS }, (_, i) =>
       checkoutRequest(product, `u${i}`, `key-${product}-${i}`),
     );
-    const { ms } = await drive(stage.api.url, requests, { connections: 128 });
+    const { ms } = await drive(environment.api.url, requests, { connections: 128 });
     const after = performance.now();
     for (;;) {
       const { rows } = await client.query('select count(*)::int as n from redemptions where campaign_id = $1', [
@@ -59,7 +59,7 @@ export async function run(stage, say) {
     const bare = await bareInsert(client, campaign.id);
     const backlog = [];
     for (let i = 0; i < BACKLOGS; i += 1) {
-      const ms = await drainBacklog(stage, product, i);
+      const ms = await drainBacklog(environment, product, i);
       backlog.push(ms);
       say(`${CHECKOUTS} of a backlog in ${Math.round(ms)} ms`);
     }
@@ -78,21 +78,21 @@ export async function run(stage, say) {
   }
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} product @param {number} round_ @returns milliseconds that a worker needs for what it finds */
-async function drainBacklog(stage, product, round_) {
-  const redis = new Redis(stage.redisUrl);
+/** @param {import('./environment.mjs').Environment} environment @param {string} product @param {number} round_ @returns milliseconds that a worker needs for what it finds */
+async function drainBacklog(environment, product, round_) {
+  const redis = new Redis(environment.redisUrl);
   try {
-    process.kill(stage.worker.pid, 'SIGSTOP');
+    process.kill(environment.worker.pid, 'SIGSTOP');
     const requests = Array.from({ length: CHECKOUTS }, (_, i) =>
       checkoutRequest(product, `b${round_}-${i}`, `key-${product}-b${round_}-${i}`),
     );
-    await drive(stage.api.url, requests, { connections: 128 });
+    await drive(environment.api.url, requests, { connections: 128 });
     const began = performance.now();
-    process.kill(stage.worker.pid, 'SIGCONT');
+    process.kill(environment.worker.pid, 'SIGCONT');
     await untilWritten(redis);
     return performance.now() - began;
   } finally {
-    process.kill(stage.worker.pid, 'SIGCONT');
+    process.kill(environment.worker.pid, 'SIGCONT');
     redis.disconnect();
   }
 }

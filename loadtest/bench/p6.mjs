@@ -10,25 +10,25 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { WebSocket } from '../sockets.mjs';
 import { untilWritten, usedBytes, withoutEvents } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const PEOPLE = 20_000;
 const SOCKETS = 5_000;
 const FIRST = 100;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const redis = new Redis(stage.redisUrl);
-  const waiting = await fill(stage, redis, `p6-line-${Date.now()}`, 1);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const redis = new Redis(environment.redisUrl);
+  const waiting = await fill(environment, redis, `p6-line-${Date.now()}`, 1);
   say(`${PEOPLE} wait`);
-  const holding = await fill(stage, redis, `p6-units-${Date.now()}`, PEOPLE);
+  const holding = await fill(environment, redis, `p6-units-${Date.now()}`, PEOPLE);
   say(`${PEOPLE} hold a unit`);
   const { bodies } = waiting;
   const tickets = bodies.slice(0, SOCKETS).map((body) => JSON.parse(body).data.ticket);
   // One that has served thousands holds memory that it gives back while it is measured.
-  const api = await stage.start('api', [join(ROOT, 'dist/api/main.js')]);
+  const api = await environment.start('api', [join(ROOT, 'dist/api/main.js')]);
   let rssBefore = 0;
   /** @type {WebSocket[]} */
   const sockets = [];
@@ -62,14 +62,14 @@ export async function run(stage, say) {
 
 /**
  * Sends people to a campaign of its own.
- * @param {import('./stage.mjs').Stage} stage
+ * @param {import('./environment.mjs').Environment} environment
  * @param {Redis} redis
  * @param {string} product
  * @param {number} units
  * @returns bytes of Redis for each and for each idempotency record, and the answers
  */
-async function fill(stage, redis, product, units) {
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+async function fill(environment, redis, product, units) {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: units,
     hold_seconds: 900,
@@ -81,7 +81,7 @@ async function fill(stage, redis, product, units) {
     const user = `${product.slice(0, 7)}-user-${i}`;
     return checkoutRequest(product, user, `key-${product}-${i}`);
   });
-  const { bodies } = await drive(stage.api.url, requests, { keepBodies: true });
+  const { bodies } = await drive(environment.api.url, requests, { keepBodies: true });
   await untilWritten(redis);
   // The quotas of devices expire within a second, and the events are published by then.
   await pause(2_500);

@@ -11,13 +11,13 @@ const FEW = 1_000;
 const ROUNDS = 5;
 const CHECKOUTS = 3_000;
 
-export const stageEnv = { JOURNAL_LIMIT: '5000000' };
+export const extraEnv = { JOURNAL_LIMIT: '5000000' };
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   let user = 0;
   const fill = async (/** @type {string} */ product, /** @type {number} */ units) => {
-    await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    await operator(environment.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: units,
       hold_seconds: 86_400,
@@ -27,7 +27,7 @@ export async function run(stage, say) {
       const requests = Array.from({ length: Math.min(left, 10_000) }, () =>
         checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
       );
-      await drive(stage.api.url, requests);
+      await drive(environment.api.url, requests);
       if (left % 100_000 === 0) say(`${product}: ${left} to go`);
     }
   };
@@ -41,10 +41,10 @@ export async function run(stage, say) {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
-    const [a, r] = [cpuMicros(stage.api.pid), cpuMicros(stage.redisPid)];
-    await drive(stage.api.url, requests);
-    api.push((cpuMicros(stage.api.pid) - a) / CHECKOUTS);
-    redis.push((cpuMicros(stage.redisPid) - r) / CHECKOUTS);
+    const [a, r] = [cpuMicros(environment.api.pid), cpuMicros(environment.redisPid)];
+    await drive(environment.api.url, requests);
+    api.push((cpuMicros(environment.api.pid) - a) / CHECKOUTS);
+    redis.push((cpuMicros(environment.redisPid) - r) / CHECKOUTS);
   };
   for (let i = 0; i < ROUNDS; i += 1) {
     await measure(few, cost.few, cost.redisFew);

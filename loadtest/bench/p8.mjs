@@ -10,10 +10,10 @@ import { round } from './measure.mjs';
 const PEOPLE = 10_000;
 const UNITS = 1_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const open = async (/** @type {string} */ product) =>
-    operator(stage.api.url, 'POST', '/admin/campaigns', {
+    operator(environment.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: UNITS,
       hold_seconds: 900,
@@ -24,11 +24,11 @@ export async function run(stage, say) {
   let ideal = 0;
   for (const calm of [`p8-warm-${Date.now()}`, `p8-calm-${Date.now()}`]) {
     await open(calm);
-    ideal = (await drive(stage.api.url, all(calm), { connections: 32 })).ms;
+    ideal = (await drive(environment.api.url, all(calm), { connections: 32 })).ms;
   }
   const product = `p8-${Date.now()}`;
   await open(product);
-  const { ms, replies } = await drive(stage.api.url, all(product), { connections: 500 });
+  const { ms, replies } = await drive(environment.api.url, all(product), { connections: 500 });
   say(`all answered after ${Math.round(ms)} ms`);
   const errors = PEOPLE - (replies.get(200) ?? 0) - (replies.get(202) ?? 0);
   return {

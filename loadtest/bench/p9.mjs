@@ -4,14 +4,14 @@
 // that are not in it, and how many of those it lets through. Goal: ≤ 20 MB, ≤ 2 µs, no round trip.
 // Last record (2026-11-21, 4c44a10 with changes, load 0.9): codes 10000000, megabytes 19.5, lookup_us 0.42, false_positives_percent 0.056, met true
 import { join } from 'node:path';
+import { ROOT } from './environment.mjs';
 import { round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const CODES = 10_000_000;
 const LOOKUPS = 1_000_000;
 const BATCH = 100_000;
 
-/** @param {import('./stage.mjs').Stage} _stage @param {(text: string) => void} say @param {string} [root] */
+/** @param {import('./environment.mjs').Environment} _stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(_stage, say, root = ROOT) {
   /** @type {typeof import('../../api/coupons/growing-bloom.js')} */
   const { GrowingBloom } = await import(join(root, 'dist/api/coupons/growing-bloom.js'));

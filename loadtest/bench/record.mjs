@@ -1,7 +1,7 @@
 // The last record of each benchmark: in record.json whole, and as one line in the program's own header.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './stage.mjs';
+import { ROOT } from './environment.mjs';
 
 const RECORD = join(ROOT, 'loadtest/bench/record.json');
 const LINE = /^\/\/ Last record.*$/m;

@@ -6,7 +6,7 @@
 import { Redis } from 'ioredis';
 import { isPromoted, WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, quantile, round } from './measure.mjs';
+import { cpuOf, cpuSince, quantile, round } from './measure.mjs';
 
 const WAITING = 40_000;
 const SOCKET_EVERY = 10;
@@ -16,9 +16,9 @@ const LIMIT_MS = 120_000;
 /** Only what is as long as a step: SLOWLOG copies the arguments of all that it keeps. */
 const SLOW_MICROS = 400;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const { url } = stage.api;
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const { url } = environment.api;
   const [product, other] = [`restock-${Date.now()}`, `other-${Date.now()}`];
   const open = (/** @type {string} */ product_id, /** @type {number} */ units) =>
     operator(url, 'POST', '/admin/campaigns', {
@@ -43,7 +43,7 @@ export async function run(stage, say) {
   }
   say(`${WAITING} wait, ${sockets.length} sockets are open`);
 
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
   let buyer = 0;
   const others = async (/** @type {() => boolean} */ isOver) => {
     const latencies = [];
@@ -59,7 +59,7 @@ export async function run(stage, say) {
   const before = await others(() => performance.now() > quietEnd);
   await redis.config('SET', 'slowlog-log-slower-than', SLOW_MICROS, 'slowlog-max-len', 5_000);
   await redis.slowlog('RESET');
-  const cpuBefore = cpuOfStage(stage);
+  const cpuBefore = cpuOf(environment);
   const began = performance.now();
   let over = false;
   const asking = others(() => over);
@@ -74,7 +74,7 @@ export async function run(stage, say) {
   const meanwhile = await asking;
   const patience = performance.now() + 5_000;
   while (told < sockets.length && performance.now() < patience) await new Promise((resolve) => setTimeout(resolve, 50));
-  const cpu = cpuSince(stage, cpuBefore, WAITING);
+  const cpu = cpuSince(environment, cpuBefore, WAITING);
   /** @typedef {[id: number, at: number, micros: number, command: string[]]} SlowEntry */
   const steps = /** @type {SlowEntry[]} */ (await redis.slowlog('GET', 5_000))
     .filter(([, , , [command]]) => String(command).toLowerCase() === 'evalsha')
