@@ -1,4 +1,4 @@
-// Artillery: got on first use, run as a program of its own, its users' experiences told over the wire.
+// Artillery: installed on first use, run as a program of its own. Its users report to the tally over ipc.mjs.
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { installPackages, isInstalled } from '../scripts/install.mjs';
 import { Problem } from '../scripts/problem.mjs';
 import { launch } from '../scripts/processes.mjs';
-import { listen } from './wire.mjs';
+import { listen } from './ipc.mjs';
 
 /** It has nothing left to lose then. */
 const STOP_LIMIT_MS = 1_000;
@@ -72,10 +72,10 @@ export async function runArtillery(script, tally, facts) {
   // Also when we are interrupted: there is a key in it.
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.on('exit', remove);
-  const wire = await listen(tally);
+  const ipc = await listen(tally);
   try {
     writeFileSync(join(folder, 'script.json'), JSON.stringify(script, null, 2), { mode: 0o600 });
-    writeFileSync(join(folder, 'facts.json'), JSON.stringify({ ...facts, port: wire.port }), { mode: 0o600 });
+    writeFileSync(join(folder, 'facts.json'), JSON.stringify({ ...facts, port: ipc.port }), { mode: 0o600 });
     const args = [join(FOLDER, 'node_modules/artillery/bin/run'), 'run', '--quiet', join(folder, 'script.json')];
     const log = openSync(join(folder, 'log'), 'a');
     const artillery = await launch(process.execPath, args, {
@@ -107,7 +107,7 @@ export async function runArtillery(script, tally, facts) {
       details: readFileSync(join(folder, 'log'), 'utf8').split('\n').slice(-30).join('\n'),
     });
   } finally {
-    await wire.close();
+    await ipc.close();
     remove();
     process.off('exit', remove);
   }

@@ -43,7 +43,7 @@ async function main(args) {
       case 'list':
         return await list(terminal);
       case 'again':
-        return await judgeAgain(terminal, wish);
+        return await verifyAgain(terminal, wish);
       default:
         return await runOne(terminal, wish);
     }
@@ -103,10 +103,10 @@ async function runOne(terminal, { scenario: name, target: url, scale, reports })
  * @param {import('../scripts/terminal.mjs').Terminal} terminal
  * @param {Extract<import('./options.mjs').Wish, { what: 'again' }>} wish
  */
-async function judgeAgain(terminal, { report: path, target: asked }) {
+async function verifyAgain(terminal, { report: path, target: asked }) {
   const { findTarget } = await import('./target.mjs');
   const { takeVerdicts } = await import('./verdict.mjs');
-  const { verdictFailures } = await import('./judge.mjs');
+  const { verdictFailures } = await import('./assertions.mjs');
   const report = readReport(path);
   const target = await findTarget(asked ?? new URL(report.target), ROOT, process.env);
   const verdicts = await takeVerdicts(target, report.campaigns);

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { stopStragglers } from '../scripts/processes.mjs';
 import { pause, until } from '../scripts/waiting.mjs';
 import { runArtillery, wholeScript } from './artillery.mjs';
-import { judge } from './judge.mjs';
+import { findFailures } from './assertions.mjs';
 import { progress } from './progress.mjs';
 import { quantile, Tally } from './tally.mjs';
 import { operate } from './target.mjs';
@@ -192,7 +192,7 @@ export async function runScenario(scenario, scale, run) {
     if (count !== undefined)
       run.check(`${count} reservations in the ledger`, ledger.confirmed === count, ledger.confirmed);
   }
-  const failures = judge({ answers: scenario.answers, tally: run.tally, checks: run.checks, verdicts });
+  const failures = findFailures({ answers: scenario.answers, tally: run.tally, checks: run.checks, verdicts });
   return {
     plan,
     campaigns,

@@ -1,12 +1,12 @@
 // The hooks of Artillery's virtual users: who they are, what they remember of their answers, and that all of it is told.
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { remoteTally } from '../ipc.mjs';
 import { outcomeOf } from '../tally.mjs';
-import { teller } from '../wire.mjs';
 import { follow } from './follower.mjs';
 
 const facts = JSON.parse(readFileSync(String(process.env.DOORBUSTER_LOADTEST_FACTS), 'utf8'));
-const tell = teller(facts.port);
+const tell = remoteTally(facts.port);
 
 /** What of an answer a user goes by later on, in `vars`. */
 const REMEMBERED = [

@@ -3,9 +3,9 @@
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
 import { machineFacts } from '../machine.mjs';
+import { checkOut, compare } from './compare.mjs';
 import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
-import { checkOut, compare } from './versus.mjs';
 
 const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p15'];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock'];

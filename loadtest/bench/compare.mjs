@@ -17,7 +17,7 @@ import { median, round } from './measure.mjs';
  */
 export async function checkOut(root, revision, say) {
   const commit = commitOf(root, revision);
-  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-versus-'));
+  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-compare-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {
     const tree = execFileSync('git', ['archive', commit], { cwd: root, maxBuffer: 1 << 30 });
