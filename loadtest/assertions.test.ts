@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { findFailures } from './assertions.mjs';
 import { outcomeOf, Tally } from './tally.mjs';
-import { type CampaignVerdict, compareTold } from './verdict.mjs';
+import { type CampaignVerdict, comparePromises } from './verdict.mjs';
 
 const ANSWERS = { checkout: ['200 completed', '202 queued'] };
 const FINE: CampaignVerdict = {
@@ -82,27 +82,27 @@ for (const what of ['missing', 'another', 'voided', 'twice'] as const) {
   });
 }
 
-test('compareTold counts promises without a row, with the row of another user, voided, or made to two users', () => {
+test('comparePromises counts promises without a row, with the row of another user, voided, or made to two users', () => {
   const rows = new Map([
     ['r1', { user: 'a', status: 'reserved' }],
     ['r2', { user: 'b', status: 'voided' }],
     ['r3', { user: 'c', status: 'redeemed' }],
   ]);
-  const told = (...promises: [string, string][]) =>
-    compareTold(
+  const compare = (...promises: [string, string][]) =>
+    comparePromises(
       promises.map(([user, reservation]) => ({ user, reservation })),
       rows,
     );
-  expect(told(['a', 'r1'], ['a', 'r1'], ['c', 'r3'])).toEqual({
+  expect(compare(['a', 'r1'], ['a', 'r1'], ['c', 'r3'])).toEqual({
     promises: 3,
     missing: 0,
     another: 0,
     voided: 0,
     twice: 0,
   });
-  expect(told(['a', 'r4'])).toMatchObject({ missing: 1 });
-  expect(told(['b', 'r2'])).toMatchObject({ voided: 1 });
-  expect(told(['a', 'r1'], ['d', 'r1'])).toMatchObject({ another: 1, twice: 1 });
+  expect(compare(['a', 'r4'])).toMatchObject({ missing: 1 });
+  expect(compare(['b', 'r2'])).toMatchObject({ voided: 1 });
+  expect(compare(['a', 'r1'], ['d', 'r1'])).toMatchObject({ another: 1, twice: 1 });
 });
 
 test('outcomeOf shortens a response to its HTTP status and its status or code', () => {

@@ -1,5 +1,6 @@
-// Sends one ordinary request after another while a scenario loads the server, and counts the responses. It runs in a thread of its
-// own: in the generator's thread it would wait for the generator, and the delay would count as the server's.
+// Sends one ordinary request after another while a scenario loads the server, and counts the responses. It runs in a
+// thread of its own: in the generator's thread it would wait for the generator, and the delay would count as the
+// server's.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

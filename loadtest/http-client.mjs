@@ -1,5 +1,5 @@
-// An HTTP client with one raw socket: requests are prepared bytes, responses are parsed as far as needed. Thousands of them
-// fit in one process, at a tenth of the cost of Artillery, for load that has to arrive at one moment.
+// An HTTP client with one raw socket: requests are prepared bytes, responses are parsed as far as needed. Thousands of
+// them fit in one process, at a tenth of the cost of Artillery, for load that has to arrive at one moment.
 import { connect } from 'node:net';
 import { outcomeOf } from './tally.mjs';
 
@@ -41,7 +41,8 @@ export class HttpClient {
 
   /**
    * @param {Buffer | string} bytes of a whole request
-   * @param {number} [since] when it was due, in `performance.now()`: a generator that is late must not make the server look fast
+   * @param {number} [since] when it was due, in `performance.now()`: a late generator must not make the server look
+   *   fast
    * @returns {Promise<Answer>}
    */
   request(bytes, since = performance.now()) {
@@ -57,7 +58,12 @@ export class HttpClient {
     this.#socket?.destroy();
   }
 
-  /** @param {string} method @param {string} path @param {object | null} json @param {string} [headers] with their line ends */
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {object | null} json
+   * @param {string} [headers] with their line ends
+   */
   prepare(method, path, json, headers = '') {
     const body = json === null ? '' : JSON.stringify(json);
     const type =
@@ -88,13 +94,13 @@ export class HttpClient {
 }
 
 /**
- * A request whose answer, or the lack of one, is counted.
+ * Sends a request and counts its response, or that there was none.
  * @param {Pick<import('./tally.mjs').Tally, 'sent' | 'answered' | 'broken'>} tally
  * @param {string} name
  * @param {HttpClient} client
  * @param {Buffer} bytes
  * @param {number} [since]
- * @returns {Promise<Answer | null>} null = no answer
+ * @returns {Promise<Answer | null>} null = no response
  */
 export async function ask(tally, name, client, bytes, since) {
   tally.sent(name);
@@ -109,7 +115,7 @@ export async function ask(tally, name, client, bytes, since) {
 }
 
 /**
- * Does a work for each, so many at once.
+ * Runs `work` for each item, `atOnce` items at a time.
  * @template Item
  * @param {readonly Item[]} items
  * @param {number} atOnce

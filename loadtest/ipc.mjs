@@ -1,5 +1,5 @@
-// Sends what Artillery's virtual users experience to this process, line by line. So the tally is the same for both generators and is
-// complete every second: Artillery itself reports every ten seconds, and has no promises.
+// Sends what Artillery's virtual users experience to this process, line by line. So the tally is the same for both
+// generators and is complete every second: Artillery itself reports every ten seconds, and has no promises.
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
@@ -46,7 +46,8 @@ export async function listen(tally) {
   };
 }
 
-/** The other end, in Artillery's worker: a tally that sends instead of counting.
+/**
+ * The other end, in Artillery's worker: a tally that sends instead of counting.
  * @param {number} port
  * @returns {Pick<Tally, Word>}
  */

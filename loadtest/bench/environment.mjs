@@ -1,4 +1,5 @@
-// The environment of a benchmark: its own Redis and Postgres, one API and one worker from dist/. All are stopped afterwards.
+// The environment of a benchmark: its own Redis and Postgres, one API and one worker from dist/. All are stopped
+// afterwards.
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,13 +16,15 @@ export const ATTESTATION_KEY = randomBytes(32);
 const TICKET_KEY = randomBytes(32);
 
 /**
- * @typedef {{ url: string, pid: number, stop: () => Promise<void> }} Part a process that was started
- * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, postgresPid: number, env: NodeJS.ProcessEnv, api: Part, worker: Part,
- *   start: (name: string, args: string[], env?: NodeJS.ProcessEnv) => Promise<Part>, stop: () => Promise<void> }} Environment
+ * @typedef {{ url: string, pid: number, stop: () => Promise<void> }} Part a started process
+ * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, postgresPid: number, env: NodeJS.ProcessEnv,
+ *   api: Part, worker: Part, start: (name: string, args: string[], env?: NodeJS.ProcessEnv) => Promise<Part>, stop: ()
+ *   => Promise<void> }} Environment
  */
 
 /**
- * @param {{ root?: string, say?: (text: string) => void, env?: NodeJS.ProcessEnv }} [options] root: the checkout whose dist/ is run
+ * @param {{ root?: string, say?: (text: string) => void, env?: NodeJS.ProcessEnv }} [options] root: the checkout whose
+ *   dist/ is run
  * @returns {Promise<Environment>}
  */
 export async function startEnvironment({ root = ROOT, say = () => {}, env: extra = {} } = {}) {
@@ -83,8 +86,8 @@ export async function startEnvironment({ root = ROOT, say = () => {}, env: extra
 }
 
 /**
- * Starts a Node program that logs JSON lines, and waits for the one that says it is there. Its log goes nowhere, as in a
- * container whose runtime takes it, but is written.
+ * Starts a Node program that logs JSON lines, and waits for the line that reports the start. The log is written, as in
+ * a container, and then dropped.
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<Part>}

@@ -1,9 +1,10 @@
 // P1. How much CPU does a confirmed checkout cost the API, with all guards, the log and the metrics on?
 //
-// Method: the API and the reference (reference/bare-checkout.mjs: the smallest honest server, one EVALSHA a request) run side by side on one Redis.
-// Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections, each by a user and a device of its own, each taking a
-// unit. What is compared is the median over the rounds of user and system time of the process divided by the checkouts it answered. The generator
-// does not sleep, since the kernel would charge the server for waking it, the faster one more often. Goal: at most 0.95 × the reference.
+// Method: the API and the reference (reference/bare-checkout.mjs: the smallest correct server, one EVALSHA a request)
+// run side by side on one Redis. Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections.
+// Each checkout has its own user and device and takes a unit. The benchmark compares the median over the rounds of user
+// and system time of the process divided by its responses. The generator does not sleep, because the kernel would
+// charge the server for waking it, and the faster server more often. Goal: at most 0.95 × the reference.
 // Last record (2026-11-22, 5f3f7bd, load 3.1): api_us 90.3, reference_us 51.4, best_us [82.5,40.6], ratio 1.757, met false
 
 import { fileURLToPath } from 'node:url';

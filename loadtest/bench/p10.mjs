@@ -1,9 +1,10 @@
 // P10. How much CPU do all processes together spend on a confirmed checkout?
 //
-// Method: rounds of checkouts, each by a user and a device of its own and each taking a unit, over 128 keep-alive connections (BENCH_CONNECTIONS). A round
-// ends when all its rows are committed and all its events are published. CPU by the kernel's accounting of the API, Redis, the worker, and Postgres
-// with its backends, divided by the checkouts; what the processes do while idle is part of it (P15). Medians of the rounds. The generator runs
-// on the same machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
+// Method: rounds of checkouts over 128 keep-alive connections (BENCH_CONNECTIONS). Each checkout has its own user and
+// device and takes a unit. A round ends when all its rows are committed and all its events are published. The result is
+// the CPU, by the kernel's accounting, of the API, Redis, the worker, and Postgres with its backends, divided by the
+// checkouts. It includes the work of idle processes (P15). Medians of the rounds. The generator runs on the same
+// machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
 // Last record (2026-11-22, 5f3f7bd, load 3.1): connections 128, total_us 219, api_us 103.4, redis_us 56.3, worker_us 30.9, postgres_us 22.4, per_second 6831.5, p50_ms 17.4, p99_ms 35.3, met false
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';

@@ -1,7 +1,7 @@
-// P15. How much CPU do all processes spend while nothing is asked of them?
+// P15. How much CPU do all processes spend while they get no requests?
 //
-// Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each process over 20 s, by the kernel's
-// accounting, per second. Goal: ≤ 20 ms a second in all.
+// Method: one campaign is open and has sold 1,000 units, whose rows are written. After five seconds the CPU of each
+// process is measured over 20 s, by the kernel's accounting. Goal: ≤ 20 ms a second in all.
 // Last record (2026-11-22, 5f3f7bd, load 1.6): total_ms_per_second 64.6, api_ms_per_second 28.4, redis_ms_per_second 6, worker_ms_per_second 24.6, postgres_ms_per_second 5.6, met false
 import { Redis } from 'ioredis';
 import { untilWritten } from './engine.mjs';

@@ -1,10 +1,11 @@
 // P2. How many checkouts a second are accepted, with the generator on the same machine?
 //
-// Method: rounds of checkouts, each by a user of their own and each taking a unit, over 128 keep-alive connections, in turn with the naive server
-// (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the campaign's row). Throughput and latency are
-// medians of the rounds, as the generator sees them; so is the CPU that each of our processes spent on a checkout, which says how to size a
-// sale (P10 adds them up). In turn with both: the same decisions by Redis alone, for a hundred callers of the SaleStore at once. Goal: at
-// least 3 × the best peer; the naive one stands in for it here.
+// Method: rounds of checkouts, each by a user of their own and each taking a unit, over 128 keep-alive connections, in
+// turn with the naive server (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the
+// campaign's row). Throughput and latency are medians of the rounds, measured by the generator. So is the CPU of each
+// process for a checkout, by which an operator can size a sale (P10 adds them up). In turn with both, Redis alone makes
+// the same decisions for a hundred concurrent callers of the SaleStore. Goal: at least 3 × the best peer, for which the
+// naive server stands here.
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { connectSale } from './decisions.mjs';
@@ -18,7 +19,11 @@ const CHECKOUTS = 5_000;
 const NAIVE_CHECKOUTS = 1_000;
 const CALLERS = 100;
 
-/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say @param {string} [root] */
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {(text: string) => void} say
+ * @param {string} [root]
+ */
 export async function run(environment, say, root = ROOT) {
   const naive = await environment.start('naive', [fileURLToPath(new URL('reference/naive.mjs', import.meta.url))]);
   const product = `p2-${Date.now()}`;
@@ -55,7 +60,7 @@ export async function run(environment, say, root = ROOT) {
     const theirs = await go(naive, NAIVE_CHECKOUTS);
     api.push(ours);
     reference.push(theirs);
-    // The worker only looks on.
+    // The worker has no part in this measurement.
     process.kill(environment.worker.pid, 'SIGSTOP');
     try {
       alone.push((CHECKOUTS / (await sale.decide(product, CHECKOUTS, CALLERS))) * 1000);

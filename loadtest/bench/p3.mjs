@@ -1,6 +1,6 @@
-// P3. How many refusals a second, once everything is sold?
+// P3. How many refusals a second does the API send when all units are sold?
 //
-// Method: as P2, on a campaign of ten units without a line; everybody after the tenth is told `sold_out`.
+// Method: as P2, on a campaign of ten units without a line; every checkout after the tenth gets `sold_out`.
 // Last record (2026-11-21, 4c44a10, load 1.5): refused_per_second 13192, p99_ms 18.7, api_us 60.7
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, quantile, round } from './measure.mjs';

@@ -1,10 +1,12 @@
-// P4. Do the rows keep up?
+// P4. Does Postgres get the rows as fast as checkouts are confirmed?
 //
-// Method: 10,000 checkouts at full speed while the age of the oldest entry that Postgres lacks is read every 50 ms; then the time until
-// all rows are there. Afterwards another 10,000 while the worker is stopped (SIGSTOP), and the time from its going on until the journal is empty, three
-// times: what a backlog costs by itself. The reference writes the same rows, all their columns, with bare `unnest` inserts of 500 into a table
-// with the same indexes and no triggers. Goal: nothing older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog takes
-// longer than that: each of its rows is read from the journal, counted against the cap, and told of in the outbox, in the same transaction.
+// Method: 10,000 checkouts at full speed while the age of the oldest entry that Postgres lacks is read every 50 ms;
+// then the time until all rows are there. Afterwards another 10,000 run while the worker is stopped (SIGSTOP). The time
+// from its resumption until the journal is empty, three times, is the cost of a backlog by itself. The reference writes
+// the same rows, all their columns, with bare `unnest` inserts of 500 into a table with the same indexes and no
+// triggers. Goal: no entry older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog
+// takes longer than that: each of its rows is read from the journal, counted against the cap, and written with its
+// event, in the same transaction.
 // Last record (2026-11-21, 493dc8f with changes, load 0.9): load_ms 2656, rows_after_load_ms 56, oldest_unpersisted_s 0.22, bare_insert_ms 203, backlog_ms 1181, backlog_ratio 5.8, met true
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -78,7 +80,12 @@ export async function run(environment, say) {
   }
 }
 
-/** @param {import('./environment.mjs').Environment} environment @param {string} product @param {number} round_ @returns milliseconds that a worker needs for what it finds */
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {string} product
+ * @param {number} round_
+ * @returns milliseconds until a worker has persisted its backlog
+ */
 async function drainBacklog(environment, product, round_) {
   const redis = new Redis(environment.redisUrl);
   try {

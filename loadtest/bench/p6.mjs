@@ -1,9 +1,10 @@
 // P6. What does a waiting user cost Redis, what a reservation, and an idle socket the API?
 //
-// Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another campaign; Redis's used memory
-// before and after each, once the journal is written, with the idempotency records counted apart and the stream of events emptied. Then 5,000 sockets
-// with a ticket each are opened to another API process, which has done nothing else, and left alone; its resident memory with a hundred of them
-// and with all, three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
+// Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another
+// campaign; Redis's used memory before and after each, once the journal is written, with the idempotency records
+// counted apart and the stream of events emptied. Then 5,000 sockets with a ticket each are opened to another API
+// process that has done nothing else, and stay idle. Its resident memory is read with a hundred of them and with all,
+// three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
 // Last record (2026-11-21, 493dc8f with changes, load 0.9): redis_bytes_per_waiting 285, redis_bytes_per_reservation 493, redis_bytes_per_idempotency_record 302, api_bytes_per_socket 10257, met true
 
 import { join } from 'node:path';
@@ -27,7 +28,7 @@ export async function run(environment, say) {
   say(`${PEOPLE} hold a unit`);
   const { bodies } = waiting;
   const tickets = bodies.slice(0, SOCKETS).map((body) => JSON.parse(body).data.ticket);
-  // One that has served thousands holds memory that it gives back while it is measured.
+  // A process that has served thousands would free memory during the measurement.
   const api = await environment.start('api', [join(ROOT, 'dist/api/main.js')]);
   let rssBefore = 0;
   /** @type {WebSocket[]} */
@@ -61,12 +62,12 @@ export async function run(environment, say) {
 }
 
 /**
- * Sends people to a campaign of its own.
+ * Sends users to a new campaign.
  * @param {import('./environment.mjs').Environment} environment
  * @param {Redis} redis
  * @param {string} product
  * @param {number} units
- * @returns bytes of Redis for each and for each idempotency record, and the answers
+ * @returns bytes of Redis for each user and for each idempotency record, and the responses
  */
 async function fill(environment, redis, product, units) {
   await operator(environment.api.url, 'POST', '/admin/campaigns', {

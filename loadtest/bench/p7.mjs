@@ -1,7 +1,8 @@
-// P7. Does a checkout cost more when there are many?
+// P7. Does a checkout cost more in a campaign with many reservations and waiting users?
 //
-// Method: CPU of API and Redis per checkout on a campaign with 1,000 reservations and 1,000 waiting, and on one with 300,000 of each (the
-// goal names a million; their making takes most of the time, so the number is given with the figures), in turn. Goal: ≤ 1.15 ×.
+// Method: CPU of API and Redis per checkout on a campaign with 1,000 reservations and 1,000 waiting, and on one with
+// 300,000 of each (the goal names a million; making them takes most of the time, so the figures include the number), in
+// turn. Goal: ≤ 1.15 ×.
 // Last record (2026-11-21, 9f2a605 with changes, load 1.0): many 1000000, api_us [88.8,89.5], redis_us [78.7,80.9], ratio 1.01, met true
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, round } from './measure.mjs';

@@ -1,8 +1,9 @@
 // P8. The opening second: 10,000 distinct users at once on 1,000 units.
 //
-// Method: 10,000 requests are sent over 500 connections as fast as they are taken; 1,000 must be confirmed, the others in line, nobody without
-// an answer. The ideal is the time the same number takes in a calm round just before, over 32 connections; the second of two, since in the first
-// the processes are still warming up. Goal: the last answer within 3 × of it.
+// Method: 10,000 requests are sent over 500 connections as fast as the server takes them. 1,000 must be confirmed, the
+// others in line, and none without a response. The ideal is the time for the same number in a calm round just before,
+// over 32 connections. It is the second of two rounds, because the first warms up the processes. Goal: the last
+// response within 3 × the ideal.
 // Last record (2026-11-22, 5f3f7bd, load 3.1): confirmed 1000, in_line 9000, errors 0, last_answer_ms 1264, ideal_ms 2161, ratio 0.58, met true
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { round } from './measure.mjs';

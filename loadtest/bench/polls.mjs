@@ -1,7 +1,8 @@
-// What does a poll of queue-status cost, API and Redis?
+// Polls. How much CPU does a poll of queue-status cost the API and Redis?
 //
-// Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket of their place, in rounds.
-// CPU of both processes over the polls, medians of the rounds. The generator does not sleep, since the kernel would charge the server for waking it.
+// Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket
+// of their place, in rounds. CPU of both processes over the polls, medians of the rounds. The generator does not sleep,
+// because the kernel would charge the server for waking it.
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
 import { cpuOf, cpuSince, median, round } from './measure.mjs';
 

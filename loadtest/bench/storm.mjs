@@ -1,8 +1,9 @@
-// What happens when all sockets come back at once?
+// Storm. How long does it take until all sockets have reconnected?
 //
-// Method: 10,000 people wait, each with an idle socket. All are cut off and connect again as fast as they can, 500 at a time, as after a
-// process that was killed. Measured: until the last one has its `welcome`, how many had none, the longest that a request of
-// somebody else waited meanwhile, and the CPU of the API for each. No goal: nobody may be without an answer.
+// Method: 10,000 people wait, each with an idle socket. All are closed and connect again as fast as they can, 500 at a
+// time, as after a process was killed. Measured: the time until the last one has its `welcome`, how many had none, the
+// longest wait of another user's request meanwhile, and the CPU of the API for each. There is no goal, but every socket
+// must get its `welcome`.
 import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, quantile, residentBytes, round } from './measure.mjs';
@@ -52,7 +53,7 @@ export async function run(environment, say) {
   /** @type {number[]} */
   const waits = [];
   let asking = true;
-  const somebodyElse = (async () => {
+  const probe = (async () => {
     while (asking) {
       const began = performance.now();
       await fetch(`${environment.api.url}/livez`);
@@ -65,7 +66,7 @@ export async function run(environment, say) {
   const second = await connectAll();
   const ms = performance.now() - began;
   asking = false;
-  await somebodyElse;
+  await probe;
   const cpu = cpuMicros(environment.api.pid) - cpuBefore;
   for (const socket of second.sockets) socket.terminate();
   return {

@@ -1,12 +1,13 @@
-// The opening second. Does everybody get an answer, and do exactly as many get a unit as there are?
+// The opening second. Does every user get a response, and do exactly as many get a unit as there are?
 //
-// People: 10,000 phones are on the page: connected, each with a device token of its own. Within one second all of them check out,
-// each at a moment of its own, whether the others were answered or not. Half of those who get a unit press again with the same key.
-// What must hold: 1,000 have a unit and are different people; all others have a place in line, each another one; a repetition gets the first
-// answer; nobody is refused, nobody is left without an answer.
+// People: 10,000 users have opened the page: each has a connection and a device token. Within one second all of them
+// check out, each at its own moment, without waiting for other responses. Half of the users who get a unit send the
+// same request again. What must hold: 1,000 different users have a unit. All others have a place in line, each another
+// one. A repetition gets the first response. No request is refused or stays without a response.
 //
-// Driven by a generator of its own (http-client.mjs). Artillery, given the same people, sent 1,300 to 1,650 requests a second on two cores, and was
-// at it for 16 seconds with their tokens and checkouts. Latencies count from the moment when a request was due.
+// Driven by a generator of its own (http-client.mjs). For the same users Artillery sent 1,300 to 1,650 requests a
+// second on two cores, and took 16 seconds for their tokens and checkouts. Latencies count from the moment when a
+// request was due.
 import { ask, connectClients, forEach } from '../http-client.mjs';
 
 const SECOND_MS = 1000;
@@ -14,7 +15,7 @@ const SECOND_MS = 1000;
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
-    'Does everybody get an answer in the second in which a sale opens, and exactly as many a unit as there are?',
+    'Does every user get a response in the second in which a sale opens, and do exactly as many get a unit as there are?',
   driver: 'a generator of its own',
   answers: {
     token: ['200'],
@@ -70,7 +71,7 @@ export const scenario = {
     await forEach(again, 64, async ({ client, user, at }) => {
       const answer = await ask(tally, 'repetition', client, requests[at] ?? fail());
       const same = answer?.body.data?.reservation_id === answers[at]?.body.data.reservation_id;
-      if (!same) tally.fault(`${user} pressed again and was told of another reservation`);
+      if (!same) tally.fault(`${user} repeated the checkout and got another reservation`);
     });
     for (const { client } of clients) client.close();
 

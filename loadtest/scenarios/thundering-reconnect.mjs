@@ -1,12 +1,14 @@
-// The thundering reconnect. When a network drops all sockets, does everybody find his place again, and the turn that he missed?
+// The thundering reconnect. When a network drops all sockets, does every user get their position again, or the
+// promotion they missed?
 //
-// People: 5,000 wait in a line at open sockets. All are cut off at the same moment. While nobody is connected, 500 units come in and go to
-// the first 500 of the line. Then all 5,000 come back at once, as fast as their handshakes go, and the 500 pay.
-// What must hold: each `welcome` tells its owner exactly where he stands now: the first 500 of the line that it is their turn, with a reservation
-// each, everybody else his new place; nobody is turned away; other people's requests are answered meanwhile.
+// People: 5,000 wait in a line with open sockets. All sockets are closed at the same moment. While no user is
+// connected, 500 units are added and go to the first 500 of the line. Then all 5,000 connect again as fast as their
+// handshakes allow, and the 500 pay. What must hold: each `welcome` has the exact current status. The first 500 of the
+// line are promoted, with a reservation each, and all others have their new position. No user is refused, and requests
+// of other users get responses meanwhile.
 //
-// Driven by a generator of its own: Artillery's WebSocket engine knows one connection for each user, and none that is cut off and
-// comes back, and its users do not act at one moment.
+// Driven by a generator of its own: Artillery's WebSocket engine has one connection for each user, cannot reconnect,
+// and its users do not act at one moment.
 
 import { startProbe } from '../background-probe.mjs';
 import { ask, connectClients, forEach, HttpClient } from '../http-client.mjs';
@@ -17,7 +19,7 @@ const WELCOME_LIMIT_MS = 60_000;
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
-    'When all sockets are cut off and come back at once, does everybody find his place, and the turn that he missed?',
+    'When all sockets are closed and reconnect at once, does every user get their position, or the promotion they missed?',
   driver: 'a generator of its own',
   answers: {
     token: ['200'],
@@ -49,12 +51,12 @@ export const scenario = {
       await forEach(waiting, 200, async (one, at) => {
         first[at] = await open('socket')(one);
       });
-      run.say('all sockets are cut off; units come in while nobody is connected');
+      run.say('all sockets are closed; units are added while no user is connected');
       for (const welcome of first) welcome?.socket.terminate();
       await run.addStock(product, units);
       await run.settled(product, ({ held }) => held === units);
 
-      run.say('everybody comes back');
+      run.say('all users reconnect');
       const question = `/flash-sale/queue-status?product_id=${product}&user_id=probe`;
       const stopProbe = await startProbe(tally, run.target.url, question);
       const back = await Promise.all(waiting.map(open('reconnect')));
@@ -83,7 +85,7 @@ export const scenario = {
       ({ redeemed, journal_backlog }) => redeemed === units && journal_backlog === 0,
     );
     run.check('all units are paid', stats.redeemed === units, stats.redeemed);
-    run.check('everybody else still waits', stats.waiting === people - units, stats.waiting);
+    run.check('all others still wait', stats.waiting === people - units, stats.waiting);
   },
 };
 
@@ -114,7 +116,7 @@ async function standInLine(run, product, people) {
  * @param {import('../tally.mjs').Tally} tally
  * @param {string} name
  * @param {string} url
- * @returns {Promise<Welcome | null>} null = there was none
+ * @returns {Promise<Welcome | null>} null = no `welcome` arrived
  */
 function welcomeOf(tally, name, url) {
   tally.sent(name);
@@ -141,7 +143,7 @@ function welcomeOf(tally, name, url) {
 }
 
 /**
- * The first of the line have a reservation each, all others their new places.
+ * Checks that the first of the line have a reservation each, and all others their new positions.
  * @param {import('../run.mjs').LoadRun} run
  * @param {readonly (Welcome | null)[]} back in the order of the line
  * @param {number} units
@@ -159,5 +161,5 @@ function checkPlaces({ tally, check }, back, units, waiting) {
       );
     if (reservation_id) reservations.add(reservation_id);
   }
-  check('each of the first in line has a reservation of his own', reservations.size === units, reservations.size);
+  check('each of the first in line has a different reservation', reservations.size === units, reservations.size);
 }

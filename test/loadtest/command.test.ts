@@ -14,7 +14,7 @@ const refused: [string, NodeJS.ProcessEnv, string[], RegExp][] = [
   ['an unknown scenario', {}, ['opening-hour'], /There is no scenario opening-hour\. There are opening-second,/],
   ['an unknown option', {}, ['codes', '--fast'], /There is no option --fast/],
   ['a scale that is none', {}, ['codes', '--scale', '2'], /--scale 2: expected/],
-  ['a server that does not run', {}, ['codes', '--target', 'http://127.0.0.1:9'], /Nobody answers[\s\S]*npm start/],
+  ['a server that does not run', {}, ['codes', '--target', 'http://127.0.0.1:9'], /No server responds[\s\S]*npm start/],
   [
     'a target elsewhere',
     {},
