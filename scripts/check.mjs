@@ -1,4 +1,5 @@
-// `npm run check`: types, unused code, lint and format, generated documents, import direction. Everything is run, then the verdict.
+// `npm run check`: types, unused code, lint and format, generated documents, import direction. Runs all checks and
+// fails if one of them failed.
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
