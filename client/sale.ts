@@ -27,7 +27,8 @@ const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 /**
  * One shopper in one sale. The wish to buy has a key that is kept before the first try, so a lost answer, a reload or a
- * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new one.
+ * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new
+ * one.
  */
 export class Sale extends Emitter<SaleEvents> {
   /** The last one known; null = not known yet. */
@@ -54,8 +55,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave` and
-   * `release` are refused: the user checked out on another device.
+   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave`
+   * and `release` are refused: the user checked out on another device.
    */
   get holdsTicket(): boolean {
     return Boolean(this.#intention?.ticket);
