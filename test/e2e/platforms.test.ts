@@ -10,7 +10,8 @@ import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// Tokens of level 2: Apple or Google vouch for app and device. Both are ours here (harness/apple.ts, harness/google.ts).
+// Tokens of level 2: Apple or Google vouch for app and device. Both are ours here (harness/apple.ts,
+// harness/google.ts).
 
 const APP = 'ABCDE12345.com.example.shop';
 const apple = new TestApple();

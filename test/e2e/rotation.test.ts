@@ -5,8 +5,8 @@ import { expectProblem } from '../harness/checks.js';
 import { Operator, Shopper, send } from '../harness/clients.js';
 import { ATTESTATION_KEY, startApiProcess, startService, TICKET_KEY } from '../harness/service.js';
 
-// Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then put
-// before it, then the old one is taken away.
+// Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then
+// put before it, then the old one is taken away.
 const keysOf = (kid: string, byte: number, old: Buffer) => {
   const [fresh, former] = [`${kid}2:${Buffer.alloc(32, byte).toString('base64')}`, `${kid}1:${old.toString('base64')}`];
   return { before: former, added: `${former},${fresh}`, moved: `${fresh},${former}`, after: fresh };
@@ -38,7 +38,7 @@ test('device tokens of each step are taken by the processes of the next and of t
   }
 });
 
-test('tickets too, and a replay tells the first one again', async () => {
+test('tickets too, and a replay returns the first one', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
   for (const [older, newer] of together) {
     for (const [from, to] of [

@@ -52,7 +52,7 @@ test('a network that asks for many tokens is asked for work, each time, and no o
   await end(product);
 });
 
-test('a shopper with the client gets his unit although his token costs work', async () => {
+test('a shopper with the client gets a unit although the token costs work', async () => {
   const productId = await operator.openCampaign(enforced);
   const viaProxy: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers);
@@ -76,7 +76,7 @@ test('a shopper with the client gets his unit although his token costs work', as
   await end(productId);
 });
 
-test('a campaign that is stormed makes tokens cost work for everybody, and only while it is', async () => {
+test('a campaign that is stormed makes tokens cost work for every network, and only while it is', async () => {
   const product = await operator.openCampaign({
     ...enforced,
     limits: { ...enforced.limits, velocity_floor_per_minute: 1_200, velocity_factor: 1_000_000 },

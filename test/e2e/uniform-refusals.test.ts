@@ -7,8 +7,8 @@ import { startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// Whether a code of a campaign with uniform refusals exists is to be learnt from nothing: each test does the same with a made-up code
-// and with a real one that cannot be used, and compares everything that comes back.
+// No response may reveal whether a code of a campaign with uniform refusals exists. Each test does the same with a
+// made-up code and with a real one that cannot be used, and compares the complete responses.
 
 const service = await startService({ TRUST_PROXY: '1', UNKNOWN_CODES_PER_MINUTE: '60' });
 const operator = new Operator(service.url);
@@ -34,7 +34,7 @@ const redeem = (address: string, code: string, user: string, fields: Fields = {}
     ...fields,
   });
 
-/** A campaign that tells nothing, for others than whoever asks; and a made-up code of the same length, known to look like it. */
+/** A campaign with uniform refusals and an audience that excludes the user; and a made-up code of the same length. */
 async function openUniform(terms: Fields = {}): Promise<{ product: string; real: string; madeUp: string }> {
   const [real, madeUp] = [inProse('REAL'), inProse('MADE')];
   const product = await operator.openCampaign({

@@ -45,7 +45,9 @@ const TERMS = {
   limits: 'text',
 } as const;
 
-/** Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted. */
+/**
+ * Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted.
+ */
 const ALLOWED: Record<string, readonly string[]> = {
   starts_at: ['"2031-01-01"', '"2031-01-01T00:00:00"'],
   ends_at: ['null', '"2031-01-01"', '"2031-01-01T00:00:00"'],
@@ -58,7 +60,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   attributes: ['{}', '{"a":1}'],
 };
 
-/** A campaign, a reservation of it, a code that is good for everybody, and a campaign that has many codes. */
+/** A campaign, a reservation of it, a code that any user may redeem, and a campaign with many codes. */
 export type BodySubjects = { product: string; reservationId: string; code: string; pool: string };
 
 /** Every route that takes a body. */

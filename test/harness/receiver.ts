@@ -4,7 +4,7 @@ import { atEnd } from './cleanup.js';
 
 export type Received = { headers: IncomingHttpHeaders; text: string; event: Record<string, any>; answer: number };
 
-/** Somebody who receives webhooks: keeps all that comes and answers as it is told. */
+/** A receiver of webhooks: keeps all deliveries and responds as a test has set. */
 export class Receiver {
   readonly received: Received[] = [];
   answer: (event: Record<string, any>) => number | { status: number; location: string } | 'nothing' = () => 204;

@@ -51,7 +51,7 @@ export const WRONG_VALUES = {
     '"2031-01-01T00:00:00"',
     '1719000030',
   ],
-  /** a code as somebody types it: what has a form that a code may have is refused as unknown, and is not here */
+  /** a code as a user types it: a text with the form of a code is refused as unknown, and is not in this list */
   typedCode: [...NO_STRING, '""', `"${'A'.repeat(129)}"`, `"${'A'.repeat(10_000)}"`, `"${'é'.repeat(129)}"`],
   typedCodes: [
     'null',

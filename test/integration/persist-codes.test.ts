@@ -26,7 +26,7 @@ const usesOf = async (campaign: TestCampaign) =>
     status,
   ]);
 
-test('writes the code and the version of the terms of each, and the code of those who wait', async () => {
+test('Persist writes the code and the version of the terms of each, and the code of those who wait', async () => {
   const campaign = await openPool({ totalLimit: 2 });
   await campaign.take('ann');
   await campaign.amend({ name: 'Renamed' });

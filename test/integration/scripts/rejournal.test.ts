@@ -113,7 +113,7 @@ test('what Postgres refused stays refused', async () => {
   expect(await rejournal(campaign, id, 'missing')).toEqual({ kind: 'rejournaled', entries: 0 });
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('rejournal finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await rejournal(await store.openCampaign(), NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
   expect(await rejournal(sale.unknownCampaign(), NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() =>
@@ -121,7 +121,7 @@ test('does not know what was never reserved, nor a product without a campaign', 
   );
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('rejournal without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await store.openCampaign();
   await campaign.pretendArchived();
   expect(await rejournal(campaign, NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
