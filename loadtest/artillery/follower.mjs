@@ -41,7 +41,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
     });
   };
   const onTurn = (/** @type {import('../../client/sale.js').Standing} */ standing) => {
-    answerTurn(standing).catch((error) => tell.fault(`${user} at his turn: ${error.message}`));
+    answerTurn(standing).catch((error) => tell.fault(`${user} could not use the promotion: ${error.message}`));
   };
   sale.on('completed', onTurn);
   sale.on('promoted', onTurn);
@@ -54,7 +54,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
     await sale.attempt();
     const last = await ended;
     if (!['redeemed', 'released', 'closed'].includes(String(last))) {
-      tell.fault(`${user} heard "${last}" in the end; he stood at ${JSON.stringify(sale.standing)}`);
+      tell.fault(`${user} ended with "${last}" and the status ${JSON.stringify(sale.standing)}`);
     }
   } catch (error) {
     // A shopper who arrives after the end gets a refusal, which is counted with the other responses.

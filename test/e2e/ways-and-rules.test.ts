@@ -102,7 +102,7 @@ const RULES: Rule[] = [
     refusal: [403, 'blocked'],
   },
   {
-    rule: 'a banned device that nobody names',
+    rule: 'a banned device that the request does not name',
     prepare: async (_, call) => ban('device', await derivedOf(call)),
     refusal: [403, 'blocked'],
   },

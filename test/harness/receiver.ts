@@ -29,7 +29,7 @@ export async function startReceiver(): Promise<Receiver> {
       receiver.received.push({ headers: request.headers, text, event, answer: status });
       if (answer === 'nothing') return;
       if (typeof answer === 'object') response.setHeader('location', answer.location);
-      response.writeHead(status).end('an answer that nobody reads');
+      response.writeHead(status).end('an unread response');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -62,7 +62,7 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
   ],
   ['of an unknown campaign', () => strangeReservation(UNKNOWN_NO), /^23502: /],
   [
-    'for a reservation that nobody made',
+    'for a reservation that does not exist',
     ({ terms }) => ({
       kind: 'redeemed',
       no: terms.no,

@@ -42,7 +42,7 @@ export class Real {
       current.rules,
       database,
     );
-    if (!changed) throw new Error('somebody else has changed the campaign');
+    if (!changed) throw new Error('another program has changed the campaign');
     expect(await sale.store.amend(changed)).toEqual({ kind: 'amended' });
   }
 
