@@ -69,8 +69,7 @@ describe('plain words', () => {
   });
 
   test('the search sees comments and texts, and leaves names and short values alone', () => {
-    const text =
-      "const told = 'nobody'; // for whoever\ntest('he waits for it', () => {});\nconst a = `to ${b} nobody at all`;";
+    const text = `const told = 'nobody'; // for whoever\ntest('he waits for it', () => {});\nconst a = \`to \${b} nobody at all\`;`;
     expect(unclearLines({ path: 'a.ts', text: proseOf(text) })).toEqual([
       'a.ts:1: // for whoever',
       'a.ts:2: he waits for it',
