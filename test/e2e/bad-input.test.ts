@@ -4,10 +4,10 @@ import { describe, expect, test } from '@jest/globals';
 import { bodyRoutes } from '../harness/body-routes.js';
 import { expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator } from '../harness/clients.js';
+import { objectText } from '../harness/invalid-values.js';
 import { request, requestJson } from '../harness/raw-http.js';
 import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { arrive, forEachAtMost } from '../harness/shoppers.js';
-import { objectText } from '../harness/wrong-values.js';
 
 // Invalid bodies; bad-requests.test.ts has invalid paths, methods and headers.
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type FieldKind, INVALID_VALUES } from './invalid-values.js';
 import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
 import { freshToken } from './tokens.js';
-import { type FieldKind, WRONG_VALUES } from './wrong-values.js';
 
 /** A route that takes a body, and the kind of each of its fields. */
 export type BodyRoute = {
@@ -225,7 +225,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       // An amendment refuses a code and a total whatever they are.
       const fixed = route.method === 'PATCH' && (field === 'code' || field === 'total_limit');
       const allowed = fixed ? [] : (ALLOWED[field] ?? []);
-      return WRONG_VALUES[kind].filter((value) => !allowed.includes(value));
+      return INVALID_VALUES[kind].filter((value) => !allowed.includes(value));
     },
   }));
 }
