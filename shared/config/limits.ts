@@ -1,5 +1,5 @@
 /**
- * Everything that is bounded, with its reason. What an operator may want to change is in the environment (config.ts);
+ * Everything that is bounded, with its reason. What an operator may want to change is in the environment (environment.ts);
  * these are properties of the design.
  */
 export const LIMITS = {
