@@ -5,8 +5,8 @@ import { parseRedisUrl, type RedisTarget } from '../redis/redis-target.js';
 /** Named secret of an operator or a service. */
 export type ApiKey = { name: string; secret: string };
 /**
- * Signing key with its id; the first of a list signs, all verify. A key object, because Node 24 spends 15 µs on each HMAC whose
- * key is a Buffer.
+ * Signing key with its id; the first of a list signs, all verify. A key object, because Node 24 spends 15 µs on each
+ * HMAC whose key is a Buffer.
  */
 export type SigningKey = { id: string; key: KeyObject };
 

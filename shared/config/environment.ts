@@ -34,7 +34,9 @@ export const ENVIRONMENT = {
     ),
   TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
   API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
-  TRUST_PROXY: integer(0, 10).default(0).describe('number of trusted proxies in front; the client address is read from `X-Forwarded-For` behind them'),
+  TRUST_PROXY: integer(0, 10)
+    .default(0)
+    .describe('number of trusted proxies in front; the client address is read from `X-Forwarded-For` behind them'),
   SHOP_ORIGINS: origins
     .default([])
     .describe(
@@ -45,7 +47,9 @@ export const ENVIRONMENT = {
     .describe('how long a response is replayed for its idempotency key, seconds'),
   JOURNAL_LIMIT: integer(1_000, 50_000_000)
     .default(2_000_000)
-    .describe('promises that the journal may hold while Postgres is away; beyond it checkouts get 503. About 320 bytes of Redis each'),
+    .describe(
+      'promises that the journal may hold while Postgres is away; beyond it checkouts get 503. About 320 bytes of Redis each',
+    ),
   TOKENS_PER_MINUTE: integer(1, 100_000_000)
     .default(120_000)
     .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
