@@ -23,13 +23,14 @@ import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { CampaignDirectory } from '../shared/sale/campaign-directory.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
+import type { UnpersistedPromises } from '../shared/sale/unpersisted-promises.js';
 
 /** Responses that may wait for Postgres at once; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
 
 /** What every module of the API may use: the process, its datastores, and the sale in them. */
 export type Core = {
-  /** Of this process; no other has it. */
+  /** Unique to this process. */
   name: string;
   config: Config;
   log: Log;
@@ -90,8 +91,23 @@ export function connect(config: Config, log: Log, life: Lifecycle, memory: Memor
   life.add('Redis clock', clock);
   life.add('Redis gate', { stop: () => gate.stop() });
   const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
+  const sale = createSale({ config, metrics, clock, scripts, database, history: watch }, promises, memory);
+  return {
+    ...{ name, config, log, metrics, life },
+    ...{ redis, commands, subscriber, gate, clock, scripts, commits, history: watch, database, openPool, sale },
+    journal: new Journal(commands),
+    directory: new CampaignDirectory(sale),
+  };
+}
+
+function createSale(
+  deps: Pick<Core, 'config' | 'metrics' | 'clock' | 'scripts' | 'database' | 'history'>,
+  promises: UnpersistedPromises,
+  memory: MemoryWatch,
+): SaleStore {
+  const { config, metrics, clock, scripts, database, history } = deps;
   const { idempotencyTtlMs, waitReplicas } = config;
-  const sale = new SaleStore(
+  return new SaleStore(
     scripts,
     {
       idempotencyTtlMs,
@@ -109,12 +125,6 @@ export function connect(config: Config, log: Log, life: Lifecycle, memory: Memor
       ...LIMITS,
       idempotencyTtlMs,
     }),
-    { mayPack: () => watch.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
+    { mayPack: () => history.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
   );
-  return {
-    ...{ name, config, log, metrics, life },
-    ...{ redis, commands, subscriber, gate, clock, scripts, commits, history: watch, database, openPool, sale },
-    journal: new Journal(commands),
-    directory: new CampaignDirectory(sale),
-  };
 }

@@ -15,7 +15,7 @@ export type ServersDeps = {
 };
 
 /**
- * Listens, and registers how the process takes leave of its callers.
+ * Starts to listen, and registers how the process drains and closes its connections.
  * @throws Error with `code` and `port` when a port is taken
  */
 export async function listen({ config, life, log, name }: Core, deps: ServersDeps): Promise<void> {
@@ -24,13 +24,13 @@ export async function listen({ config, life, log, name }: Core, deps: ServersDep
   const opsUrl = opsServer && (await listenOn(opsServer, config.opsPort ?? 0, config.host));
   life.add('HTTP servers', {
     async quiet() {
-      // Readiness goes first, so that a load balancer sends nobody here who would meet a closed door.
+      // Readiness goes first, so that load balancers send no new clients to this process.
       readiness.draining = true;
       sockets.drain();
       await sleep(LIMITS.drainMs);
     },
     async stop() {
-      // Sockets end while the last requests are answered.
+      // Sockets end while the last requests are served.
       sockets.terminate();
       await Promise.all([closeServer(server), opsServer && closeServer(opsServer)]);
     },

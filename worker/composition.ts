@@ -39,7 +39,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     postMetrics(name, metrics, new MetricsStore(commands), () => clock.nowMs()),
   );
   await life.start();
-  // What a crash may have left; the sweep looks again.
+  // Repairs what a crash may have left. If this job is lost, the sweep does the same.
   queues
     .add('reconcile', `start-${name}`, {})
     .catch((error: Error) => log.warn({ reason: error.message }, 'the reconciliation at the start was not queued'));

@@ -24,7 +24,7 @@ import { SaleStore } from '../shared/sale/sale-store.js';
 
 /** What every module of the worker may use: the process, its datastores, and the sale in them. */
 export type Core = {
-  /** Of this process; no other has it. */
+  /** Unique to this process. */
   name: string;
   config: Config;
   log: Log;
@@ -39,10 +39,13 @@ export type Core = {
   database: Database;
   /** For statements that others must not wait behind. */
   openPool: OpenPool;
-  /** Of the journal, in a pool of its own: reports must not wait behind other statements, and a recovery holds its lock for as long as it takes. */
+  /** Has a pool of its own: reports must not wait, and a recovery holds its lock for as long as it runs. */
   history: HistoryGate & { database: Database };
   sale: SaleStore;
-  /** The sale in a Redis that need not be in service: what it voids is in the journal, where no user has been archived. */
+  /**
+   * Calls scripts also while Redis is out of service. It needs no recall: what it voids is in the journal, and no user is
+   * archived before that.
+   */
   filler: SaleStore;
   queues: JobQueues;
 };

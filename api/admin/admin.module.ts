@@ -33,7 +33,7 @@ import { statsRoute } from './stats.route.js';
 import { Webhooks } from './webhooks.js';
 import { webhookRoutes } from './webhooks.route.js';
 
-/** What operators see and do. */
+/** The routes of operators. */
 export function adminModule(core: Core, guards: Guards, claims: Claims): Route[] {
   const { config, log, clock, commands, journal, database, sale } = core;
   const { apiKeys } = guards.auth;

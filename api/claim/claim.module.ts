@@ -11,7 +11,7 @@ import { ReplicationWatch } from './replication-watch.js';
 import { TermsCache } from './terms-cache.js';
 import { TermsNotifications } from './terms-notifications.js';
 
-/** What every feature that promises a unit, or reports on one, uses. */
+/** Used by every feature that promises a unit or reports on one. */
 export type Claims = {
   claim: Claim;
   acknowledgement: Acknowledgement;

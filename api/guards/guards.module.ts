@@ -9,7 +9,7 @@ import { type Auth, authModule } from './auth/auth.module.js';
 import { type Limits, limitsModule } from './limits/limits.module.js';
 import { LocalQuota } from './limits/local-quota.js';
 
-/** What the features are guarded by, by concern. */
+/** The guards that features use, by concern. */
 export type Guards = {
   auth: Auth;
   limits: Limits;

@@ -7,7 +7,7 @@ import { OpenCounts } from '../guards/limits/open-counts.js';
 import type { Cors } from '../http/cors.js';
 import { Gateway } from './gateway.js';
 
-/** Sockets of shoppers. The gateway drains and ends with the server that it is attached to. */
+/** Sockets of shoppers. `servers.ts` drains and ends them with their server. */
 export function realtimeModule(
   { config, sale, directory, clock, subscriber, metrics, log }: Core,
   { tickets }: Auth,

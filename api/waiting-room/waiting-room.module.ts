@@ -5,7 +5,7 @@ import type { Route } from '../http/route.js';
 import { leaveRoute } from './leave.route.js';
 import { queueStatusRoute } from './queue-status.route.js';
 
-/** Where a user stands in the line, and leaving it. */
+/** The position of a user in the line, and leaving the line. */
 export function waitingRoomModule(
   { config, sale, directory, log }: Core,
   { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,

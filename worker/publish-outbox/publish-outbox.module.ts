@@ -10,7 +10,7 @@ import { pruneOutbox } from './publish.js';
 export type Events = {
   publisher: EventPublisher;
   deliver: (endpointId: string) => Promise<void>;
-  /** Removes what every destination has had for long enough. */
+  /** Removes events that are old and delivered. */
   prune: () => Promise<void>;
 };
 

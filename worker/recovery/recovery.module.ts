@@ -12,9 +12,9 @@ import { RedisFill } from './redis-fill.js';
 const SERVICE_WAIT_MS = 3_000;
 
 export type Refilling = {
-  /** Fills one campaign from Postgres, with everybody kept out meanwhile. */
+  /** Fills one campaign from Postgres; Redis is out of service meanwhile. */
   refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
-  /** Puts a campaign into Redis that was not there a moment ago. */
+  /** Puts a campaign into Redis that is missing there. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
 };
 
@@ -62,7 +62,7 @@ export function recoveryModule(core: Core, persist: Persisting): Refilling {
   return { refill, preheat: (campaign) => preheat({ database, campaigns, sale, drain, refill }, campaign) };
 }
 
-/** Before the first job: Redis is verified, or filled, unless that takes longer. */
+/** Waits before the first job until Redis is verified or filled, unless that takes longer. */
 async function inServiceWithin(gate: RedisGate, limitMs: number): Promise<void> {
   const until = performance.now() + limitMs;
   while (!gate.isOpen && performance.now() < until) await sleep(10);

@@ -12,10 +12,10 @@ import { FailedAttemptLimiter } from './failed-attempt-limiter.js';
 import { Risk } from './risk.js';
 import { RiskGate, type RiskGateDeps } from './risk-gate.js';
 
-/** Who is kept out, and who has to prove more to be let in. */
+/** Refuses banned callers, and asks suspicious ones for more proof. */
 export type Abuse = {
   bans: Bans;
-  /** Refuses who is banned. */
+  /** Refuses banned callers. */
   door: BlocklistGuard;
   /** Judges a claim by its campaign's limits. */
   entry: RiskGate;

@@ -8,7 +8,7 @@ import { PlatformNonces } from './platform-nonces.js';
 import { PlatformAttestation } from './platform-proof.js';
 import { PlayIntegrity } from './play-integrity.js';
 
-/** What a device proves. */
+/** Verifies what devices prove. */
 export type Attestations = {
   /** Signs and verifies device tokens. */
   tokens: Attestation;
@@ -17,7 +17,7 @@ export type Attestations = {
   platform: PlatformAttestation;
 };
 
-/** @param velocity attempts at a product, per second; challenges get harder with it */
+/** @param velocity attempts at a product, per second; challenges get harder as it grows */
 export function attestationModule(
   { config, clock, metrics, commands, gate }: Core,
   velocity: { perSecond(product: string): number },

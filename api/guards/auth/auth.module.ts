@@ -6,7 +6,7 @@ import { OperatorSessions } from './operator-sessions.js';
 import { ShopperIdentity } from './shopper-identity.js';
 import { Tickets } from './ticket.js';
 
-/** Who calls. */
+/** Identifies callers: shoppers, services and operators. */
 export type Auth = {
   tickets: Tickets;
   apiKeys: ApiKeys;

@@ -5,7 +5,7 @@ import { LoadShedder } from './load-shedding.js';
 import { PolicyCache } from './policy-cache.js';
 import { CampaignQuota, Quota } from './quotas.js';
 
-/** How much is served, and of whom how often. */
+/** Limits the load of the process and the rate of each caller. */
 export type Limits = {
   admission: LoadShedder;
   policies: PolicyCache;
@@ -15,7 +15,7 @@ export type Limits = {
   quota: (name: string, limit: number, seconds: number) => Quota;
   /** Calls of a user in a minute, for each campaign that sets a limit of its own. */
   perUser: (name: string, perMinute: number) => CampaignQuota;
-  /** The same by network, which is counted further than the limit: see `addressCountedTimes`. */
+  /** Calls of a network in a minute, counted beyond the limit (`addressCountedTimes`). */
   perAddress: (name: string, perMinute: number) => CampaignQuota;
 };
 
