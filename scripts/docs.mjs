@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const built = (/** @type {string} */ path) => import(join(ROOT, 'dist/shared', path));
-/** @type {typeof import('../shared/config/config.js')} */
-const { ENVIRONMENT, SECRET_NAMES } = await built('config/config.js');
+/** @type {typeof import('../shared/config/environment.js')} */
+const { ENVIRONMENT, SECRET_NAMES } = await built('config/environment.js');
 /** @type {typeof import('../shared/contracts/events.js')} */
 const { EVENTS } = await built('contracts/events.js');
 /** @type {typeof import('../shared/errors/catalogue.js')} */
@@ -150,7 +150,7 @@ function envExample() {
     ({ name, fallback, meaning }) => `# ${meaning}\n${fallback === undefined ? '#' : ''}${name}=${fallback ?? ''}\n`,
   );
   const start = START_ENVIRONMENT.map(([name, fallback, meaning]) => `# ${meaning}\n${name}=${fallback}\n`);
-  return `# Made by \`npm run docs\` from shared/config/config.ts. Copy to .env and load it with your process manager
+  return `# Made by \`npm run docs\` from shared/config/environment.ts. Copy to .env and load it with your process manager
 # (\`node --env-file=.env\`); \`npm start\` needs none of it.
 
 ${lines.join('\n')}
