@@ -13,7 +13,7 @@ const WIDTH = 118;
 export function withTerms(lua, fields) {
   const parts = { 'the text of the terms': textOf(fields), 'the terms': valuesOf(fields) };
   return Object.entries(parts).reduce((text, [name, code]) => {
-    const part = new RegExp(`( *-- Made by \`npm run docs\`: ${name}\n)[^]*?\n( *-- Until here\n)`);
+    const part = new RegExp(`( *-- Made by \`npm run docs\`: ${name}\n)[\\s\\S]*?\n( *-- Until here\n)`);
     if (!part.test(text)) throw new Error(`lua/includes/campaign.lua lacks the part "${name}"`);
     return text.replace(part, (_, /** @type {string} */ begin, /** @type {string} */ end) => `${begin}${code}\n${end}`);
   }, lua);
