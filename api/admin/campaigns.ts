@@ -17,7 +17,8 @@ import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 
-export type OperatorAction = 'open' | 'pause' | 'resume' | 'close';
+export const OPERATOR_ACTIONS = ['open', 'pause', 'resume', 'close'] as const;
+export type OperatorAction = (typeof OPERATOR_ACTIONS)[number];
 export type Operator = { name: string; requestId: string };
 
 /** Operators are few; a change that meets another one is tried again this often. */
