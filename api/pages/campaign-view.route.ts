@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { phaseAt } from '../../shared/domain/phase.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore, Schedule } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { TermsCache } from '../claim/terms-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -11,7 +12,6 @@ import { validate } from '../http/validate.js';
 
 const query = z.object({ product_id: externalId });
 const PHASES = ['scheduled', 'open', 'paused', 'ended'] as const;
-type Phase = (typeof PHASES)[number];
 
 const contract = {
   method: 'get',
@@ -37,21 +37,21 @@ const contract = {
   errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-export type CampaignViewParts = { sale: SaleStore; terms: KnownTerms; clock: RedisClock };
+export type CampaignViewDeps = { sale: SaleStore; terms: TermsCache; clock: RedisClock };
 
 /** GET /flash-sale/campaign. One small read of Redis; the name is remembered by this process. */
-export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Route {
+export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const product = validate(query, req.query).product_id as ProductId;
     const schedule = await sale.schedule(product);
-    if (!schedule || schedule.status === 'draft')
-      throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     const nowMs = clock.nowMs();
+    const phase = schedule ? phaseAt(schedule, nowMs) : 'draft';
+    if (!schedule || phase === 'draft') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     call.reply(200, {
       product_id: product,
       name: (await nameOf(terms, product)) ?? product,
-      status: phaseOf(schedule, nowMs),
+      status: phase === 'not_started' ? 'scheduled' : phase,
       starts_at: new Date(schedule.startsAtMs).toISOString(),
       ends_at: schedule.endsAtMs > 0 ? new Date(schedule.endsAtMs).toISOString() : null,
       server_time: new Date(nowMs).toISOString(),
@@ -60,18 +60,11 @@ export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Ro
 }
 
 /** A sale goes on without Postgres, and so does its page. */
-async function nameOf(terms: KnownTerms, product: ProductId): Promise<string | null> {
+async function nameOf(terms: TermsCache, product: ProductId): Promise<string | null> {
   try {
     return (await terms.current(product))?.name ?? null;
   } catch (error) {
     if (error instanceof EngineUnavailable) return null;
     throw error;
   }
-}
-
-/** As lua/includes/campaign.lua has it: the clock decides, not the worker. */
-function phaseOf({ status, startsAtMs, endsAtMs }: Schedule, nowMs: number): Phase {
-  if (status === 'closed' || (endsAtMs > 0 && nowMs >= endsAtMs)) return 'ended';
-  if (status === 'paused') return 'paused';
-  return status === 'scheduled' && nowMs < startsAtMs ? 'scheduled' : 'open';
 }

@@ -20,8 +20,8 @@ import { ATTESTATION_KEY, ROOT } from './environment.mjs';
 import { operator } from './load.mjs';
 import { quantile, round } from './measure.mjs';
 
-/** @type {typeof import('../../client/work.js')} */
-const { solveWork } = await import(join(ROOT, 'dist/client/work.js'));
+/** @type {typeof import('../../client/proof-of-work.js')} */
+const { solveWork } = await import(join(ROOT, 'dist/client/proof-of-work.js'));
 
 const ROUNDS = 4;
 const SHOPPERS_A_ROUND = 25;

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { ERRORS } from '../../shared/errors/catalogue.js';
+import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
 
 /** Things that have one place in the project. */
@@ -88,7 +89,8 @@ function firstArgument(text: string): string {
 }
 
 test('every error code that is thrown stands in the catalogue, and every one of the catalogue is thrown', () => {
-  const thrown = problemCodes(product);
+  const ofClaims = Object.values(CLAIM_REFUSALS).map(({ code }) => ({ path: 'shared/sale/scripts', code }));
+  const thrown = [...problemCodes(product), ...ofClaims];
   expect(thrown.filter(({ code }) => !Object.hasOwn(ERRORS, code))).toEqual([]);
   const used = new Set(thrown.map(({ code }) => code));
   expect(Object.keys(ERRORS).filter((code) => !used.has(code))).toEqual([]);
@@ -98,10 +100,10 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
   expect(filesWith(/\bclass\s+\w+\s+extends\s+Problem\b/)).toEqual([]);
   expect(filesWith(/application\/problem\+json/)).toEqual([
     'api/http/contract-check.ts',
+    'api/http/fast-reject.ts',
     'api/http/openapi.ts',
     'api/http/problem.ts',
-    'api/http/raw-answer.ts',
-    'api/http/terse-refusals.ts',
+    'api/http/raw-response.ts',
   ]);
 });
 

@@ -43,7 +43,7 @@ export const isOurs = (imported: string): boolean =>
   /^(api|worker|shared|migrations|test|scripts|lua)\//.test(imported);
 
 /**
- * `shared/redis/scripts/line.ts` → `shared/redis`; a file directly in `api` or `worker` → itself, without its ending.
+ * `shared/sale/scripts/line.ts` → `shared/sale`; a file directly in `api` or `worker` → itself, without its ending.
  */
 export function placeOf(path: string): string {
   const parts = path.split('/');

@@ -6,16 +6,17 @@ import { projectRoot } from '../../shared/config/project-root.js';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
 import type { Campaign } from '../../shared/domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../../shared/domain/ids.js';
+import { termsOfFields } from '../../shared/domain/terms.js';
 import { EngineUnavailable, FencedOut } from '../../shared/errors/faults.js';
 import { connectForCommands } from '../../shared/redis/connections.js';
 import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
-import { RedisFill } from '../../shared/redis/redis-fill.js';
-import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/redis/sale-store.js';
 import type { CallOf, OutcomeOf, ScriptContract } from '../../shared/redis/script-contract.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { DECISION_KINDS } from '../../shared/redis/scripts/reserve.js';
-import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/redis/scripts/settlement.js';
+import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/sale/sale-store.js';
+import { DECISION_KINDS } from '../../shared/sale/scripts/reserve.js';
+import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/sale/scripts/settlement.js';
+import { RedisFill } from '../../worker/recovery/redis-fill.js';
 import { auditCampaign } from './audit.js';
 import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
@@ -183,6 +184,7 @@ export class Sale {
 export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
   const now = new Date();
   return {
+    ...termsOfFields({}),
     id: randomUUID() as CampaignId,
     no: 1 as CampaignNo,
     productId: `sale-${randomUUID()}` as ProductId,
@@ -194,17 +196,12 @@ export function describeCampaign(terms: Partial<Campaign> = {}): Campaign {
     rules: {},
     termsVersion: 1,
     startsAt: new Date(now.getTime() - 60_000),
-    endsAt: null,
     timeZone: 'UTC',
     discount: null,
     holdSeconds: 60,
     perUserLimit: 1,
     maxQty: 3,
     waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: null },
-    confirmation: 'fast',
-    latePayment: 'refuse',
-    refundPolicy: 'return',
-    requireAttestation: false,
     requireToken: false,
     hasAudience: false,
     stacking: 'combines',

@@ -1,0 +1,85 @@
+import type { Request } from 'express';
+import ipaddr from 'ipaddr.js';
+
+/** One client has all addresses of an IPv6 /64, so nothing smaller is counted apart. */
+export const IPV6_BITS = 64;
+
+/**
+ * The network a request comes from, for quotas and bans: an IPv4 address, or the /64 of an IPv6 one, in the one notation of
+ * `networkNotation`.
+ */
+export function networkOf(req: Request): string {
+  return found(req).network;
+}
+
+/** The client's address in its one notation, without port and zone; "unknown" when the connection is gone. */
+export function addressOf(req: Request): string {
+  return found(req).address;
+}
+
+type Found = { network: string; address: string };
+/** Several guards of a request ask for it. */
+const FOUND = Symbol('found');
+type Known = { [FOUND]?: Found };
+
+function found(req: Request): Found {
+  // A request without X-Forwarded-For has the address of its connection, which stays the same.
+  const holder = (req.headers['x-forwarded-for'] === undefined ? req.socket : req) as Known;
+  holder[FOUND] ??= find(req);
+  return holder[FOUND];
+}
+
+/** Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For; what cannot be read there is the proxy's own address. */
+function find(req: Request): Found {
+  const { ip = '' } = req;
+  const parsed = parseAddress(ip) ?? parseAddress(req.socket.remoteAddress ?? '');
+  return parsed === null
+    ? { network: 'unknown', address: 'unknown' }
+    : { network: networkNotation(parsed), address: parsed.toString() };
+}
+
+const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
+
+/**
+ * Reads an address in any form in which proxies write it: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]`,
+ * `[2001:db8::1]:4711`, `fe80::1%eth0`. An IPv6 address that stands for an IPv4 one is that IPv4 address. null = it is none.
+ */
+export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  const bare = text
+    .trim()
+    .replace(/^\[([^\]]*)\](:\d+)?$/, '$1')
+    .replace(/^([\d.]+):\d+$/, '$1')
+    .replace(/%.*$/, '');
+  if (IPV4.test(bare)) return ipaddr.IPv4.isValidFourPartDecimal(bare) ? ipaddr.IPv4.parse(bare) : null;
+  if (!bare.includes(':') || !ipaddr.IPv6.isValid(bare)) return null;
+  const six = ipaddr.IPv6.parse(bare);
+  return embeddedIpv4(six) ?? six;
+}
+
+/**
+ * The IPv4 host behind an IPv6 address: mapped (`::ffff:0:0/96`), translated (`::ffff:0:0:0/96`, RFC 6145), behind NAT64
+ * (`64:ff9b::/96` and `64:ff9b:1::/48` read as /96, RFC 6052 and 8215), or 6to4 (`2002::/16`), where one IPv4 host has 65,536 networks of /64. null = there is none.
+ */
+function embeddedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
+  const bytes = address.toByteArray();
+  switch (address.range()) {
+    case 'ipv4Mapped':
+    case 'rfc6145':
+    case 'rfc6052':
+      return new ipaddr.IPv4(bytes.slice(12));
+    case '6to4':
+      return new ipaddr.IPv4(bytes.slice(2, 6));
+    default:
+      return null;
+  }
+}
+
+/** One notation for the network of an address: `203.0.113.7`, `2001:db8:0:0::/64`. */
+export function networkNotation(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  if (address.kind() === 'ipv4') return address.toString();
+  const { parts } = address as ipaddr.IPv6;
+  return `${parts
+    .slice(0, IPV6_BITS / 16)
+    .map((part) => part.toString(16))
+    .join(':')}::/${IPV6_BITS}`;
+}
