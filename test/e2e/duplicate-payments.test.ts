@@ -56,7 +56,7 @@ test('a second payment gets the first reference, and is stored, counted once and
   ]);
 });
 
-test('of many payments at one moment one is the first, and all others name it', async () => {
+test('one of many simultaneous payments is the first, and all others get its reference', async () => {
   const { id } = await buy();
   const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => payments.confirm(id, `pay-${i}`)));
   const firsts = answers.flatMap(({ data }, i) => (data.already_paid_by ? [] : [`pay-${i}`]));

@@ -38,7 +38,7 @@ test('device tokens of each step are taken by the processes of the next and of t
   }
 });
 
-test('tickets too, and a replay returns the first one', async () => {
+test('tickets of each step are accepted too, and a replay returns the first one', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
   for (const [older, newer] of together) {
     for (const [from, to] of [
@@ -64,7 +64,7 @@ test('tickets too, and a replay returns the first one', async () => {
   }
 });
 
-test('challenges too', async () => {
+test('challenges of each step are accepted too', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, limits: { attestation_level: 1 } });
   for (const [older, newer] of together) {
     for (const [from, to] of [
@@ -79,7 +79,7 @@ test('challenges too', async () => {
   }
 });
 
-test('what only the old key has signed is refused once it is gone', async () => {
+test('values that only the old key signed are refused once it is removed', async () => {
   const product = await operator.openCampaign({ total_limit: 10 });
   const shopper = new Shopper(String(urls[0]), product);
   const token = await shopper.getToken();

@@ -285,7 +285,7 @@ test('a Redis that lost an archived campaign gets only its hash, and every user 
   expect(await verdictOf(campaign)).toMatchObject(CLEAN);
 });
 
-test('one with a unit held comes back whole, and is archived when that is over', async () => {
+test('a closed campaign with a held unit is restored whole, and archived after the payment', async () => {
   const campaign = await store.openCampaign();
   const held = await campaign.take('ann');
   await campaign.setStatus('close');

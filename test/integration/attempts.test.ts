@@ -173,7 +173,7 @@ test('full batches do not wait for their time, what is less does', async () => {
   expect(counts.written).toBe(250);
 });
 
-test('while Postgres is away the oldest are dropped and counted; the rest is written when it is back', async () => {
+test('the log of attempts drops and counts the oldest while Postgres is away, and writes the others afterwards', async () => {
   const { recorder, table, counts } = startRecorder({ capacity: 300 });
   table.isOpen = false;
   recorder.record(attemptOf('away-1'));
@@ -204,7 +204,7 @@ test('a batch whose answer was lost is written once', async () => {
   await recorder.stop(1_000);
 });
 
-test('one that Postgres refuses is left out, and those beside it are kept', async () => {
+test('the log of attempts leaves out an attempt that Postgres refuses, and writes the others', async () => {
   const { recorder, counts } = startRecorder();
   for (const user of named('odd-', 1, 10)) recorder.record(attemptOf(user));
   recorder.record(attemptOf('odd-11', { campaignId: 'no id' as CampaignId }));

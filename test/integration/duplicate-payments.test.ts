@@ -54,7 +54,7 @@ test('Persist keeps every reference, and makes one event of each but the first',
   expect(rows[0]?.data).toMatchObject({ reservation_id: id, user_id: 'ann', order_id: expect.any(String), qty: 1 });
 });
 
-test('the same, each in a batch of its own, and after the refund', async () => {
+test('Persist keeps every reference, also each in a batch of its own, and after the refund', async () => {
   const { campaign, id } = await take('pay-1');
   await store.persist();
   await campaign.confirm(id, 'pay-2');
@@ -97,7 +97,7 @@ test('a Redis that is filled from Postgres knows them', async () => {
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('what Redis lost of it is written from what the process kept', async () => {
+test('a reference that Redis lost is written from the entries that the process kept', async () => {
   const promises = new UnpersistedPromises(100);
   const { campaign, id } = await take('pay-1');
   await store.persist();

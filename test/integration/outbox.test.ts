@@ -101,7 +101,7 @@ test('the outbox has an event for each change, in their order, each once', async
   expect(new Set(events.map(({ id }) => id)).size).toBe(13);
 });
 
-test('what needs no payment is redeemed and nothing else, also for those who come from the line', async () => {
+test('a unit without payment has only the event redeemed, also for users from the line', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, holdSeconds: 0 });
   const first = await campaign.take('ann');
   await campaign.join('bob');

@@ -101,7 +101,7 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
   await expectWhole(product);
 });
 
-test('what Postgres has and Redis does not is filled in from Postgres', async () => {
+test('rows that Redis lacks are filled in from Postgres', async () => {
   const { product, ids } = await threeHeld();
   await redis.hdel(key(product, 'reservations'), ids[2]);
   await redis.zrem(key(product, 'deadlines'), ids[2]);
@@ -253,7 +253,7 @@ test('reservations are not journaled again before the units they need', async ()
   await expectWhole(product);
 });
 
-test('what is on its way is no difference, however long Postgres takes', async () => {
+test('an entry under way is no difference, however long Postgres takes', async () => {
   const { product, ids } = await threeHeld();
   const holder = new pg.Client(service.database.url);
   await holder.connect();

@@ -160,7 +160,7 @@ test('a filled Redis replays the responses to redemptions, and distinguishes the
   expect(await campaign.usedCodes()).toEqual([1, 3, 4]);
 });
 
-test('what only the APIs still knew is in the rows with its codes and terms, and the answers are the same', async () => {
+test('promises that only the APIs kept are in the rows with codes and terms, and the responses are the same', async () => {
   const memory = new UnpersistedPromises(100);
   const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });

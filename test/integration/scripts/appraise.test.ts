@@ -45,7 +45,7 @@ test('appraise refuses a user at the limit before it checks the code', async () 
   expect(await campaign.appraise('ann', 1)).toEqual({ kind: 'usable', free: 10, total: 10 });
 });
 
-test('with nothing free it is sold out without a line, and there is a place in one that is not full', async () => {
+test('appraise returns sold_out without a free unit and a line, and a place in a line that is not full', async () => {
   const withoutLine = await sale.openCampaign({ totalLimit: 1, ...room(false) });
   await withoutLine.use('ann', 0);
   expect(await withoutLine.appraise('bob', 0)).toEqual({ kind: 'sold_out' });

@@ -147,7 +147,7 @@ test('a late payment whose code another user has used meanwhile is refused, alth
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('what is voided gives its code back, and its unit to the line', async () => {
+test('a voided redemption gives its code back, and its unit to the line', async () => {
   const campaign = await openCoded({ totalLimit: 1 });
   const id = await campaign.use('ann', 1);
   await campaign.redeem('bob', 2);
@@ -156,14 +156,14 @@ test('what is voided gives its code back, and its unit to the line', async () =>
   expect(await campaign.usedCodes()).toEqual([2]);
 });
 
-test('what is voided for a cap that Postgres has reached gives its code back and no unit', async () => {
+test('a redemption voided for a cap that Postgres has reached gives its code back and no unit', async () => {
   const campaign = await openCoded({ totalLimit: 2 });
   await campaign.void(await campaign.use('ann', 1), 'never_existed');
   expect(await campaign.usedCodes()).toEqual([]);
   expect(await campaign.stock()).toMatchObject({ total: 1, free: 1 });
 });
 
-test('what is voided since Postgres knows another use of its code gives the unit back and leaves the code used', async () => {
+test('a redemption voided because Postgres has another use of its code gives the unit back and leaves the code used', async () => {
   const campaign = await openCoded({ totalLimit: 1 });
   const id = await campaign.use('ann', 1);
   await campaign.redeem('bob', 2);

@@ -105,7 +105,7 @@ test('a promise that needed no payment and was refunded is journaled as two', as
   expect(await store.redemption(id)).toMatchObject({ status: 'refunded', redeemed_at: expect.any(Date) });
 });
 
-test('what Postgres refused stays refused', async () => {
+test('a promise that Postgres refused stays refused', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');
   await campaign.void(id, 'returns');
