@@ -396,6 +396,7 @@ test('a browser loads less than 6.5 KB of the client, compressed', () => {
   expect(scripts.sort()).toEqual([
     'attempt.js',
     'calls.js',
+    'device-token.js',
     'emitter.js',
     'proof-of-work.js',
     'sale.js',
