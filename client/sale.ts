@@ -101,8 +101,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way, another is the
-   * same one. An attempt that was begun before and never answered is ended first, with its own quantity.
+   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way,
+   * another is the same one. An attempt that was begun before and never answered is ended first, with its own quantity.
    * @throws Refusal: the service refused, or did not answer for `retryForMs`
    */
   attempt(qty = 1): Promise<Standing> {
