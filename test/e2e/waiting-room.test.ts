@@ -28,7 +28,7 @@ test('who neither asks nor keeps a socket is passed over, and has his place agai
   const socket = await openSocket(service.url, connected.ticket);
   await socket.frame('welcome');
   // Asking is what keeps him there; the place he is told does not count the one who is gone.
-  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1, 15_000);
+  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1);
   await until('the socket is told', () => socket.ofType('position').at(-1)?.position === 2);
   expect((await asking.queueStatus()).data).toMatchObject({ queue_size: 3, poll_after_seconds: 1 });
   await payments.release(held);
@@ -50,7 +50,7 @@ test('a socket that stays open and says nothing is nobody, as when the lid of a 
     await openSocket(service.url, awake.ticket),
   ];
   await silent.frame('welcome');
-  await until('he is missed', () => socket.ofType('position').at(-1)?.position === 1, 15_000);
+  await until('he is missed', () => socket.ofType('position').at(-1)?.position === 1);
   expect(silent.closeCode).toBeNull();
   await payments.release(held);
   await socket.frame('promoted');
@@ -92,7 +92,7 @@ test('when everything is bought everybody is told that the line is closed, and n
   const sockets = await Promise.all(line.map((shopper) => openSocket(service.url, shopper.ticket)));
   await Promise.all(sockets.map((socket) => socket.frame('welcome')));
   expect((await payments.confirm(held)).status).toBe(200);
-  await Promise.all(sockets.map((socket) => socket.frame('closed', 15_000)));
+  await Promise.all(sockets.map((socket) => socket.frame('closed')));
   for (const shopper of line) expect(await statusOf(shopper)).toBe('closed');
   expect(await operator.stats(product)).toMatchObject({ free: 0, redeemed: 1, waiting: 0 });
   expectProblem(await arrive(service.url, product).checkout(), 410, 'sold_out');
@@ -129,7 +129,7 @@ test('a group that can never be served is told, and whoever stands behind it is 
   const socket = await openSocket(service.url, pair.ticket);
   await socket.frame('welcome');
   await payments.confirm(String(reservations[0]));
-  await socket.frame('closed', 15_000);
+  await socket.frame('closed');
   await payments.release(String(reservations[1]));
   expect(await statusOf(single)).toBe('promoted');
   await payments.release(held);
