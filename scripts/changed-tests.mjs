@@ -41,10 +41,10 @@ export function selectChangedTests(root, revision) {
  * @returns {{ run: string[], leftOut: string[] }}
  */
 export function select(changed, related, all) {
-  const named = new Set(changed.flatMap(featureTests));
+  const named = changed.flatMap(featureTests);
   const concerns = (/** @type {string} */ path) =>
     changed.includes(path) ||
-    named.has(path) ||
+    named.some((name) => path.startsWith(name)) ||
     ALWAYS.test(path) ||
     (related.includes(path) && !OF_PROCESSES.test(path));
   const run = all.filter(concerns);
@@ -59,7 +59,15 @@ function featureTests(path) {
   const [longest] = Object.keys(FEATURES)
     .filter((prefix) => path.startsWith(prefix))
     .sort((a, b) => b.length - a.length);
-  return longest === undefined ? [] : (FEATURES[longest] ?? []).map((name) => `test/${name}.test.ts`);
+  return longest === undefined ? [] : (FEATURES[longest] ?? []).map(testPath);
+}
+
+/**
+ * @param {string} name of the table
+ * @returns {string} its file, or its folder with a slash at the end
+ */
+export function testPath(name) {
+  return name.endsWith('/') ? `test/${name}` : `test/${name}.test.ts`;
 }
 
 /** @param {(...args: string[]) => string[]} git */

@@ -1,12 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { select } from '../../scripts/changed-tests.mjs';
+import { select, testPath } from '../../scripts/changed-tests.mjs';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { FEATURES } from '../features.mjs';
 
 const E2E = 'test/e2e/sockets.test.ts';
 const INTEGRATION = 'test/integration/persist.test.ts';
+const SCRIPT = 'test/integration/scripts/reserve.test.ts';
 const VELOCITY = 'test/e2e/velocity.test.ts';
 const FLASH_SALE = 'test/e2e/flash-sale.test.ts';
 const ALL = [E2E, INTEGRATION, 'test/architecture/places.test.ts', 'test/faults/redis.test.ts'];
@@ -26,6 +27,10 @@ describe('select', () => {
     expect(run).toContain('test/faults/redis.test.ts');
   });
 
+  it('runs a folder of tests that the table names', () => {
+    expect(select(['lua/reserve.lua'], [], [SCRIPT, VELOCITY]).run).toEqual([SCRIPT]);
+  });
+
   it('takes the longest path of the table', () => {
     expect(select(['worker/velocity/velocity.ts'], [], [VELOCITY, FLASH_SALE]).run).toEqual([VELOCITY]);
     expect(select(['worker/main.ts'], [], [VELOCITY, FLASH_SALE]).run).toEqual([FLASH_SALE]);
@@ -36,7 +41,7 @@ describe('the table of features', () => {
   it('names paths and tests that exist', () => {
     const paths = Object.keys(FEATURES).filter((path) => path.endsWith('/'));
     const tests = Object.values(FEATURES).flat();
-    const missing = [...paths, ...tests.map((name) => `test/${name}.test.ts`)];
+    const missing = [...paths, ...tests.map(testPath)];
     expect(missing.filter((path) => !existsSync(join(projectRoot(), path)))).toEqual([]);
   });
 
