@@ -1,4 +1,4 @@
-import { expect, test } from '@jest/globals';
+import { test } from '@jest/globals';
 import fc from 'fast-check';
 import type { OrderId, UserId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
