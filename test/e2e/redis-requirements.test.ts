@@ -13,7 +13,7 @@ jest.setTimeout(90_000);
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
-/** Starts a process that is to refuse. @returns its exit code and what it told on standard error */
+/** Starts a process that must refuse to start. @returns its exit code and its standard error */
 function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; told: string }> {
   const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
     env,

@@ -3,14 +3,17 @@ import type { Operator } from './clients.js';
 import type { Service } from './service.js';
 import { until } from './until.js';
 
-/** CONTRACT: what is acknowledged stands in Postgres this soon. */
+/** CONTRACT: acknowledged promises are in Postgres within this time. */
 const PERSIST_LIMIT_MS = 2_000;
 /** Words that say what is behind the answer. */
 const INTERNALS = /redis|postgres|\blua\b|\bsql\b|node_modules|\.[jt]s:\d+|\\n\s+at |ECONN|syntax error/i;
 
 type AnswerLike = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
 
-/** The answer is a problem document as CONTRACT §3 has it: complete, of this status and code, and telling nothing internal. */
+/**
+ * The answer is a problem document as CONTRACT §3 has it: complete, of this status and code, and telling nothing
+ * internal.
+ */
 export function expectProblem(answer: AnswerLike, status: number, code: string): void {
   const { body, text } = answer;
   expect({ status: answer.status, code: body.code, text }).toEqual({ status, code, text });
