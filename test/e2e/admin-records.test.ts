@@ -107,8 +107,8 @@ describe('redemptions', () => {
     const ids = (await checkoutInTurn(shoppers)).map(({ data }) => String(data.reservation_id));
     await payments.confirm(String(ids[0]), 'pay-77');
     await payments.release(String(ids[1]), 'changed their mind');
-    await until('Postgres has it', async () => (await get(product)).text.includes('changed their mind'), 2_000);
-    await until('Postgres has it', async () => (await get(product)).text.includes('pay-77'), 2_000);
+    await until('Postgres has it', async () => (await get(product)).text.includes('changed their mind'));
+    await until('Postgres has it', async () => (await get(product)).text.includes('pay-77'));
 
     const rows: Record<string, unknown>[] = [];
     const sizes: number[] = [];

@@ -290,7 +290,7 @@ describe('stats', () => {
     }
     await expectStock(operator, product, { total: 30, held: 15, redeemed: 15, waiting: 15 });
     await expectInPostgres(service, held);
-    await until('nothing is in flight', async () => (await operator.stats(product)).journal_backlog === 0, 2_000);
+    await until('nothing is in flight', async () => (await operator.stats(product)).journal_backlog === 0);
     expect(await operator.stats(product)).toMatchObject({
       product_id: product,
       status: 'open',

@@ -231,7 +231,7 @@ describe('the line', () => {
     port = service.url;
     network.cut();
     await other.process.stop();
-    await until('it came back, elsewhere', () => connections.length >= 3 && connections.at(-1) === 'live', 15_000);
+    await until('it came back, elsewhere', () => connections.length >= 3 && connections.at(-1) === 'live');
     expect(connections[1]).toBe('polling');
     await payments.release(held);
     await stands(sale, 'promoted');

@@ -33,14 +33,10 @@ function upload(product: string, body: Body, headers: Record<string, string> = {
 async function finished(asked: Answer): Promise<Record<string, any>> {
   expect([asked.status, asked.text]).toEqual([202, asked.text]);
   const location = String(asked.headers.get('location'));
-  return until(
-    'the job is over',
-    async () => {
-      const { data } = await operator.call('GET', location);
-      return data.status === 'done' || data.status === 'failed' ? data : null;
-    },
-    25_000,
-  );
+  return until('the job is over', async () => {
+    const { data } = await operator.call('GET', location);
+    return data.status === 'done' || data.status === 'failed' ? data : null;
+  });
 }
 
 async function stored(product: string): Promise<{ code: string; code_no: number; user_id: string | null }[]> {

@@ -46,14 +46,14 @@ test('a client that sends its headers, or its body, a byte at a time gets 408 an
   }, 200);
   try {
     await buys();
-    await until('the slow headers are answered', () => head.got().startsWith('HTTP/1.1 408'), 45_000);
-    await until('the slow body is answered', () => body.got().startsWith('HTTP/1.1 408'), 45_000);
+    await until('the slow headers are answered', () => head.got().startsWith('HTTP/1.1 408'));
+    await until('the slow body is answered', () => body.got().startsWith('HTTP/1.1 408'));
     await until('both are cut off', () => head.isClosed() && body.isClosed());
     expect(head.got()).toContain('"code":"request_timeout"');
   } finally {
     clearInterval(drip);
   }
-}, 60_000);
+});
 
 test('a flood of pipelined requests is answered in order, and others buy meanwhile', async () => {
   const { socket, got } = await dial();
@@ -64,7 +64,7 @@ test('a flood of pipelined requests is answered in order, and others buy meanwhi
   );
   socket.write(requests.join(''));
   await buys();
-  await until('all are answered', () => answersIn(got()).length === COUNT, 20_000);
+  await until('all are answered', () => answersIn(got()).length === COUNT);
   const order = [...got().matchAll(/X-Request-Id: p(\d+)/gi)].map(([, i]) => Number(i));
   expect(order).toEqual(Array.from({ length: COUNT }, (_, i) => i));
 });

@@ -206,7 +206,7 @@ describe('new stock', () => {
   test('for more people than one script call serves reaches them all', async () => {
     const { product, line } = await openWithLine(250);
     await operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 240 });
-    await until('the line is down to ten', async () => (await operator.stats(product)).waiting === 10, 2_000);
+    await until('the line is down to ten', async () => (await operator.stats(product)).waiting === 10);
     await expectStock(operator, product, { total: 241, held: 241, waiting: 10 });
     expect(await placeOf(line[240] as Shopper)).toBe(1);
     await expectRows(service, product, { reserved: 241 });

@@ -201,7 +201,7 @@ async function expectLogged(method: string, path: string, json?: unknown): Promi
   expect(Math.floor(status / 100)).toBe(4);
   const id = String(String(body.instance).split(':').at(-1));
   expect(id).toBe(headers['x-request-id']);
-  await until(`the log has ${method} ${path}`, () => service.api.log.some((line) => line.includes(id)), 1_000);
+  await until(`the log has ${method} ${path}`, () => service.api.log.some((line) => line.includes(id)));
 }
 
 test('a traceparent is carried into the log and to the row of what it did', async () => {

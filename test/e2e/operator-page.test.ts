@@ -330,11 +330,7 @@ inBrowser('the operator’s page', () => {
     await page.keyboard.type('2');
     await page.keyboard.press('Enter');
     await number(page, 'total', '6');
-    await until(
-      'the focus is back',
-      () => restock.evaluate((one) => one === one.ownerDocument.activeElement),
-      LIMIT_MS,
-    );
+    await until('the focus is back', () => restock.evaluate((one) => one === one.ownerDocument.activeElement));
     await page.keyboard.press('Enter');
     await page.keyboard.press('Escape');
     expect(await page.getByRole('dialog').count()).toBe(0);

@@ -1,14 +1,11 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { createTestDatabase, startTestRedis } from '../harness/engines.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
-
-// Processes and engines start one after the other here; each wait has a limit of its own.
-jest.setTimeout(90_000);
 
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };

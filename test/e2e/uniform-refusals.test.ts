@@ -45,7 +45,7 @@ async function openUniform(terms: Fields = {}): Promise<{ product: string; real:
     ...terms,
   });
   const looksLike = async () => (await check(newNetwork(), madeUp, newUser())).body.code === 'code_not_usable';
-  await until('made-up codes of that length are refused alike', looksLike, 8_000);
+  await until('made-up codes of that length are refused alike', looksLike);
   return { product, real, madeUp };
 }
 const close = (product: string) => operator.call('POST', `/admin/campaigns/${product}/close`);

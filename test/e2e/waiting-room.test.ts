@@ -28,7 +28,7 @@ test('a user who neither polls nor keeps a socket is passed over, and gets the p
   const socket = await openSocket(service.url, connected.ticket);
   await socket.frame('welcome');
   // Polls keep the user present; their position does not count the absent one.
-  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1, 15_000);
+  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1);
   await until('the socket gets it', () => socket.ofType('position').at(-1)?.position === 2);
   expect((await asking.queueStatus()).data).toMatchObject({ queue_size: 3, poll_after_seconds: 1 });
   await payments.release(held);
@@ -50,7 +50,7 @@ test('a socket that stays open without pongs does not count as present, like a l
     await openSocket(service.url, awake.ticket),
   ];
   await silent.frame('welcome');
-  await until('the user is absent', () => socket.ofType('position').at(-1)?.position === 1, 15_000);
+  await until('the user is absent', () => socket.ofType('position').at(-1)?.position === 1);
   expect(silent.closeCode).toBeNull();
   await payments.release(held);
   await socket.frame('promoted');
@@ -92,7 +92,7 @@ test('when all units are sold, waiting users get closed and new ones sold_out', 
   const sockets = await Promise.all(line.map((shopper) => openSocket(service.url, shopper.ticket)));
   await Promise.all(sockets.map((socket) => socket.frame('welcome')));
   expect((await payments.confirm(held)).status).toBe(200);
-  await Promise.all(sockets.map((socket) => socket.frame('closed', 15_000)));
+  await Promise.all(sockets.map((socket) => socket.frame('closed')));
   for (const shopper of line) expect(await statusOf(shopper)).toBe('closed');
   expect(await operator.stats(product)).toMatchObject({ free: 0, redeemed: 1, waiting: 0 });
   expectProblem(await arrive(service.url, product).checkout(), 410, 'sold_out');
@@ -129,7 +129,7 @@ test('a group that can never be served is notified, and the users behind it are 
   const socket = await openSocket(service.url, pair.ticket);
   await socket.frame('welcome');
   await payments.confirm(String(reservations[0]));
-  await socket.frame('closed', 15_000);
+  await socket.frame('closed');
   await payments.release(String(reservations[1]));
   expect(await statusOf(single)).toBe('promoted');
   await payments.release(held);

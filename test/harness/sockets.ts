@@ -41,8 +41,8 @@ export class ShopperSocket {
   }
 
   /** The first frame of this type that came or will come. */
-  frame(type: string, limitMs = 5_000): Promise<Frame> {
-    return until(`a frame ${type} comes`, () => this.frames.find((frame) => frame.type === type), limitMs);
+  frame(type: string): Promise<Frame> {
+    return until(`a frame ${type} comes`, () => this.frames.find((frame) => frame.type === type));
   }
 
   ofType(type: string): Frame[] {
@@ -50,8 +50,8 @@ export class ShopperSocket {
   }
 
   /** The code it was closed with. */
-  closed(limitMs = 7_000): Promise<number> {
-    return until('the socket is closed', () => this.closeCode, limitMs);
+  closed(): Promise<number> {
+    return until('the socket is closed', () => this.closeCode);
   }
 
   hangUp(): Promise<number> {

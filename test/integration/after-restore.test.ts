@@ -551,7 +551,7 @@ test('reconcile --after-restore is consistent while the sale goes on', async () 
     const { values } = await store.metrics.voided.get();
     expect(values).toEqual([]);
   }
-}, 60_000);
+});
 
 test('a journal that was persisted and trimmed while the records were read is not taken for one that is behind', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5 });

@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { auditCampaign } from '../harness/audit.js';
@@ -8,9 +8,6 @@ import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
-
-// Processes and engines start one after the other here; each wait has a limit of its own.
-jest.setTimeout(90_000);
 
 const service = await startService();
 const operator = new Operator(service.url);

@@ -309,4 +309,4 @@ test('a delivery does not wait for an endpoint that never answers, nor for one t
   await deliverTo(endpoint.id, parts());
   expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: expect.stringContaining('ECONNREFUSED') });
   await until('it is due again by itself', () => isDue(endpoint));
-}, 5_000);
+});

@@ -34,7 +34,7 @@ async function expectPassed(name: string): Promise<void> {
 }
 
 for (const { name } of byOurselves) {
-  test(`${name} passes in small against a real service`, () => expectPassed(name), 120_000);
+  test(`${name} passes in small against a real service`, () => expectPassed(name));
 }
 
 if (!hasArtillery()) {
@@ -42,5 +42,5 @@ if (!hasArtillery()) {
 }
 const onlyWithArtillery = hasArtillery() ? test : test.skip;
 for (const { name } of byArtillery) {
-  onlyWithArtillery(`${name} passes in small where Artillery is installed`, () => expectPassed(name), 180_000);
+  onlyWithArtillery(`${name} passes in small where Artillery is installed`, () => expectPassed(name));
 }

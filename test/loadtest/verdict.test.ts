@@ -38,4 +38,4 @@ test('a unit that is lost, or is in another’s name, fails the verdict of a run
   expect(lost.output).toContain(`FAILED  ${product}: 1 lost`);
   expect(lost.output).toContain(`FAILED  ${product}: 1 promised without a row`);
   expect(lost.code).toBe(1);
-}, 120_000);
+});

@@ -413,7 +413,7 @@ test('requests that are decided together get what they would get one by one', as
     }),
     { numRuns: SALES, seed: Number(process.env.BATCH_SEED ?? 1), endOnFailure: process.env.BATCH_SHRINK === '0' },
   );
-}, 600_000);
+});
 
 const SETTLED = [...Object.keys(CONFIRM_DECISIONS), ...Object.keys(RELEASE_DECISIONS)];
 
