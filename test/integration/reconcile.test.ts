@@ -170,7 +170,7 @@ test('differences that no repair may decide are reported: in the response, the l
     expect(result.differences).toEqual(expect.arrayContaining(differences));
   }
   expect((await ledger(service.env, product)).code).toBe(1);
-  const told = service.worker.log.filter((line) => line.includes('the two sides differ') && line.includes(product));
+  const told = service.worker.log.filter((line) => line.includes('Redis and Postgres differ') && line.includes(product));
   expect(told.length).toBe(4);
   const { rows } = await postgres.query(
     "select data from outbox_events where type = 'dev.doorbuster.campaign.drifted.v1' and product_id = $1",
