@@ -22,10 +22,10 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   return [];
 }
 
-/** Signing keys as bytes: two key objects are always equal to `toEqual`. */
+/** Signing keys as bytes, because `toEqual` finds any two key objects equal. */
 const withBytes = (signing: readonly SigningKey[]) => signing.map(({ id, key }) => ({ id, key: key.export() }));
 
-/** 32 bytes that look as if they had been drawn. */
+/** 32 bytes that look random. */
 const random = (seed: number) =>
   Buffer.from(Array.from({ length: 32 }, (_, i) => (i * 37 + seed * 101) % 256)).toString('base64');
 const IN_PRODUCTION = {
