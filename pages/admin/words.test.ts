@@ -87,15 +87,15 @@ test('the state is that of the clock, as the scripts have it, not that of the la
 
 test('every reason that the service may give has words of its own', () => {
   const texts = LINE_REASONS.map((reason) => reasonText(line({ reason })));
-  expect(texts.filter((text) => text.startsWith('The service says'))).toEqual([]);
+  expect(texts.filter((text) => text.startsWith('The service reports'))).toEqual([]);
   expect(new Set(texts).size).toBe(LINE_REASONS.length);
-  expect(reasonText(line({ reason: 'a_new_one' }))).toBe('The service says: a_new_one.');
+  expect(reasonText(line({ reason: 'a_new_one' }))).toBe('The service reports: a_new_one.');
 });
 
 test('it says what the first one wants and how much there is', () => {
   const head = [{ position: 1, user_id: 'ann', qty: 3, since: NOW }];
-  expect(reasonText(line({ reason: 'head_wants_more', free: 1, head }))).toMatch(/wants 3 and only 1 is free/);
-  expect(reasonText(line({ reason: 'head_wants_more', free: 2, head }))).toMatch(/wants 3 and only 2 are free/);
+  expect(reasonText(line({ reason: 'head_wants_more', free: 1, head }))).toMatch(/wants 3 units and only 1 is free/);
+  expect(reasonText(line({ reason: 'head_wants_more', free: 2, head }))).toMatch(/wants 3 units and only 2 are free/);
 });
 
 test('the page names a missing worker first, then a Postgres that is behind, then nothing', () => {
@@ -110,9 +110,9 @@ test('the page names a missing worker first, then a Postgres that is behind, the
 test('an outage is named by what does not answer', () => {
   const checks = { redis: { ok: true, detail: 'answers' }, postgres: { ok: false, detail: 'does not answer' } };
   expect(outageText({ checks })).toBe(
-    'The service cannot answer at the moment: postgres does not answer. Trying again…',
+    'The service is not available at the moment: postgres does not answer. Trying again…',
   );
-  expect(outageText(null)).toBe('The service cannot answer at the moment. Trying again…');
+  expect(outageText(null)).toBe('The service is not available at the moment. Trying again…');
 });
 
 test('the bar has the whole stock, and none where there is no total', () => {
