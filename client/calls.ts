@@ -14,7 +14,7 @@ export class Refusal extends Error {
     super(`${code}: ${problem.detail ?? 'no response'}`);
   }
 
-  /** Whether the same call may succeed later: no response came, or the response says when to try again. */
+  /** Whether the same call may succeed later: there was no response, or the response allows a retry. */
   get passes(): boolean {
     return this.status === 0 || (this.status === 429 && this.retryAfterMs !== null) || this.status >= 500;
   }

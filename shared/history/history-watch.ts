@@ -85,7 +85,7 @@ export class HistoryWatch {
     return this.#state;
   }
 
-  /** The latest history for which this process has saved everything that it lacks. */
+  /** The latest history for which this process has saved its promises that the history lacks. */
   get savedGeneration(): number {
     return this.#saved;
   }

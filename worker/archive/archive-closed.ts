@@ -86,7 +86,8 @@ export class ArchiveClosed {
           'a closed campaign stays in Redis because its rows in Postgres differ; reconcile it',
         );
       }
-      if (outcome.kind === 'archived') log.info({ campaign: product, reservations: counted.reservations }, 'archived');
+      if (outcome.kind === 'archived')
+        log.info({ campaign: product, reservations: counted.reservations }, 'a campaign was archived');
     }
     if (outcome.kind !== 'archived' && outcome.kind !== 'unchanged') return null;
     this.#differ.delete(product);

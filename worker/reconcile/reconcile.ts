@@ -138,6 +138,9 @@ function report(
   for (const difference of after)
     log.error({ campaign: campaign.productId, ...difference }, 'Redis and Postgres differ');
   if (before.length > 0) {
-    log.warn({ campaign: campaign.productId, found: before.length, left: after.length, ...repaired }, 'reconciled');
+    log.warn(
+      { campaign: campaign.productId, found: before.length, left: after.length, ...repaired },
+      'a campaign was reconciled',
+    );
   }
 }

@@ -34,7 +34,7 @@ export async function tendLines(
         metrics.promoted.inc(promoted);
         metrics.placesEnded.inc({ why: 'absent' }, left);
         metrics.placesEnded.inc({ why: 'closed' }, closed);
-        log.info({ campaign: product, away, left, closed, promoted }, 'the line was tended');
+        log.info({ campaign: product, away, left, closed, promoted }, 'the line was maintained');
       }
       if (outcome.more) withMore.push(product);
     }
