@@ -1,5 +1,6 @@
-// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone afterwards.
-// The environment's engines and settings are kept out, so a test can reach nothing but what was started for it.
+// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
+// afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
+// it.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

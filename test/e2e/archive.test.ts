@@ -8,7 +8,7 @@ import { ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
-// The archive looks every five seconds; the waits have limits of their own.
+// The worker archives every five seconds.
 const service = await startService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -18,7 +18,7 @@ const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] }
 const field = (product: string, name: string) => redis.hget(`db1:{${product}}:campaign`, name);
 const leftOf = async (product: string) => (await redis.keys(`db1:{${product}}:*`)).sort();
 
-/** Closes a campaign as if that had been longer ago than anybody is waited for. */
+/** Closes a campaign as if that had been longer ago than the pause for returning users. */
 async function close(product: string): Promise<void> {
   expect((await operator.call('POST', `/admin/campaigns/${product}/close`)).status).toBe(200);
   await redis.hset(`db1:{${product}}:campaign`, 'closed_at', Date.now() - 60_000);
@@ -67,7 +67,7 @@ async function askAll({ people, ids, keys }: Sale): Promise<unknown[]> {
   return answers.map(said);
 }
 
-test('over HTTP every later answer is the same to the byte, a latecomer is told that it is over, and the ledger is clean', async () => {
+test('an archived campaign returns the same responses byte for byte, refuses new users, and its ledger is clean', async () => {
   const sold = await sell();
   const { product, people, ids } = sold;
   await payments.release(String(ids[1]));
@@ -106,7 +106,7 @@ test('over HTTP every later answer is the same to the byte, a latecomer is told 
   expect(reconciled).toMatchObject({ status: 200, data: { ...CLEAN, repaired: { journaled: 0, refilled: false } } });
 });
 
-test('counters that lie in an archived campaign are found and mended by an operator', async () => {
+test('wrong counters of an archived campaign are found, and an operator repairs them', async () => {
   const { product, ids } = await sell();
   await payments.release(String(ids[1]));
   await operator.call('POST', `/admin/campaigns/${product}/close`);
@@ -128,7 +128,7 @@ test('counters that lie in an archived campaign are found and mended by an opera
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
 });
 
-test('everything is answered again after Redis has lost all, and nothing of what is over is brought back', async () => {
+test('all responses are the same after Redis lost its data, and archived campaigns stay out of Redis', async () => {
   const sold = await sell();
   const { product, ids } = sold;
   expect((await payments.confirm(String(ids[1]))).status).toBe(200);
@@ -143,7 +143,7 @@ test('everything is answered again after Redis has lost all, and nothing of what
   expect(await ledger(service.env, product)).toMatchObject({ code: 0, verdict: CLEAN });
 });
 
-test('a socket is welcomed with where its shopper stands, and a killed worker is followed by one that archives', async () => {
+test('a welcome has the status of an archived user, and another worker archives after one was killed', async () => {
   const { product, people, ids } = await sell();
   expect((await payments.confirm(String(ids[1]))).status).toBe(200);
   await until('Postgres has it', async () => (await redis.xlen('db1:journal')) === 0);
@@ -156,7 +156,7 @@ test('a socket is welcomed with where its shopper stands, and a killed worker is
   await socket.hangUp();
 });
 
-test('a redemption by code after the end reads that it is over', async () => {
+test('a redemption by code after the end gets campaign_ended', async () => {
   const code = `OVER${Date.now()}`;
   const product = await operator.openCampaign({ code, total_limit: 5, require_attestation: false });
   const redeem = (user: string, key: string) =>
@@ -174,7 +174,7 @@ test('a redemption by code after the end reads that it is over', async () => {
   expectProblem(await redeem('bob', 'key-of-bob'), 410, 'campaign_ended');
 });
 
-test('with Postgres away who comes back is told to try again, and is answered when it is there', async () => {
+test('a returning user gets Retry-After while Postgres is away, and the response when it is back', async () => {
   const { product, people, ids } = await sell();
   expect((await payments.confirm(String(ids[1]))).status).toBe(200);
   await close(product);
@@ -193,7 +193,7 @@ test('with Postgres away who comes back is told to try again, and is answered wh
   ];
   for (const call of calls) expectProblem(await call(), 503, 'temporarily_unavailable');
   proxy.forward();
-  const answers = await until('it is there again', async () => {
+  const answers = await until('Postgres is back', async () => {
     const confirmed = await new PaymentService(url).confirm(String(ids[0]));
     return confirmed.status === 200 && [confirmed, await elsewhere.queueStatus(), await elsewhere.checkout()];
   });

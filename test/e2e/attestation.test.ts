@@ -155,7 +155,7 @@ describe('25 requests of one device within a second', () => {
     await until('the device is admitted again', async () => (await buyWith(token)).status === 200);
   });
 
-  test('are told on each admission how much of the quota is left', async () => {
+  test('get the rest of the quota with each admission', async () => {
     const { headers } = await arrive(service.url, product).checkout();
     expect(headers.get('ratelimit')).toMatch(/^"device";r=19;t=1$/);
   });

@@ -10,7 +10,7 @@ import { until } from '../harness/until.js';
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
-/** Starts a process that is to refuse. @returns its exit code and what it told on standard error */
+/** Starts a process that must refuse to start. @returns its exit code and its standard error */
 function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; told: string }> {
   const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
     env,

@@ -17,7 +17,7 @@ import {
 import { redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// The eleven scenarios of seed B, in its order. What each is about in depth stands in the files beside this one.
+// The eleven scenarios of seed B, in its order. The other files of this folder test each of them in depth.
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const service = await startService();
@@ -103,7 +103,7 @@ test('4. a bot with a forged token gets 401, and 30 calls of one device get 20 a
   await expectStock(operator, attacked, { total: 100, free: 80, held: 20 });
 });
 
-test('5. user 101 finds no stock and stands first in line', async () => {
+test('5. user 101 finds no stock and is first in line', async () => {
   const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900, waiting_room: { enabled: true } });
   expect(countStatuses(await checkoutAtOnce(gatherShoppers(service.url, product, 100)))).toEqual({ 200: 100 });
 
@@ -121,7 +121,7 @@ test('5. user 101 finds no stock and stands first in line', async () => {
   expect((await late.queueStatus()).data).toMatchObject({ status: 'queued', position: 1, queue_size: 1 });
 });
 
-test('6. payment timeout: the unit comes back, by a release or by itself, and goes to whoever waits', async () => {
+test('6. payment timeout: the unit returns, by a release or by its expiry, and goes to the waiting user', async () => {
   const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room: { enabled: true } });
   const released = await arrive(service.url, product).checkout();
   await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 1 });

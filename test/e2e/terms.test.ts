@@ -15,7 +15,7 @@ import { openSocket } from '../harness/sockets.js';
 import { redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// What a campaign's terms and status mean to shoppers.
+// The effects of a campaign's terms and status on shoppers.
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -67,7 +67,7 @@ describe('an operator', () => {
     expect((await newcomer(product)).data.position).toBe(1);
   });
 
-  test('closes: nobody can buy, those who wait are told, those who hold can still pay', async () => {
+  test('closes: no user can buy, waiting users are notified, holders can still pay', async () => {
     const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room: { enabled: true } });
     const [paying, leaving] = await checkoutInTurn(gatherShoppers(service.url, product, 2));
     const waiting = arrive(service.url, product);
@@ -127,7 +127,7 @@ describe('the clock', () => {
     await until('operators see it open', async () => (await statusOfCampaign(product)) === 'open');
   });
 
-  test('ends a sale at ends_at: no newcomer, no promotion, the line is told, a held unit can still be paid', async () => {
+  test('ends a sale at ends_at: no checkout, no promotion, the line is notified, a held unit can still be paid', async () => {
     const product = await operator.openCampaign({
       total_limit: 2,
       hold_seconds: 900,
@@ -168,12 +168,12 @@ describe('stock and quantity', () => {
     expect((await shopper.queueStatus()).data.status).toBe('redeemed');
     await expectStock(operator, product, { total: 3, free: 2, redeemed: 1 });
     await expectRows(service, product, { redeemed: 1 });
-    // A payment service that says so all the same is told what is true.
+    // A payment service that confirms all the same gets the true status.
     expect((await payments.confirm(String(bought.data.reservation_id))).data.status).toBe('redeemed');
     expectProblem(await payments.release(String(bought.data.reservation_id)), 409, 'reservation_redeemed');
   });
 
-  test('total_limit null: everybody gets a unit, and the numbers say that there is no total', async () => {
+  test('total_limit null: every user gets a unit, and the numbers have no total', async () => {
     const product = await operator.openCampaign({
       total_limit: null,
       hold_seconds: 900,

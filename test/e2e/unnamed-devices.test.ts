@@ -44,7 +44,7 @@ describe('a user without a device', () => {
       return () => buy(product, user);
     };
     expect(await burst(oneUser)).toEqual({ 200: 20, 429: 5 });
-    // Another one with the same telephone behind the same address is not concerned.
+    // Another user with the same phone model behind the same address is not affected.
     const other = await buy(product, newUser());
     expect([other.status, other.headers.get('ratelimit')]).toEqual([200, '"device";r=19;t=1']);
   });
@@ -93,7 +93,7 @@ describe('a user without a device', () => {
     expect(await burst(() => () => buy(product, newUser(), data))).toEqual({ 200: 25 });
   });
 
-  test('cannot pass off somebody else’s derived device as their own', async () => {
+  test('cannot pass off another user’s derived device as their own', async () => {
     const product = await open({ risk: 'enforce', limits: { unusual_hours: null } });
     const { data } = await send(`${service.url}/flash-sale/token`, { headers: { 'user-agent': 'another' } });
     // A name like any other one: its fifth account blocks it.

@@ -35,7 +35,7 @@ const alerts = async (mode: string) => {
   return Number(line?.split(' ').at(-1) ?? 0);
 };
 
-test('a campaign that is stormed is paused with its line and its holds, told of, and resumed by an operator only', async () => {
+test('a campaign that is stormed is paused with its line and its holds, reported, and resumed by an operator only', async () => {
   const product = await open('enforce');
   await storm(product, 80);
   await until('it is paused', async () => (await statusOf(product)) === 'paused');
@@ -69,7 +69,7 @@ test('a campaign that is stormed is paused with its line and its holds, told of,
   ).toBeNull();
 });
 
-test('one that only observes goes on, and somebody is told; a usual crowd and a small one are no attack', async () => {
+test('a campaign that only observes goes on and is reported; a usual crowd and a small one are no attack', async () => {
   const [observed, usual, small, off] = [
     await open('observe'),
     await open('enforce'),
@@ -87,7 +87,7 @@ test('one that only observes goes on, and somebody is told; a usual crowd and a 
   await until('without the hour before it is one', async () => (await statusOf(usual)) === 'paused');
 });
 
-test('nobody pauses a sale with requests that take nothing, nor one user who takes and gives back', async () => {
+test('neither requests without a promise nor one user who reserves and releases can pause a sale', async () => {
   const product = await open('enforce', { velocity_floor_per_minute: 10 });
   const counted = async () => {
     const minute = Math.floor(Date.now() / 60_000);
@@ -105,7 +105,7 @@ test('nobody pauses a sale with requests that take nothing, nor one user who tak
   await many(() => holder.checkout());
   await many(() => arrive(service.url, product).checkout({ attestation: 'a1.forged' }));
   await many(() => arrive(service.url, `none-${randomUUID()}`).checkout());
-  // One who leaves the line and comes back.
+  // A user who leaves the line and joins it again.
   const waiter = arrive(service.url, product);
   for (let i = 0; i < 15; i += 1) {
     await waiter.checkout();

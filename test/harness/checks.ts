@@ -8,7 +8,10 @@ const INTERNALS = /redis|postgres|\blua\b|\bsql\b|node_modules|\.[jt]s:\d+|\\n\s
 
 type AnswerLike = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
 
-/** The answer is a problem document as CONTRACT §3 has it: complete, of this status and code, and telling nothing internal. */
+/**
+ * The answer is a problem document as CONTRACT §3 has it: complete, of this status and code, and telling nothing
+ * internal.
+ */
 export function expectProblem(answer: AnswerLike, status: number, code: string): void {
   const { body, text } = answer;
   expect({ status: answer.status, code: body.code, text }).toEqual({ status, code, text });

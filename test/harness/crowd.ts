@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from '@jest/globals';
 import { atEnd } from './cleanup.js';
 
-/** What one member of the crowd was told in the end, and how long its longest single request took. */
+/** The final response of one member of the crowd, and the duration of its longest single request. */
 export type Told = { user: string; key: string; status: number; body: Record<string, any>; tries: number };
 
 export type CrowdOptions = {
@@ -23,8 +23,8 @@ type Reply = { status: number; body: Record<string, any>; headers: Record<string
 const MAX_ON_THEIR_WAY = 1_000;
 
 /**
- * Shoppers who come at a rate and do not give up: whoever is not answered, or told to come back, repeats the request with his
- * key. Everything an API has promised is kept here, to be held against Postgres afterwards.
+ * Shoppers who arrive at a rate and retry: after a lost response or a `Retry-After` they repeat the request with the
+ * same key. The crowd keeps every promise of an API, to compare it with Postgres afterwards.
  */
 export class Crowd {
   readonly told: Told[] = [];
@@ -57,7 +57,7 @@ export class Crowd {
     this.#loop = this.#run();
   }
 
-  /** Nobody new comes; returns when everybody was told something final. */
+  /** Stops arrivals; returns when every shopper has a final response. */
   async finish(): Promise<void> {
     this.#running = false;
     await this.#loop;
@@ -70,7 +70,7 @@ export class Crowd {
     expect(this.refused).toBeLessThan(this.completed.length / 2);
   }
 
-  /** How many are on their way: asked, and not told yet. */
+  /** How many shoppers have sent a request and have no final response yet. */
   get inFlight(): number {
     return this.#pending.size;
   }

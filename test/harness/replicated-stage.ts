@@ -22,8 +22,8 @@ export type Member = { process: ServiceProcess; url: string; redis: EngineProxy;
 export type MemberOptions = { env?: NodeJS.ProcessEnv; withPostgres?: boolean };
 
 /**
- * Redis servers that replicate, Postgres, and processes that each reach them through proxies of their own: for failovers,
- * partitions and engines that come back with another history.
+ * Redis servers that replicate, Postgres, and processes that each reach them through proxies of their own: for
+ * failovers, partitions and engines that come back with another history.
  */
 export class ReplicatedStage {
   readonly members: Member[] = [];

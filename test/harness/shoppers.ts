@@ -15,7 +15,7 @@ export function arrive(url: string, product: string, user = `user-${randomUUID()
   return shopper;
 }
 
-/** Everybody checks out at the same moment. */
+/** All users check out at the same moment. */
 export function checkoutAtOnce(shoppers: readonly Shopper[], fields: Record<string, unknown> = {}): Promise<Answer[]> {
   return Promise.all(shoppers.map((shopper) => shopper.checkout(fields)));
 }
@@ -39,7 +39,7 @@ export async function checkoutInTurn(shoppers: readonly Shopper[]): Promise<Answ
   return answers;
 }
 
-/** All at the same moment, each of them to stand in line. @returns them in the order of their places */
+/** All check out at the same moment and join the line. @returns them in the order of their places */
 export async function joinLine(shoppers: readonly Shopper[]): Promise<Shopper[]> {
   const answers = await checkoutAtOnce(shoppers);
   const places = new Map(shoppers.map((shopper, i) => [shopper, Number(answers[i]?.data.position)]));

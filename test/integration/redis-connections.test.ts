@@ -63,7 +63,7 @@ describe('RedisConnections', () => {
     );
     await queues.add('promote', 'before', { productId: 'p' });
     await until('the first job ran', () => ran.includes('promote'));
-    await until('everybody is connected', async () => (await clientsOf(first.client)).length >= 4 + QUEUE_NAMES.length);
+    await until('all are connected', async () => (await clientsOf(first.client)).length >= 4 + QUEUE_NAMES.length);
     // Ends with UNBLOCKED, or is sent again to the new primary when another connection learns of the demotion first.
     const blocked = blocking.xread('BLOCK', 60_000, 'STREAMS', 'stream', '0-0').catch((error: Error) => error.message);
 

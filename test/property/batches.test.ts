@@ -34,8 +34,8 @@ import { luaWithClockIn } from '../harness/frozen-clock.js';
 import { connectToRedis, describeCampaign, TEST_LIMITS } from '../harness/sale.js';
 
 /**
- * A call decides on many requests as if each had come alone. Random sales run twice: one request a call, and in calls of
- * random sizes. Replies, everything in Redis and the journal are the same.
+ * A call decides on many requests as if each had come alone. Random sales run twice: one request a call, and in calls
+ * of random sizes. Replies, everything in Redis and the journal are the same.
  *
  * BATCH_SALES says how many sales are tried, BATCH_SEED which ones; without it they are the same in every run.
  */
