@@ -119,7 +119,7 @@ test('every script with decisions is compared here', () => {
 
 for (const [name, { input, request, kinds, decode }] of Object.entries(BATCHES)) {
   test(`${name}: its input, requests and decisions are the same in header, code and contract`, () => {
-    const [header, code] = [readHeader(sourceOf(name)), codeOf(sourceOf(name))];
+    const [header, code] = [readHeader(sourceOf(name)), loadedCodeOf(name)];
     expect(header.input).toEqual(input);
     expect(header.request).toEqual(request);
     for (const field of input) expect(code).toMatch(new RegExp(`\\binput\\.${field}\\b`));
