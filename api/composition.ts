@@ -14,49 +14,39 @@ import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
-import { AttemptRecorder } from '../shared/postgres/attempt-recorder.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignTermsTable } from '../shared/postgres/campaign-terms.js';
 import { CampaignsTable } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
-import { CodeLookup } from '../shared/postgres/code-lookup.js';
-import { CodeTexts } from '../shared/postgres/code-texts.js';
 import { CodesTable } from '../shared/postgres/codes.js';
-import { DuplicatePayments } from '../shared/postgres/duplicate-payments.js';
-import { KnownTerms } from '../shared/postgres/known-terms.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
 import { JobQueues } from '../shared/queues/queues.js';
-import { Acknowledgement } from '../shared/redis/acknowledgement.js';
-import { AttestedKeys } from '../shared/redis/attested-keys.js';
-import { BanBoard } from '../shared/redis/ban-board.js';
-import { CampaignArchive } from '../shared/redis/campaign-archive.js';
-import { CampaignDirectory } from '../shared/redis/campaign-directory.js';
-import { CodeNews } from '../shared/redis/code-news.js';
-import { CommitWatch } from '../shared/redis/commit-watch.js';
+import { CodeNotifications } from '../shared/redis/code-notifications.js';
+import { CommitWatermark } from '../shared/redis/commit-watermark.js';
 import { RedisConnections } from '../shared/redis/connections.js';
-import { JobAnswers } from '../shared/redis/job-answers.js';
+import { JobResults } from '../shared/redis/job-results.js';
 import { Journal } from '../shared/redis/journal.js';
-import { MemoryGuard } from '../shared/redis/memory-guard.js';
-import { MetricsBoard } from '../shared/redis/metrics-board.js';
+import { MetricsStore } from '../shared/redis/metrics-store.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
+import { redisProblems } from '../shared/redis/redis-requirements.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
-import { ReplicationWatch } from '../shared/redis/replication-watch.js';
-import { requireShape } from '../shared/redis/require-shape.js';
-import { SALE_SCRIPTS, SaleStore } from '../shared/redis/sale-store.js';
+import { requireRedis } from '../shared/redis/require-redis.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
-import { shapeProblems } from '../shared/redis/shape.js';
-import { TermsNews } from '../shared/redis/terms-news.js';
-import { VelocityBoard } from '../shared/redis/velocity-board.js';
+import { CampaignArchive } from '../shared/sale/campaign-archive.js';
+import { CampaignDirectory } from '../shared/sale/campaign-directory.js';
+import { SALE_SCRIPTS, SaleStore } from '../shared/sale/sale-store.js';
+import { VelocityStore } from '../shared/sale/velocity-store.js';
 import { BanDesk } from './admin/bans.js';
 import { banRoutes } from './admin/bans.route.js';
 import { Campaigns } from './admin/campaigns.js';
 import { campaignRoutes } from './admin/campaigns.route.js';
 import { Codes } from './admin/codes.js';
 import { codeRoutes } from './admin/codes.route.js';
+import { DuplicatePayments } from './admin/duplicate-payments.js';
 import { duplicatePaymentsRoute } from './admin/duplicate-payments.route.js';
 import { jobBoardRoutes } from './admin/job-board.route.js';
 import { lineRoute } from './admin/line.route.js';
@@ -71,52 +61,62 @@ import { webhookRoutes } from './admin/webhooks.route.js';
 import { Checkout } from './checkout/checkout.js';
 import { checkoutRoute } from './checkout/checkout.route.js';
 import { tokenRoutes } from './checkout/token.route.js';
+import { Acknowledgement } from './claim/acknowledgement.js';
 import { Claim } from './claim/claim.js';
+import { CodeTexts } from './claim/code-texts.js';
+import { ReplicationWatch } from './claim/replication-watch.js';
+import { TermsCache } from './claim/terms-cache.js';
+import { TermsNotifications } from './claim/terms-notifications.js';
+import { startApiProcesses } from './cluster.js';
+import { AttemptRecorder } from './coupons/attempt-recorder.js';
 import { CodeFilter } from './coupons/code-filter.js';
 import { observeCodeFilter } from './coupons/code-filter-metrics.js';
-import { CodeFinder } from './coupons/code-finder.js';
+import { CodeLookup } from './coupons/code-lookup.js';
+import { CodePatterns } from './coupons/code-patterns.js';
+import { CodeResolver } from './coupons/code-resolver.js';
 import { couponRoutes } from './coupons/coupons.route.js';
 import { OneTimeTokens } from './coupons/one-time-token.js';
 import { Redemption } from './coupons/redemption.js';
-import { UniformForms } from './coupons/uniform-forms.js';
 import { Validation } from './coupons/validation.js';
-import { AccountCounts } from './guards/account-counts.js';
-import { Admission } from './guards/admission.js';
-import { ApiKeys } from './guards/api-keys.js';
-import { AppAttest } from './guards/app-attest.js';
-import { Attestation } from './guards/attestation.js';
-import { Bans } from './guards/bans.js';
-import { Challenges } from './guards/challenges.js';
-import { Door } from './guards/door.js';
-import { Entry, type EntryParts } from './guards/entry.js';
-import { Failures } from './guards/failures.js';
-import { LocalQuota } from './guards/local-quota.js';
-import { OpenCounts, shareConnections } from './guards/open-counts.js';
-import { OperatorSessions } from './guards/operator-sessions.js';
-import { PlatformNonces } from './guards/platform-nonces.js';
-import { PlatformAttestation } from './guards/platform-proof.js';
-import { PlayIntegrity } from './guards/play-integrity.js';
-import { PolicyBook } from './guards/policy-book.js';
-import { CampaignQuota, Quota } from './guards/quotas.js';
-import { Risk } from './guards/risk.js';
-import { ShopperIdentity } from './guards/shopper-identity.js';
-import { Tickets } from './guards/ticket.js';
-import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from './guards/token-issuer.js';
-import { TokenStorm } from './guards/token-storm.js';
-import { Velocity } from './guards/velocity.js';
+import { AccountCounts } from './guards/abuse/account-counts.js';
+import { BanStore } from './guards/abuse/ban-store.js';
+import { Bans } from './guards/abuse/bans.js';
+import { BlocklistGuard } from './guards/abuse/blocklist-guard.js';
+import { FailedAttemptLimiter } from './guards/abuse/failed-attempt-limiter.js';
+import { Risk } from './guards/abuse/risk.js';
+import { RiskGate, type RiskGateDeps } from './guards/abuse/risk-gate.js';
+import { TokenSurge } from './guards/abuse/token-surge.js';
+import { Velocity } from './guards/abuse/velocity.js';
+import { AppAttest } from './guards/attestation/app-attest.js';
+import { Attestation } from './guards/attestation/attestation.js';
+import { AttestedKeys } from './guards/attestation/attested-keys.js';
+import { Challenges } from './guards/attestation/challenges.js';
+import { PlatformNonces } from './guards/attestation/platform-nonces.js';
+import { PlatformAttestation } from './guards/attestation/platform-proof.js';
+import { PlayIntegrity } from './guards/attestation/play-integrity.js';
+import { ApiKeys } from './guards/auth/api-keys.js';
+import { OperatorSessions } from './guards/auth/operator-sessions.js';
+import { ShopperIdentity } from './guards/auth/shopper-identity.js';
+import { Tickets } from './guards/auth/ticket.js';
+import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from './guards/auth/token-issuer.js';
+import { LoadShedder } from './guards/limits/load-shedding.js';
+import { LocalQuota } from './guards/limits/local-quota.js';
+import { MemoryGuard } from './guards/limits/memory-guard.js';
+import { OpenCounts, shareConnections } from './guards/limits/open-counts.js';
+import { PolicyCache } from './guards/limits/policy-cache.js';
+import { CampaignQuota, Quota } from './guards/limits/quotas.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { closeServer } from './http/close-server.js';
 import { Cors } from './http/cors.js';
+import { FastRejects } from './http/fast-reject.js';
 import { ProblemEdge } from './http/problem.js';
 import { type Guard, type GuardName, type Route, withGuards } from './http/route.js';
-import { TerseRefusals } from './http/terse-refusals.js';
 import { opsRoutes } from './ops/ops.route.js';
 import { ReadinessCheck } from './ops/readiness.js';
 import { campaignViewRoute } from './pages/campaign-view.route.js';
 import { docsRoutes } from './pages/docs.route.js';
 import { pageRoutes } from './pages/page.route.js';
 import { paymentRoutes } from './payment/payment.route.js';
-import { startApiProcesses } from './processes.js';
 import { Gateway } from './realtime/gateway.js';
 import { leaveRoute } from './waiting-room/leave.route.js';
 import { queueStatusRoute } from './waiting-room/queue-status.route.js';
@@ -125,9 +125,9 @@ import { queueStatusRoute } from './waiting-room/queue-status.route.js';
 const MAX_DURABLE_WAITING = 20_000;
 const POST_METRICS_EVERY_MS = 5_000;
 
-/** Starts one API, or several processes of it. @throws WrongShape when Redis is set up in a way that loses promises */
+/** Starts one API, or several processes of it. @throws UnsuitableRedis when Redis is set up in a way that loses promises */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
-  const shape = await requireShape(config.redis, config);
+  const shape = await requireRedis(config.redis, config);
   if (shape) log.info({ protection: shape.protection }, shape.summary);
   for (const warning of shape?.warnings ?? []) log.warn(warning);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
@@ -144,7 +144,7 @@ const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrima
 async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics();
-  const parts = connectParts(config, log, metrics, name);
+  const parts = connectDeps(config, log, metrics, name);
   const { version } = JSON.parse(readFileSync(join(projectRoot(), 'package.json'), 'utf8')) as { version: string };
 
   const guards = createRouteGuards(parts);
@@ -159,7 +159,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     parts.watch,
     config.journalLimitEntries,
   );
-  const board = new MetricsBoard(parts.commands);
+  const board = new MetricsStore(parts.commands);
   const ops = opsRoutes({ readiness, metrics, board, clock: parts.clock, processName: name, log });
   const documented = [...routes, ...ops];
   const edge = new ProblemEdge(log, metrics);
@@ -237,9 +237,9 @@ async function listen(server: Server, port: number, host: string): Promise<strin
   return `http://${host}:${(server.address() as AddressInfo).port}`;
 }
 
-type Parts = ReturnType<typeof connectParts>;
+type Parts = ReturnType<typeof connectDeps>;
 
-function connectParts(config: Config, log: Log, metrics: Metrics, processId: string) {
+function connectDeps(config: Config, log: Log, metrics: Metrics, processId: string) {
   const onRedisError = (purpose: string, error: Error) => {
     metrics.engineErrors.inc({ engine: 'redis' });
     log.warn({ purpose, reason: error.message }, 'Redis is away');
@@ -285,7 +285,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
   });
   const codeSubscriber = redis.forSubscription();
   const codeFilter = new CodeFilter(codeSubscriber, new CodesTable(filterDatabase), log, LIMITS);
-  const commits = new CommitWatch(subscriber, MAX_DURABLE_WAITING);
+  const commits = new CommitWatermark(subscriber, MAX_DURABLE_WAITING);
   const journal = new Journal(commands);
   const clock = new RedisClock(commands);
   const memoryGuard = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
@@ -300,7 +300,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     redis: commands,
     database: historyDatabase,
     commits,
-    shape: () => shapeProblems(commands, config.production, config.waitReplicas),
+    shape: () => redisProblems(commands, config.production, config.waitReplicas),
     leaveServer: (reason) => redis.leaveServer(reason),
     onInfo: (info) => memoryGuard.observe(info),
     log,
@@ -338,7 +338,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     }),
     { mayPack: () => watch.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
   );
-  const admission = new Admission(LIMITS);
+  const admission = new LoadShedder(LIMITS);
   const attempts = new AttemptRecorder(new RedemptionAttempts(database), {
     enabled: config.attemptsKeepDays > 0,
     capacity: LIMITS.attemptsWaiting,
@@ -350,7 +350,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
   });
   const bans = new Bans({
-    board: new BanBoard(commands, subscriber, LIMITS.deviceBanMs, () => clock.nowMs()),
+    board: new BanStore(commands, subscriber, LIMITS.deviceBanMs, () => clock.nowMs()),
     table: new BansTable(database),
     nowMs: () => clock.nowMs(),
     log,
@@ -358,29 +358,29 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     onDropped: (reason) => metrics.ruleBansDropped.inc({ reason }),
     limits: LIMITS,
   });
-  const terse = new TerseRefusals(log);
-  const door = new Door(bans, terse, () => clock.nowMs());
+  const terse = new FastRejects(log);
+  const door = new BlocklistGuard(bans, terse, () => clock.nowMs());
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
   const quota = (name: string, limit: number, seconds: number, counter = name) =>
     new Quota(commands, gate, name, limit, seconds, onLimited, counter);
   // Tokens are signed without Redis.
   const insuredQuota = (name: string, limit: number, seconds: number) =>
     new Quota(commands, gate, name, limit, seconds, onLimited, name, true);
-  const policies = new PolicyBook(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
+  const policies = new PolicyCache(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
     validatePerMinutePerUser: config.validatePerMinutePerUser,
     redeemPerMinutePerUser: config.redeemPerMinutePerUser,
     redeemPerMinutePerAddress: config.redeemPerMinutePerAddress,
   });
-  const velocity = new Velocity(new VelocityBoard(commands), () => clock.nowMs(), LIMITS);
+  const velocity = new Velocity(new VelocityStore(commands), () => clock.nowMs(), LIMITS);
   const codes = new CodesTable(database);
-  const terms = new KnownTerms(new CampaignTermsTable(database), {
+  const terms = new TermsCache(new CampaignTermsTable(database), {
     capacity: LIMITS.termsKept,
     freshMs: LIMITS.termsFreshMs,
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
   });
-  const uniformForms = new UniformForms(codes, log);
-  const termsNews = new TermsNews(commands, subscriber);
+  const codePatterns = new CodePatterns(codes, log);
+  const termsNotifications = new TermsNotifications(commands, subscriber);
   const sessions = new OperatorSessions(config.adminKeys, config.ticketKeys, LIMITS.operatorSessionMs, () =>
     clock.nowMs(),
   );
@@ -405,8 +405,8 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
     codes,
     codeFilter,
     codeTexts: new CodeTexts(codes),
-    termsNews,
-    uniformForms,
+    termsNotifications,
+    codePatterns,
     transfers,
     terms,
     attempts,
@@ -434,11 +434,11 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       admission.start();
       codeFilter.start();
       attempts.start();
-      uniformForms.start();
+      codePatterns.start();
       bans.start();
       policies.start();
       velocity.start();
-      termsNews
+      termsNotifications
         .listen(
           (product) => {
             terms.forget(product);
@@ -458,7 +458,7 @@ function connectParts(config: Config, log: Log, metrics: Metrics, processId: str
       gate.stop();
       admission.stop();
       clock.stop();
-      uniformForms.stop();
+      codePatterns.stop();
       bans.stop();
       policies.stop();
       velocity.stop();
@@ -485,12 +485,12 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
   observeJournal(metrics, parts);
   const claim = new Claim(parts.sale, parts.tickets, parts.acknowledgement, LIMITS);
   const checkout = new Checkout(claim, parts.codeTexts, parts.terms);
-  const finder = new CodeFinder(
+  const finder = new CodeResolver(
     parts.codeFilter,
     new CodeLookup(parts.codes),
     parts.directory,
     parts.terms,
-    parts.uniformForms,
+    parts.codePatterns,
   );
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   observeCodeFilter(metrics, parts.codeFilter);
@@ -502,8 +502,8 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
     parts.commits,
     parts.acknowledgement,
     parts.codes,
-    new CodeNews(parts.commands, LIMITS),
-    parts.termsNews,
+    new CodeNotifications(parts.commands, LIMITS),
+    parts.termsNotifications,
     parts.policies,
     { ...LIMITS, mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null) },
   );
@@ -526,7 +526,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
         2: platformAttested(guards.platform),
       }),
       wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
-      storm: new TokenStorm(parts.policies, parts.velocity, {
+      storm: new TokenSurge(parts.policies, parts.velocity, {
         freePerMinute: config.freeTokensPerMinute,
         freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
         velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
@@ -596,7 +596,7 @@ function createRoutes(config: Config, log: Log, metrics: Metrics, parts: Parts):
       }),
     }),
     ...jobBoardRoutes(parts.queues, parts.apiKeys),
-    reconcileRoute({ ...parts, campaigns, answers: new JobAnswers(parts.commands), limits: LIMITS }),
+    reconcileRoute({ ...parts, campaigns, answers: new JobResults(parts.commands), limits: LIMITS }),
   ];
 }
 
@@ -645,7 +645,7 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
       name,
       perMinute,
     );
-  const addressLimits: EntryParts['addressLimits'] = {
+  const addressLimits: RiskGateDeps['addressLimits'] = {
     checkout: {
       rule: 'checkout_per_address',
       quota: perAddress('checkout-address', config.checkoutPerMinutePerAddress),
@@ -662,7 +662,7 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
   return {
     challenges,
     platform,
-    entry: new Entry({
+    entry: new RiskGate({
       remembers: (user, key) => parts.sale.remembers(user, key),
       risk,
       bans,
@@ -672,7 +672,7 @@ function createGuards(config: Config, log: Log, metrics: Metrics, parts: Parts, 
       nowMs,
       limits: LIMITS,
     }),
-    failures: new Failures(redis, bans, log, LIMITS),
+    failures: new FailedAttemptLimiter(redis, bans, log, LIMITS),
   };
 }
 

@@ -31,7 +31,7 @@ export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
 }
 
-export type CallParts = {
+export type CallDeps = {
   baseUrl: string;
   fetch: typeof fetch;
   authorization?: (() => unknown) | undefined;
@@ -44,17 +44,17 @@ export class Calls {
   readonly #sleepers = new Set<() => void>();
   stopped = false;
 
-  constructor(readonly parts: CallParts) {}
+  constructor(readonly deps: CallDeps) {}
 
   /** One call. @throws Refusal */
   async once({ method, path, headers = {}, body }: Call): Promise<Answer> {
-    const { parts } = this;
+    const { deps } = this;
     const cut = new AbortController();
-    const timer = setTimeout(() => cut.abort(), parts.timeoutMs);
+    const timer = setTimeout(() => cut.abort(), deps.timeoutMs);
     try {
-      const authorization = await parts.authorization?.();
-      const handOver = await parts.handOver?.();
-      const response = await parts.fetch(parts.baseUrl + path, {
+      const authorization = await deps.authorization?.();
+      const handOver = await deps.handOver?.();
+      const response = await deps.fetch(deps.baseUrl + path, {
         method,
         signal: cut.signal,
         headers: {
@@ -81,8 +81,7 @@ export class Calls {
       if (error instanceof Refusal) throw error;
       // A browser does not tell a page whether it blocked a call to another origin or the server is away.
       const origin = (globalThis as { location?: { origin: string } }).location?.origin;
-      const hint =
-        origin && parts.baseUrl && !parts.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
+      const hint = origin && deps.baseUrl && !deps.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
       throw new Refusal('unreachable', 0, null, { detail: error + hint });
     } finally {
       clearTimeout(timer);

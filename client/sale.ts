@@ -1,14 +1,14 @@
+import { type Attempt, defaultStore, KeptAttempt } from './attempt.js';
 import { type Answer, type Call, Calls, Refusal } from './calls.js';
 import { Emitter } from './emitter.js';
-import { defaultStore, type Intention, KeptIntention } from './intention.js';
-import { Line } from './line.js';
+import { solveWork } from './proof-of-work.js';
+import { StatusFollower } from './status-follower.js';
 import type { CampaignView, Connection, SaleEvents, SaleOptions, SocketLike, Standing } from './types.js';
-import { solveWork } from './work.js';
 
+export { MemoryStore } from './attempt.js';
 export { Refusal } from './calls.js';
-export { MemoryStore } from './intention.js';
+export { solveWork } from './proof-of-work.js';
 export type * from './types.js';
-export { solveWork } from './work.js';
 
 /** A token lives 30 s and is tolerated longer; this leaves time for a slow network. */
 const TOKEN_FRESH_MS = 25_000;
@@ -35,9 +35,9 @@ export class Sale extends Emitter<SaleEvents> {
   /** How news comes; null = nothing is followed. */
   connection: Connection | null = null;
   readonly #calls: Calls;
-  readonly #kept: KeptIntention;
-  #line: Line | null = null;
-  #intention: Intention | null = null;
+  readonly #kept: KeptAttempt;
+  #line: StatusFollower | null = null;
+  #intention: Attempt | null = null;
   #attempting: Promise<Standing> | null = null;
   #token: { fields: Record<string, unknown>; readAt: number } | null = null;
   #serverAheadMs = 0;
@@ -50,7 +50,7 @@ export class Sale extends Emitter<SaleEvents> {
       fetch: options.fetch ?? ((...args) => fetch(...args)),
       timeoutMs: options.timeoutMs ?? 10_000,
     });
-    this.#kept = new KeptIntention(options.store ?? defaultStore(), options.productId, options.userId);
+    this.#kept = new KeptAttempt(options.store ?? defaultStore(), options.productId, options.userId);
   }
 
   /**
@@ -165,7 +165,7 @@ export class Sale extends Emitter<SaleEvents> {
     return this.standing ?? NOWHERE;
   }
 
-  async #checkout({ key, qty }: Intention): Promise<Answer> {
+  async #checkout({ key, qty }: Attempt): Promise<Answer> {
     const { productId, userId } = this.options;
     let proof: Record<string, unknown> = {};
     let mended = 0;
@@ -281,7 +281,7 @@ export class Sale extends Emitter<SaleEvents> {
         ? (globalThis as { WebSocket?: new (url: string) => SocketLike }).WebSocket
         : this.options.WebSocket;
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
-    this.#line = new Line({
+    this.#line = new StatusFollower({
       // A socket needs the ticket.
       open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
       ticket: this.#intention?.ticket ?? '',

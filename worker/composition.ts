@@ -12,51 +12,51 @@ import { createHistoryGate } from '../shared/history/history-gate.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import type { Stoppable } from '../shared/observability/shutdown.js';
-import { AnswerKeys } from '../shared/postgres/answer-keys.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
 import { CampaignsTable, type StoredCampaign } from '../shared/postgres/campaigns.js';
 import { CodeJobs } from '../shared/postgres/code-jobs.js';
 import { CodesTable } from '../shared/postgres/codes.js';
-import { JournalCursor } from '../shared/postgres/journal-cursor.js';
-import { Outbox } from '../shared/postgres/outbox.js';
 import { Database } from '../shared/postgres/pool.js';
 import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
 import { RedemptionsTable } from '../shared/postgres/redemptions.js';
-import { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import { WebhookEndpoints } from '../shared/postgres/webhook-endpoints.js';
+import { JournalCursor } from '../shared/projection/journal-cursor.js';
 import { JobQueues, type Processor, startJobWorker } from '../shared/queues/queues.js';
-import { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
-import { CampaignArchive } from '../shared/redis/campaign-archive.js';
-import { CodeNews } from '../shared/redis/code-news.js';
-import { CommitWatch } from '../shared/redis/commit-watch.js';
+import { CodeNotifications } from '../shared/redis/code-notifications.js';
+import { CommitWatermark } from '../shared/redis/commit-watermark.js';
 import { RedisConnections } from '../shared/redis/connections.js';
 import { EventStream } from '../shared/redis/event-stream.js';
 import type { RedisGate } from '../shared/redis/gate.js';
-import { JobAnswers } from '../shared/redis/job-answers.js';
+import { JobResults } from '../shared/redis/job-results.js';
 import { Journal } from '../shared/redis/journal.js';
-import { MetricsBoard } from '../shared/redis/metrics-board.js';
+import { MetricsStore } from '../shared/redis/metrics-store.js';
 import { RedisClock } from '../shared/redis/redis-clock.js';
-import { RedisFill } from '../shared/redis/redis-fill.js';
+import { redisProblems } from '../shared/redis/redis-requirements.js';
 import { RelayLease } from '../shared/redis/relay-lease.js';
-import { requireShape } from '../shared/redis/require-shape.js';
-import { SaleCopy } from '../shared/redis/sale-copy.js';
-import { SaleStore } from '../shared/redis/sale-store.js';
+import { requireRedis } from '../shared/redis/require-redis.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
-import { shapeProblems } from '../shared/redis/shape.js';
-import { SweepTurns } from '../shared/redis/sweep-turns.js';
-import { VelocityBoard } from '../shared/redis/velocity-board.js';
+import { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
+import { CampaignArchive } from '../shared/sale/campaign-archive.js';
+import { SaleCopy } from '../shared/sale/sale-copy.js';
+import { SaleStore } from '../shared/sale/sale-store.js';
+import { VelocityStore } from '../shared/sale/velocity-store.js';
 import { ArchiveClosed } from './archive/archive-closed.js';
+import { IdempotencyKeys } from './archive/idempotency-keys.js';
+import { IdempotencyRows } from './archive/idempotency-rows.js';
 import { Persist } from './persist/persist.js';
 import { RefusedEntries } from './persist/refused-entries.js';
 import { JournalRelay } from './persist/relay.js';
-import { createProcessors, createSweeps, type WorkParts } from './processors.js';
+import { createProcessors, createSweeps, type WorkDeps } from './processors.js';
 import { EventPublisher } from './publish-outbox/event-publisher.js';
+import { Outbox } from './publish-outbox/outbox.js';
 import { reconcileAll, reconcileCampaign } from './reconcile/reconcile.js';
 import { preheat } from './recovery/preheat.js';
 import { Recovery } from './recovery/recovery.js';
-import { Sweeps } from './sweeps.js';
+import { RedisFill } from './recovery/redis-fill.js';
+import { SweepTurns } from './sweeps/sweep-turns.js';
+import { Sweeps } from './sweeps/sweeps.js';
 
 const POST_METRICS_EVERY_MS = 5_000;
 const RETRY_JOBS_EVERY_MS = 2_000;
@@ -65,7 +65,7 @@ const SERVICE_WAIT_MS = 3_000;
 
 /** Puts the worker together and starts it; the only file of it that knows every concrete class. */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
-  const shape = await requireShape(config.redis, config);
+  const shape = await requireRedis(config.redis, config);
   if (shape) log.info({ protection: shape.protection }, shape.summary);
   for (const warning of shape?.warnings ?? []) log.warn(warning);
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
@@ -110,7 +110,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   });
 
   const metrics = new Metrics(false);
-  const commits = new CommitWatch(subscriber, 0);
+  const commits = new CommitWatermark(subscriber, 0);
   const journal = new Journal(commands);
   const { gate, watch, promises, histories, recovered } = createHistoryGate({
     processId: name,
@@ -118,7 +118,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     redis: commands,
     database: historyDatabase,
     commits,
-    shape: () => shapeProblems(commands, config.production, config.waitReplicas),
+    shape: () => redisProblems(commands, config.production, config.waitReplicas),
     leaveServer: (reason) => redis.leaveServer(reason),
     log,
     limits: LIMITS,
@@ -168,9 +168,9 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     log,
     limits: LIMITS,
   });
-  const restoreParts = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
+  const restoreDeps = { database, sale: filler, log, idempotencyTtlMs: config.idempotencyTtlMs };
   const recovery = new Recovery({
-    ...restoreParts,
+    ...restoreDeps,
     lockDatabase: historyDatabase,
     processId: name,
     campaigns,
@@ -190,8 +190,8 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     metrics,
   });
 
-  const answers = new JobAnswers(commands);
-  const reconcileParts = {
+  const answers = new JobResults(commands);
+  const reconcileDeps = {
     sale,
     journal,
     cursor,
@@ -203,16 +203,16 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     settleMs: LIMITS.reconcileSettleMs,
     refill: (campaign: StoredCampaign, reason: string) => recovery.refill(campaign, reason),
   };
-  const preheatParts = {
+  const preheatDeps = {
     database,
     campaigns,
     sale,
     drain: async () => {
       await persist.upTo(await journal.lastId());
     },
-    refill: reconcileParts.refill,
+    refill: reconcileDeps.refill,
   };
-  const eventParts = {
+  const eventDeps = {
     outbox: new Outbox(database),
     endpoints: new WebhookEndpoints(database),
     metrics,
@@ -220,21 +220,21 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     limits: LIMITS,
   };
   const publish = {
-    ...eventParts,
+    ...eventDeps,
     stream: new EventStream(new ScriptRunner(commands, luaFolder), LIMITS.eventStreamLength),
     wake: (endpointId: string, lastSeq: number) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
   };
   const publisher = new EventPublisher(publish);
-  const work: WorkParts = {
+  const work: WorkDeps = {
     sale,
     copy: new SaleCopy(commands),
     campaigns,
     clock,
-    preheat: (campaign) => preheat(preheatParts, campaign),
+    preheat: (campaign) => preheat(preheatDeps, campaign),
     reconcile: async ({ productId, answerTo }) => {
-      if (!productId) return reconcileAll(reconcileParts, { refill: false });
+      if (!productId) return reconcileAll(reconcileDeps, { refill: false });
       const campaign = await campaigns.find(productId);
-      const result = campaign && (await reconcileCampaign(reconcileParts, campaign, { refill: true }));
+      const result = campaign && (await reconcileCampaign(reconcileDeps, campaign, { refill: true }));
       if (answerTo) await answers.put(answerTo, result);
     },
     publish,
@@ -245,7 +245,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       database,
       jobs: new CodeJobs(database),
       codes: new CodesTable(database),
-      news: new CodeNews(commands, LIMITS),
+      news: new CodeNotifications(commands, LIMITS),
       issued: async (campaignId) => {
         const campaign = await campaigns.find(campaignId);
         if (!campaign) return;
@@ -260,7 +260,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     attempts: { table: new RedemptionAttempts(database), keepDays: config.attemptsKeepDays },
     bans: new BansTable(database),
     velocity: {
-      board: new VelocityBoard(commands),
+      board: new VelocityStore(commands),
       policies: new CampaignPolicies(database),
       sale,
       metrics,
@@ -273,12 +273,12 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
       cursor,
       sale,
       archive,
-      answerKeys: new AnswerKeys(database),
+      idempotencyKeys: new IdempotencyKeys(database),
       log,
       limits: LIMITS,
     }),
-    deliver: { ...eventParts, log, clock, allowPrivate: config.webhookAllowPrivate },
-    remembered: new RememberedAnswers(database),
+    deliver: { ...eventDeps, log, clock, allowPrivate: config.webhookAllowPrivate },
+    remembered: new IdempotencyRows(database),
     metrics,
     log,
     limits: { ...LIMITS, idempotencyTtlMs: config.idempotencyTtlMs },
@@ -318,7 +318,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     .add('reconcile', `start-${name}`, {})
     .catch((error: unknown) => log.warn({ reason: reasonOf(error) }, 'the reconciliation at the start was not queued'));
 
-  const board = new MetricsBoard(commands);
+  const board = new MetricsStore(commands);
   const posting = setInterval(() => {
     metrics
       .snapshot()

@@ -6,41 +6,41 @@ import type { Metrics } from '../shared/observability/metrics.js';
 import type { BansTable } from '../shared/postgres/bans.js';
 import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
 import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
-import type { RememberedAnswers } from '../shared/postgres/remembered-answers.js';
 import type { JobQueues, Processor } from '../shared/queues/queues.js';
-import type { ActiveCampaigns } from '../shared/redis/active-campaigns.js';
 import type { RedisClock } from '../shared/redis/redis-clock.js';
-import type { SaleCopy } from '../shared/redis/sale-copy.js';
-import type { SaleStore } from '../shared/redis/sale-store.js';
+import type { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
+import type { SaleCopy } from '../shared/sale/sale-copy.js';
+import type { SaleStore } from '../shared/sale/sale-store.js';
 import type { ArchiveClosed } from './archive/archive-closed.js';
-import { type IssueParts, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
+import type { IdempotencyRows } from './archive/idempotency-rows.js';
+import { type IssueDeps, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import { promoteWaiting } from './promote/promote.js';
-import { type DeliverParts, deliverTo } from './publish-outbox/deliver.js';
+import { type DeliverDeps, deliverTo } from './publish-outbox/deliver.js';
 import type { EventPublisher } from './publish-outbox/event-publisher.js';
-import { type PublishParts, pruneOutbox } from './publish-outbox/publish.js';
+import { type PublishDeps, pruneOutbox } from './publish-outbox/publish.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
-import type { Sweep } from './sweeps.js';
+import type { Sweep } from './sweeps/sweeps.js';
 import { tendLines } from './tend-line/tend-line.js';
-import { type VelocityParts, watchVelocity } from './velocity/watch-velocity.js';
+import { type VelocityDeps, watchVelocity } from './velocity/watch-velocity.js';
 
-export type WorkParts = {
+export type WorkDeps = {
   sale: SaleStore;
   copy: SaleCopy;
   campaigns: CampaignsTable;
   clock: RedisClock;
   preheat: (campaign: StoredCampaign) => Promise<void>;
   reconcile: Processor<'reconcile'>;
-  publish: PublishParts;
+  publish: PublishDeps;
   publisher: Pick<EventPublisher, 'sweep'>;
   queues: Pick<JobQueues, 'removeIntervals'>;
-  deliver: DeliverParts;
-  remembered: RememberedAnswers;
-  issue: IssueParts;
+  deliver: DeliverDeps;
+  remembered: IdempotencyRows;
+  issue: IssueDeps;
   attempts: { table: RedemptionAttempts; keepDays: number };
   bans: BansTable;
-  velocity: VelocityParts;
+  velocity: VelocityDeps;
   archive: ArchiveClosed;
   active: ActiveCampaigns;
   metrics: Metrics;
@@ -49,7 +49,7 @@ export type WorkParts = {
 };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
-export function createProcessors({ sale, metrics, log, limits, reconcile, deliver, issue }: WorkParts) {
+export function createProcessors({ sale, metrics, log, limits, reconcile, deliver, issue }: WorkDeps) {
   return {
     promote: {
       concurrency: 4,
@@ -64,10 +64,10 @@ export function createProcessors({ sale, metrics, log, limits, reconcile, delive
 }
 
 /** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
-export function createSweeps(parts: WorkParts) {
+export function createSweeps(deps: WorkDeps) {
   const { sale, copy, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } =
-    parts;
-  const { velocity, archive, queues, active, metrics, log, limits } = parts;
+    deps;
+  const { velocity, archive, queues, active, metrics, log, limits } = deps;
   const ahead: TermsAhead = new Map();
   return {
     expire: {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BAN_EFFECTS, BAN_KINDS } from '../../shared/domain/ban.js';
 import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
-import { canonicalNetwork } from '../guards/networks.js';
+import { canonicalNetwork } from '../guards/caller/networks.js';
 import { isoTime, note } from '../http/fields.js';
 
 const subject = z

@@ -2,9 +2,9 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { StoredBan } from '../../shared/postgres/bans.js';
-import type { ApiKeys } from '../guards/api-keys.js';
-import { banView } from '../guards/bans.js';
-import { canonicalNetwork } from '../guards/networks.js';
+import { banView } from '../guards/abuse/bans.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
+import { canonicalNetwork } from '../guards/caller/networks.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -17,10 +17,10 @@ const READ_ERRORS = ['unauthorized', 'forbidden', 'invalid_request', 'temporaril
 
 const admin = { tag: 'admin', caller: 'admin' } as const;
 
-export type BanRouteParts = { desk: BanDesk; apiKeys: ApiKeys; log: Log };
+export type BanRouteDeps = { desk: BanDesk; apiKeys: ApiKeys; log: Log };
 
 /** /admin/bans: make, list, lift. */
-export function banRoutes({ desk, apiKeys, log }: BanRouteParts): Route[] {
+export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const record = (operator: Operator, ban: StoredBan, action: string) =>
     log.info({ request_id: operator.requestId, operator: operator.name, ban: ban.id, kind: ban.kind }, action);

@@ -4,7 +4,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BanFilter, BansTable, StoredBan } from '../../shared/postgres/bans.js';
-import { type Bans, banView } from '../guards/bans.js';
+import { type Bans, banView } from '../guards/abuse/bans.js';
 import type { BanBody } from './ban.contract.js';
 
 export type Operator = { name: string; requestId: string };

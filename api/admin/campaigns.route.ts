@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignsTable } from '../../shared/postgres/campaigns.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { optionalIdempotencyKey } from '../http/idempotency-key.js';
@@ -26,7 +26,7 @@ const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'campaign_conflict'] as
 
 const admin = { tag: 'admin', caller: 'admin' } as const;
 
-export type CampaignRouteParts = {
+export type CampaignRouteDeps = {
   campaigns: Campaigns;
   table: CampaignsTable;
   apiKeys: ApiKeys;
@@ -35,8 +35,8 @@ export type CampaignRouteParts = {
 };
 
 /** /admin/campaigns: create, list, read, change, open, pause, resume, close, stock. */
-export function campaignRoutes(parts: CampaignRouteParts): Route[] {
-  const { campaigns, apiKeys, log } = parts;
+export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
+  const { campaigns, apiKeys, log } = deps;
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const idOf = (req: Request): string => validate(id, req.params).id;
   const record = (req: Request, operator: Operator, action: string) =>
@@ -82,7 +82,7 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         const { req } = call;
         const operator = operatorOf(req);
         const body = validate(campaignBody, await readJson(req));
-        const campaign = await campaigns.create(body, operator, new Date(parts.clock.nowMs()));
+        const campaign = await campaigns.create(body, operator, new Date(deps.clock.nowMs()));
         log.info(
           { request_id: req.requestId, operator: operator.name, campaign: campaign.productId },
           'campaign.create',
@@ -110,7 +110,7 @@ export function campaignRoutes(parts: CampaignRouteParts): Route[] {
         const { req } = call;
         apiKeys.require(req, 'admin');
         const { limit, cursor } = validate(listQuery, req.query);
-        const page = await parts.table.list(limit, cursor ?? null);
+        const page = await deps.table.list(limit, cursor ?? null);
         const next = page.length === limit ? (page.at(-1)?.no ?? null) : null;
         call.reply(
           200,

@@ -8,12 +8,12 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { CodesTable } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
-import type { CodeNews } from '../../shared/redis/code-news.js';
-import type { CommitWatch } from '../../shared/redis/commit-watch.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { TermsNews } from '../../shared/redis/terms-news.js';
-import type { PolicyBook } from '../guards/policy-book.js';
+import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
+import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { TermsNotifications } from '../claim/terms-notifications.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 
@@ -35,12 +35,12 @@ export class Campaigns {
     readonly table: CampaignsTable,
     readonly sale: SaleStore,
     readonly queues: JobQueues,
-    readonly commits: CommitWatch,
+    readonly commits: CommitWatermark,
     readonly acknowledgement: Acknowledgement,
     readonly codes: CodesTable,
-    readonly codeNews: CodeNews,
-    readonly termsNews: TermsNews,
-    readonly policies: PolicyBook,
+    readonly codeNotifications: CodeNotifications,
+    readonly termsNotifications: TermsNotifications,
+    readonly policies: PolicyCache,
     readonly limits: { operatorCommitWaitMs: number; promoteBatch: number; mayDemandPlatform: boolean },
   ) {}
 
@@ -70,7 +70,7 @@ export class Campaigns {
 
   /** Before the first shopper comes. Whoever misses it reads it again within seconds. */
   async #tellGuards(product: ProductId): Promise<void> {
-    await Promise.all([this.policies.refresh(product), this.termsNews.announce(product)]).catch(() => {});
+    await Promise.all([this.policies.refresh(product), this.termsNotifications.announce(product)]).catch(() => {});
   }
 
   /** The one code of a shared campaign stands with all others, so that none is ever issued twice. */
@@ -78,7 +78,7 @@ export class Campaigns {
     const typed = normaliseCode(code ?? '');
     if (typed.kind !== 'code') return;
     await this.codes.lockIssuing(client);
-    const settled = await this.codeNews.announce([typed.code]);
+    const settled = await this.codeNotifications.announce([typed.code]);
     if (!(await this.codes.insertShared(id, typed.code, client)))
       throw new Problem('code_taken', 'A campaign has or had this code.');
     await settled();

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { CodeJob } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { readJson } from '../http/json-body.js';
@@ -27,7 +27,7 @@ const READ_ERRORS = [
   'temporarily_unavailable',
 ] as const;
 
-export type CodeRouteParts = {
+export type CodeRouteDeps = {
   campaigns: Campaigns;
   codes: Codes;
   /** Over connections that may be busy for hours. */
@@ -38,7 +38,7 @@ export type CodeRouteParts = {
 };
 
 /** /admin/campaigns/:id/codes: generate, import, export, and how far a job is. */
-export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteParts): Route[] {
+export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteDeps): Route[] {
   return [
     defineRoute(
       {

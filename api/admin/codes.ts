@@ -13,7 +13,7 @@ import type { GenerateBody } from './codes.contract.js';
 
 export type Operator = { name: string; requestId: string };
 
-export type CodesParts = {
+export type CodesDeps = {
   database: Database;
   jobs: CodeJobs;
   /** Jobs over connections that may be busy for hours. */
@@ -25,11 +25,11 @@ export type CodesParts = {
 
 /** What operators do with codes: ask for new ones, send their own, look how far that is. A worker does the work. */
 export class Codes {
-  constructor(readonly parts: CodesParts) {}
+  constructor(readonly deps: CodesDeps) {}
 
   /** @throws Problem 409 when the campaign takes no codes, or not so many */
   async generate(campaign: StoredCampaign, body: GenerateBody, operator: Operator): Promise<CodeJob> {
-    const { database, jobs, codes } = this.parts;
+    const { database, jobs, codes } = this.deps;
     const room = await this.#roomIn(campaign);
     if (body.count > room) throw full(room);
     const job = await database.transaction(async (client) => {
@@ -53,7 +53,7 @@ export class Codes {
    * @throws Problem 400 empty or cut off, 409 when the campaign takes no codes or not so many, 413 too many lines
    */
   async import(campaign: StoredCampaign, body: Readable, operator: Operator): Promise<CodeJob> {
-    const { transferJobs, limits } = this.parts;
+    const { transferJobs, limits } = this.deps;
     const room = await this.#roomIn(campaign);
     if (room <= 0) throw full(room);
     const id = uuidv7();
@@ -86,7 +86,7 @@ export class Codes {
 
   /** @throws Problem 404 */
   async job(campaign: StoredCampaign, jobId: string): Promise<CodeJob> {
-    const job = await this.parts.jobs.find(campaign.id, jobId);
+    const job = await this.deps.jobs.find(campaign.id, jobId);
     if (!job) throw new Problem('code_job_not_found', 'The campaign has no job with this id.');
     return job;
   }
@@ -95,12 +95,12 @@ export class Codes {
     if (campaign.type === 'shared')
       throw new Problem('campaign_conflict', 'A shared campaign has one code; types unique and pool have many.');
     if (campaign.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
-    return this.parts.limits.codesPerCampaign - (await this.parts.codes.lastNo(campaign.id));
+    return this.deps.limits.codesPerCampaign - (await this.deps.codes.lastNo(campaign.id));
   }
 
   /** Without Redis the job stands in Postgres, and a worker finds it there. */
   async #wake(job: CodeJob): Promise<void> {
-    await this.parts.queues.add('codes', `${job.id}-0`, { jobId: job.id }).catch(() => {});
+    await this.deps.queues.add('codes', `${job.id}-0`, { jobId: job.id }).catch(() => {});
   }
 }
 

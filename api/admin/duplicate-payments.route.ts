@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { DuplicatePayments } from '../../shared/postgres/duplicate-payments.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
+import type { DuplicatePayments } from './duplicate-payments.js';
 
 const MAX_SHOWN = 1_000;
 const params = z.object({ id: z.string().min(1).max(128).describe('campaign id or product id') });
@@ -18,15 +18,15 @@ const rowData = z.object({
   paid_at: z.iso.datetime(),
 });
 
-export type DuplicatePaymentsRouteParts = {
+export type DuplicatePaymentsRouteDeps = {
   campaigns: Campaigns;
   duplicatePayments: DuplicatePayments;
   apiKeys: ApiKeys;
 };
 
 /** GET /admin/campaigns/:id/duplicate-payments: what was paid more than once. */
-export function duplicatePaymentsRoute(parts: DuplicatePaymentsRouteParts): Route {
-  const { campaigns, duplicatePayments, apiKeys } = parts;
+export function duplicatePaymentsRoute(deps: DuplicatePaymentsRouteDeps): Route {
+  const { campaigns, duplicatePayments, apiKeys } = deps;
   return defineRoute(
     {
       method: 'get',

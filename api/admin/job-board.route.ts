@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
 import { PAGE_HEADERS } from '../http/security-headers.js';

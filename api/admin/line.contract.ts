@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { madeAtMs } from '../../shared/domain/ids.js';
 import { LINE_REASONS } from '../../shared/domain/reservation.js';
-import { type LineOutcome, MAX_LINE_HEAD } from '../../shared/redis/scripts/line-head.js';
+import { type LineOutcome, MAX_LINE_HEAD } from '../../shared/sale/scripts/line-head.js';
 
 export const lineLimit = z.coerce.number().int().min(1).max(MAX_LINE_HEAD);
 

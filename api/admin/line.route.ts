@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
@@ -12,10 +12,10 @@ import { lineData, lineLimit, lineView } from './line.contract.js';
 const params = z.object({ id: campaignId });
 const query = z.object({ limit: lineLimit.default(20) });
 
-export type LineRouteParts = { campaigns: Campaigns; sale: SaleStore; apiKeys: ApiKeys };
+export type LineRouteDeps = { campaigns: Campaigns; sale: SaleStore; apiKeys: ApiKeys };
 
 /** GET /admin/campaigns/:id/line: who is next, and why nobody is promoted. */
-export function lineRoute({ campaigns, sale, apiKeys }: LineRouteParts): Route {
+export function lineRoute({ campaigns, sale, apiKeys }: LineRouteDeps): Route {
   return defineRoute(
     {
       method: 'get',

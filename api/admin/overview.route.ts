@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
@@ -47,10 +47,10 @@ const overviewData = z.object({
   line: lineData.nullable().describe('null without `campaign`, and when Redis does not have it'),
 });
 
-export type OverviewRouteParts = { overview: OverviewReader; sale: SaleStore; apiKeys: ApiKeys };
+export type OverviewRouteDeps = { overview: OverviewReader; sale: SaleStore; apiKeys: ApiKeys };
 
 /** GET /admin/overview: what the operator's page asks for once a second. */
-export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteParts): Route {
+export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteDeps): Route {
   return defineRoute(
     {
       method: 'get',

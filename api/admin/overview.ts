@@ -9,7 +9,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { Campaigns } from './campaigns.js';
 
 const RATE_SECONDS = 10;
@@ -32,7 +32,7 @@ export type Overview = {
   campaigns: CampaignNow[];
 };
 
-export type OverviewParts = {
+export type OverviewDeps = {
   campaigns: Campaigns;
   table: CampaignsTable;
   redemptions: RedemptionsTable;
@@ -45,19 +45,19 @@ export type OverviewParts = {
 
 /** What the operator's page shows at once. Every part of it is one bounded read, whatever the sale has grown to. */
 export class OverviewReader {
-  constructor(readonly parts: OverviewParts) {}
+  constructor(readonly deps: OverviewDeps) {}
 
   async page(limit: number, beforeNo: number | null): Promise<Overview> {
-    return this.#around(await this.parts.table.list(limit, beforeNo));
+    return this.#around(await this.deps.table.list(limit, beforeNo));
   }
 
   /** @throws Problem 404 */
   async one(idOrProduct: string): Promise<Overview> {
-    return this.#around([await this.parts.campaigns.find(idOrProduct)]);
+    return this.#around([await this.deps.campaigns.find(idOrProduct)]);
   }
 
   async #around(campaigns: readonly StoredCampaign[]): Promise<Overview> {
-    const { journal, clock, relay } = this.parts;
+    const { journal, clock, relay } = this.deps;
     const [now, backlog, holder, queues] = await Promise.all([
       this.#live(campaigns),
       journal.backlog(),
@@ -78,9 +78,9 @@ export class OverviewReader {
   async #live(campaigns: readonly StoredCampaign[]): Promise<CampaignNow[]> {
     const paused = campaigns.filter(({ status }) => status === 'paused').map(({ id }) => id);
     const [stocks, pauses, summaries] = await Promise.all([
-      Promise.all(campaigns.map(({ productId }) => this.parts.sale.stock(productId))),
-      lastPauses(this.parts.table.database, paused),
-      this.parts.redemptions.summaries(
+      Promise.all(campaigns.map(({ productId }) => this.deps.sale.stock(productId))),
+      lastPauses(this.deps.table.database, paused),
+      this.deps.redemptions.summaries(
         campaigns.map(({ id }) => id),
         RATE_SECONDS,
       ),
@@ -96,7 +96,7 @@ export class OverviewReader {
   async #queues(): Promise<Overview['queues']> {
     try {
       const counts = await Promise.all(
-        QUEUE_NAMES.map(async (name) => [name, await this.parts.queues.counts(name)] as const),
+        QUEUE_NAMES.map(async (name) => [name, await this.deps.queues.counts(name)] as const),
       );
       return Object.fromEntries(counts) as Overview['queues'];
     } catch (error) {

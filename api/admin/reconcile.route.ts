@@ -4,8 +4,8 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
-import type { JobAnswers } from '../../shared/redis/job-answers.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { JobResults } from '../../shared/redis/job-results.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import { requireNoFields } from '../http/json-body.js';
@@ -35,17 +35,17 @@ const verdict = z.object({
   differences: z.array(difference),
 });
 
-export type ReconcileParts = {
+export type ReconcileDeps = {
   campaigns: Campaigns;
   database: Database;
   queues: JobQueues;
-  answers: JobAnswers;
+  answers: JobResults;
   apiKeys: ApiKeys;
   limits: { reconcileAnswerMs: number };
 };
 
 /** POST /admin/campaigns/:id/reconcile: a worker compares unit by unit, repairs, and says what it found. */
-export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileParts): Route {
+export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileDeps): Route {
   return defineRoute(
     {
       method: 'post',

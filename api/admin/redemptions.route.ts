@@ -4,7 +4,7 @@ import { stringify } from 'csv-stringify';
 import { z } from 'zod';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
-import { networkOf } from '../guards/address.js';
-import type { ApiKeys } from '../guards/api-keys.js';
-import type { LocalQuota } from '../guards/local-quota.js';
-import { type OperatorSessions, requireOwnPage, sessionCookie } from '../guards/operator-sessions.js';
-import { rateLimited } from '../guards/quotas.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
+import { type OperatorSessions, requireOwnPage, sessionCookie } from '../guards/auth/operator-sessions.js';
+import { networkOf } from '../guards/caller/address.js';
+import type { LocalQuota } from '../guards/limits/local-quota.js';
+import { rateLimited } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -19,7 +19,7 @@ const sessionData = z.object({
   expires_at: z.iso.datetime(),
 });
 
-export type SessionRouteParts = {
+export type SessionRouteDeps = {
   sessions: OperatorSessions;
   apiKeys: ApiKeys;
   /** Wrong keys by network. */
@@ -29,7 +29,7 @@ export type SessionRouteParts = {
 };
 
 /** /admin/session: log in, who am I, log out. For the operator's page; whoever can keep a secret sends it as a bearer. */
-export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRouteParts): Route[] {
+export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRouteDeps): Route[] {
   const common = { path: '/admin/session', tag: 'admin', caller: 'anyone' } as const;
   return [
     defineRoute(

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
 import type { Route } from '../http/route.js';
@@ -14,7 +14,7 @@ import type { Campaigns } from './campaigns.js';
 const RATE_SECONDS = 10;
 const params = z.object({ id: campaignId });
 
-export type StatsParts = {
+export type StatsDeps = {
   campaigns: Campaigns;
   sale: SaleStore;
   journal: Journal;
@@ -24,7 +24,7 @@ export type StatsParts = {
 };
 
 /** GET /admin/campaigns/:id/stats: the counters in one consistent read, and how far Postgres is behind them. */
-export function statsRoute(parts: StatsParts): Route {
+export function statsRoute(deps: StatsDeps): Route {
   return defineRoute(
     {
       method: 'get',
@@ -39,12 +39,12 @@ export function statsRoute(parts: StatsParts): Route {
     },
     async (call) => {
       const { req } = call;
-      parts.apiKeys.require(req, 'admin');
-      const campaign = await parts.campaigns.find(validate(params, req.params).id);
+      deps.apiKeys.require(req, 'admin');
+      const campaign = await deps.campaigns.find(validate(params, req.params).id);
       const [stock, backlog, summary] = await Promise.all([
-        parts.sale.stock(campaign.productId),
-        parts.journal.backlog(),
-        parts.redemptions.summary(campaign.id, RATE_SECONDS),
+        deps.sale.stock(campaign.productId),
+        deps.journal.backlog(),
+        deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
       if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis yet.');
       const { status, ...counters } = stock;
@@ -54,7 +54,7 @@ export function statsRoute(parts: StatsParts): Route {
         ...counters,
         journal_backlog: backlog.entries,
         oldest_unpersisted_seconds:
-          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(parts.clock.nowMs() - backlog.oldestMs) / 1000),
+          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(deps.clock.nowMs() - backlog.oldestMs) / 1000),
         persisted: summary.taken,
         drift: stock.held + stock.redeemed + stock.burned - summary.taken,
         confirmed_per_second: summary.recent / RATE_SECONDS,

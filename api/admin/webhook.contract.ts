@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EVENT_TYPES } from '../../shared/contracts/events.js';
-import { isWebhookSecret } from '../../shared/webhooks/secrets.js';
 import { isoTime } from '../http/fields.js';
+import { isWebhookSecret } from './webhook-secrets.js';
 
 const MAX_SECRETS = 4;
 

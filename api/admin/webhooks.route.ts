@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
-import type { ApiKeys } from '../guards/api-keys.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -16,10 +16,10 @@ const BODY_ERRORS = ['invalid_json', 'unsupported_media_type', 'body_too_large']
 
 const admin = { tag: 'admin', caller: 'admin' } as const;
 
-export type WebhookRouteParts = { webhooks: Webhooks; apiKeys: ApiKeys; log: Log };
+export type WebhookRouteDeps = { webhooks: Webhooks; apiKeys: ApiKeys; log: Log };
 
 /** /admin/webhooks: create, list, read, change, remove, replay. */
-export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteParts): Route[] {
+export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Route[] {
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const idOf = (req: Request): string => validate(id, req.params).id;
   const record = (operator: Operator, endpoint: string, action: string) =>

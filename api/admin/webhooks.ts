@@ -4,8 +4,8 @@ import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { endpointUrlProblem } from '../../shared/webhooks/public-address.js';
-import { newWebhookSecret } from '../../shared/webhooks/secrets.js';
 import type { ReplayBody, WebhookBody, WebhookChangeBody } from './webhook.contract.js';
+import { newWebhookSecret } from './webhook-secrets.js';
 
 export type Operator = { name: string; requestId: string };
 export type EndpointState = WebhookEndpoint & { backlog: { events: number; replays: number } };

@@ -7,15 +7,15 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { ClaimRequest } from '../claim/claim.js';
 import { claimSender } from '../claim/send-claim.js';
-import { networkOf } from '../guards/address.js';
-import type { Admission } from '../guards/admission.js';
-import type { Attestation, GenuineToken } from '../guards/attestation.js';
-import type { Door } from '../guards/door.js';
-import type { Entry } from '../guards/entry.js';
-import { deviceOf, provenDevice, type RequestDevice } from '../guards/fingerprint.js';
-import type { PolicyBook } from '../guards/policy-book.js';
-import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
-import type { Velocity } from '../guards/velocity.js';
+import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
+import type { RiskGate } from '../guards/abuse/risk-gate.js';
+import type { Velocity } from '../guards/abuse/velocity.js';
+import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
+import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
+import { networkOf } from '../guards/caller/address.js';
+import { deviceOf, provenDevice, type RequestDevice } from '../guards/caller/fingerprint.js';
+import type { LoadShedder } from '../guards/limits/load-shedding.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
@@ -24,13 +24,13 @@ import { validate } from '../http/validate.js';
 import { type CheckoutBody, checkoutBody, checkoutContract, isPlainCheckout } from './checkout.contract.js';
 import type { Checkout, CheckoutResult } from './checkout.js';
 
-export type CheckoutRouteParts = {
-  admission: Admission;
+export type CheckoutRouteDeps = {
+  admission: LoadShedder;
   checkout: Checkout;
   attestation: Attestation;
-  door: Door;
-  entry: Entry;
-  policies: PolicyBook;
+  door: BlocklistGuard;
+  entry: RiskGate;
+  policies: PolicyCache;
   velocity: Velocity;
   shopper: ShopperIdentity;
   metrics: Metrics;
@@ -41,8 +41,8 @@ export type CheckoutRouteParts = {
  * POST /flash-sale/checkout. Guards in the order of their cost: bans, size and form, fields, key, signature; all without a
  * round trip. Then one call that decides.
  */
-export function checkoutRoute(parts: CheckoutRouteParts): Route {
-  const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = parts;
+export function checkoutRoute(deps: CheckoutRouteDeps): Route {
+  const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = deps;
   const sendClaim = claimSender(checkout.limits);
   return defineRoute(checkoutContract, async (call) => {
     const { req } = call;

@@ -1,10 +1,10 @@
 import type { Attributes } from '../../shared/domain/audience.js';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
-import type { CodeTexts } from '../../shared/postgres/code-texts.js';
-import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { Claim, ClaimLimits, ClaimRequest, ClaimResult, HeldUnit } from '../claim/claim.js';
+import type { CodeTexts } from '../claim/code-texts.js';
 import { type JudgedTerms, judgedClaim } from '../claim/judged-claim.js';
 import type { Claimed } from '../claim/send-claim.js';
+import type { TermsCache } from '../claim/terms-cache.js';
 import type { CompletedData } from './checkout.contract.js';
 
 export type CheckoutResult = Claimed<{ status: 200; data: CompletedData }>;
@@ -17,7 +17,7 @@ export class Checkout {
   constructor(
     readonly claim: Claim,
     readonly codes: CodeTexts,
-    readonly terms: Pick<KnownTerms, 'inForce'>,
+    readonly terms: Pick<TermsCache, 'inForce'>,
   ) {}
 
   get limits(): ClaimLimits {

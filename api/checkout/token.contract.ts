@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_NONCE_CHARACTERS } from '../guards/platform-nonces.js';
+import { MAX_NONCE_CHARACTERS } from '../guards/attestation/platform-nonces.js';
 import { challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 

@@ -2,26 +2,26 @@ import { LIMITS } from '../../shared/config/limits.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import { networkOf } from '../guards/address.js';
-import type { Door } from '../guards/door.js';
-import { derivedDevice, namedDevice } from '../guards/fingerprint.js';
-import type { LocalQuota } from '../guards/local-quota.js';
-import type { PlatformProof } from '../guards/platform-proof.js';
-import type { PolicyBook } from '../guards/policy-book.js';
-import { type Quota, rateLimited } from '../guards/quotas.js';
-import type { TokenIssuer } from '../guards/token-issuer.js';
-import type { TokenStorm } from '../guards/token-storm.js';
+import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
+import type { TokenSurge } from '../guards/abuse/token-surge.js';
+import type { PlatformProof } from '../guards/attestation/platform-proof.js';
+import type { TokenIssuer } from '../guards/auth/token-issuer.js';
+import { networkOf } from '../guards/caller/address.js';
+import { derivedDevice, namedDevice } from '../guards/caller/fingerprint.js';
+import type { LocalQuota } from '../guards/limits/local-quota.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
+import { type Quota, rateLimited } from '../guards/limits/quotas.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { provenTokenContract, tokenBody, tokenContract, tokenQuery } from './token.contract.js';
 
-export type TokenRouteParts = {
+export type TokenRouteDeps = {
   issuer: TokenIssuer;
-  policies: PolicyBook;
-  door: Door;
-  storm: TokenStorm;
+  policies: PolicyCache;
+  door: BlocklistGuard;
+  storm: TokenSurge;
   clock: RedisClock;
   tokenQuota: Quota;
   /** Proofs of a platform that were not believed, by network: judging one costs as much as 30 checkouts. */
@@ -36,8 +36,8 @@ type Asked = {
 };
 
 /** GET and POST /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
-export function tokenRoutes(parts: TokenRouteParts): Route[] {
-  const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = parts;
+export function tokenRoutes(deps: TokenRouteDeps): Route[] {
+  const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = deps;
 
   async function issue(call: Call<typeof tokenContract | typeof provenTokenContract>, asked: Asked): Promise<void> {
     const { req, res } = call;

@@ -13,19 +13,19 @@ import {
 import { pollAfterSeconds } from '../../shared/domain/polling.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
 import {
   type Durability,
-  decodeRememberedAnswer,
-  type RememberedAnswer,
-} from '../../shared/redis/remembered-answer.js';
-import type { CouponClaim, ReserveInput } from '../../shared/redis/reserve-call.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { ReserveOutcome } from '../../shared/redis/scripts/reserve.js';
-import { LocalQuota } from '../guards/local-quota.js';
-import { rateLimited } from '../guards/quotas.js';
-import type { Tickets } from '../guards/ticket.js';
+  decodeIdempotencyRecord,
+  type IdempotencyRecord,
+} from '../../shared/redis/idempotency-record.js';
+import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
+import type { Tickets } from '../guards/auth/ticket.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
+import { rateLimited } from '../guards/limits/quotas.js';
 import { unavailable } from '../http/problem.js';
+import type { Acknowledgement } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 
 export type ClaimRequest = {
@@ -172,7 +172,7 @@ export class Claim {
       }
       case 'replayed': {
         // The first response may never have arrived, so a repetition waits for the same.
-        const remembered = decodeRememberedAnswer(outcome.answer);
+        const remembered = decodeIdempotencyRecord(outcome.answer);
         if (this.#mustWait(outcome.durable))
           await this.acknowledgement.held({ durable: outcome.durable, journalId: '' });
         if (remembered.kind === 'queued') {
@@ -215,7 +215,7 @@ export class Claim {
   }
 
   #held(
-    answer: Omit<Extract<RememberedAnswer, { kind: 'completed' }>, 'kind' | 'ticketKey' | 'durability'>,
+    answer: Omit<Extract<IdempotencyRecord, { kind: 'completed' }>, 'kind' | 'ticketKey' | 'durability'>,
     durability: Durability,
     ticketKey: string,
     user: UserId,
@@ -237,7 +237,7 @@ export class Claim {
 
   /** @param ticket null = the place is another caller's, and so is its ticket */
   #place(
-    answer: Omit<Extract<RememberedAnswer, { kind: 'queued' }>, 'kind' | 'ticketKey' | 'reservationId'>,
+    answer: Omit<Extract<IdempotencyRecord, { kind: 'queued' }>, 'kind' | 'ticketKey' | 'reservationId'>,
     ticket: string | null,
   ): Place {
     const { position, queueSize, paceMs, presenceMs } = answer;

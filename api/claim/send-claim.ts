@@ -1,7 +1,7 @@
 import type { Problem, ProblemExtras } from '../../shared/errors/catalogue.js';
-import { policyField } from '../guards/quotas.js';
-import { retryAfter } from '../http/exchange.js';
+import { policyField } from '../guards/limits/quotas.js';
 import type { KeySource } from '../http/idempotency-key.js';
+import { retryAfter } from '../http/respond.js';
 import type { PlaceData } from './claim.contract.js';
 import type { ClaimLimits } from './claim.js';
 

@@ -5,10 +5,10 @@ import type { ReservationId } from '../../shared/domain/ids.js';
 import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
-import { callerOf, type Guesser } from '../guards/failures.js';
-import { rateLimited } from '../guards/quotas.js';
-import type { IssuedCode } from './code-finder.js';
-import type { CouponParts } from './coupon-parts.js';
+import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { rateLimited } from '../guards/limits/quotas.js';
+import type { IssuedCode } from './code-resolver.js';
+import type { CouponDeps } from './coupon-deps.js';
 import type { Redeemed } from './redemption.js';
 
 /** Refusals that somebody meets who guesses codes; each request with one counts towards the caller's wait. */
@@ -35,14 +35,14 @@ type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
  * is treated alike in all that is counted.
  */
 export async function recorded<Value>(
-  parts: CouponParts,
+  deps: CouponDeps,
   req: Request,
   attempted: Attempted,
   typed: string,
   attempt: (about: About) => Promise<Value>,
 ): Promise<Value> {
   const { action } = attempted;
-  const { attempts, metrics, log } = parts;
+  const { attempts, metrics, log } = deps;
   let issued: IssuedCode | undefined;
   let redeemed: Redeemed | undefined;
   let outcome = 'failed';
@@ -56,12 +56,12 @@ export async function recorded<Value>(
     return value;
   } catch (error) {
     outcome = error instanceof Problem ? error.code : error instanceof EngineUnavailable ? 'unavailable' : 'failed';
-    const isUniform = issued ? issued.terms.uniformRefusals : parts.finder.looksUniform(typed);
+    const isUniform = issued ? issued.terms.uniformRefusals : deps.finder.looksUniform(typed);
     const refusal = isUniform ? masked(error) : error;
-    const flood = refusal instanceof Problem ? countFailure(parts, attempted, refusal) : null;
+    const flood = refusal instanceof Problem ? countFailure(deps, attempted, refusal) : null;
     isFlood = flood !== null;
     // Outside of the admission: who waits here holds no place of others.
-    if (isUniform && refusal instanceof Problem) await untilMs(parts.limits.uniformRefusalMs, req);
+    if (isUniform && refusal instanceof Problem) await untilMs(deps.limits.uniformRefusalMs, req);
     throw flood ?? refusal;
   } finally {
     const reservation = redeemed?.answer.status === 201 ? redeemed.answer.data.reservation_id : undefined;
@@ -78,7 +78,7 @@ export async function recorded<Value>(
 }
 
 /** The guards of a code: those of its campaign, or those that all codes share of whose existence nothing is told. */
-export function policyOf({ policies }: CouponParts, { terms, product }: IssuedCode): CampaignPolicy {
+export function policyOf({ policies }: CouponDeps, { terms, product }: IssuedCode): CampaignPolicy {
   return terms.uniformRefusals ? policies.ofUniform : policies.of(product);
 }
 
@@ -89,7 +89,7 @@ export function policyOf({ policies }: CouponParts, { terms, product }: IssuedCo
  * @param count takes the quotas of the request by a policy
  */
 export async function foundOrCounted<Counted>(
-  { finder, guesses, policies, unknownCodes }: CouponParts,
+  { finder, guesses, policies, unknownCodes }: CouponDeps,
   { guesser }: Attempted,
   typed: string,
   count: (policy: CampaignPolicy) => Promise<Counted>,
@@ -113,20 +113,20 @@ export async function foundOrCounted<Counted>(
  * Counts a refused code for its network, and its request once for its caller. @returns the refusal to send instead when the network
  * has sent too many unknown codes. Right codes from the same network go on being served.
  */
-function countFailure(parts: CouponParts, attempted: Attempted, { code }: Problem): Problem | null {
+function countFailure(deps: CouponDeps, attempted: Attempted, { code }: Problem): Problem | null {
   if (!FAILURES.has(code)) return null;
   const { guesser } = attempted;
-  noteFailure(parts, attempted);
-  if (!UNKNOWN.has(code) || parts.failures.bans.isAllowed(guesser)) return null;
-  const { unknownCodes, metrics } = parts;
+  noteFailure(deps, attempted);
+  if (!UNKNOWN.has(code) || deps.failures.bans.isAllowed(guesser)) return null;
+  const { unknownCodes, metrics } = deps;
   const waitMs = unknownCodes.take(guesser.network);
   if (waitMs === 0) return null;
   metrics.limited.inc({ policy: UNKNOWN_CODES });
   return rateLimited(UNKNOWN_CODES, unknownCodes.limit, unknownCodes.windowMs / 1000, waitMs);
 }
 
-/** Failures are counted for all processes when they are no slip any more, all of them at once. */
-function noteFailure({ failures, guesses }: CouponParts, attempted: Attempted): void {
+/** FailedAttemptLimiter are counted for all processes when they are no slip any more, all of them at once. */
+function noteFailure({ failures, guesses }: CouponDeps, attempted: Attempted): void {
   if (attempted.failed) return;
   attempted.failed = true;
   const { guesser } = attempted;

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/observability/log.js';
 import type { CodeMarks, CodesTable } from '../../shared/postgres/codes.js';
-import { CodeFeed } from '../../shared/redis/code-feed.js';
-import { GrowingBloom } from './growing-bloom.js';
+import { CodeFeed } from './code-feed.js';
+import { ScalableBloomFilter } from './scalable-bloom-filter.js';
 
 const TRY_AGAIN_MS = 250;
 
@@ -15,7 +15,7 @@ export type CodeFilterLimits = {
 };
 
 /** A filter and how far Postgres has been read into it. */
-type Filled = { bloom: GrowingBloom; marks: CodeMarks };
+type Filled = { bloom: ScalableBloomFilter; marks: CodeMarks };
 
 /**
  * Knows which codes were never issued, without a round trip. It says "may be" whenever it cannot be sure: until it is
@@ -135,7 +135,7 @@ export class CodeFilter {
   async #begin(): Promise<Filled> {
     if (!this.#filling) {
       const { numbered, shared } = await this.codes.count();
-      this.#filling = { bloom: new GrowingBloom(numbered + shared), marks: new Map() };
+      this.#filling = { bloom: new ScalableBloomFilter(numbered + shared), marks: new Map() };
     }
     return this.#filling;
   }

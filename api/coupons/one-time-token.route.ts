@@ -1,15 +1,15 @@
 import { type Code, normaliseCode } from '../../shared/domain/codes.js';
 import type { UserId } from '../../shared/domain/ids.js';
-import { networkOf } from '../guards/address.js';
+import { networkOf } from '../guards/caller/address.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { codeNotFound } from './code-finder.js';
+import { codeNotFound } from './code-resolver.js';
 import { oneTimeTokenContract, tokenQuery } from './coupon.contract.js';
-import type { CouponParts } from './coupon-parts.js';
+import type { CouponDeps } from './coupon-deps.js';
 
 /** GET /coupons/token. */
-export function oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota, limits }: CouponParts): Route {
+export function oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota, limits }: CouponDeps): Route {
   return defineRoute(oneTimeTokenContract, async (call) => {
     const { req, res } = call;
     const { code, user_id } = validate(tokenQuery, req.query);

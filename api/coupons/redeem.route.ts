@@ -1,26 +1,26 @@
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { claimSender } from '../claim/send-claim.js';
-import { networkOf } from '../guards/address.js';
-import type { Attestation, GenuineToken } from '../guards/attestation.js';
-import { callerOf } from '../guards/failures.js';
-import { deviceOf, provenDevice } from '../guards/fingerprint.js';
-import { assertProofFor } from '../guards/shopper-identity.js';
+import { callerOf } from '../guards/abuse/failed-attempt-limiter.js';
+import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
+import { assertProofFor } from '../guards/auth/shopper-identity.js';
+import { networkOf } from '../guards/caller/address.js';
+import { deviceOf, provenDevice } from '../guards/caller/fingerprint.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type Attempted, foundOrCounted, policyOf, recorded } from './attempt.js';
-import { assertHis } from './code-finder.js';
+import { assertHis } from './code-resolver.js';
 import { type RedeemBody, redeemBody, redeemContract } from './coupon.contract.js';
-import { type CouponParts, shopperOf } from './coupon-parts.js';
+import { type CouponDeps, shopperOf } from './coupon-deps.js';
 
 /** POST /coupons/redeem. */
-export function redeemRoute(parts: CouponParts): Route {
-  const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = parts;
-  const { shopper } = parts;
-  const sendClaim = claimSender(parts.limits);
+export function redeemRoute(deps: CouponDeps): Route {
+  const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = deps;
+  const { shopper } = deps;
+  const sendClaim = claimSender(deps.limits);
   return defineRoute(redeemContract, async (call) => {
     const { req, res } = call;
     const network = networkOf(req);
@@ -59,14 +59,14 @@ export function redeemRoute(parts: CouponParts): Route {
       return rateLimit;
     };
     const attempted: Attempted = { action: 'redeem', guesser, failed: false };
-    const { issued, redeemed, rateLimit } = await recorded(parts, req, attempted, body.code, (about) =>
+    const { issued, redeemed, rateLimit } = await recorded(deps, req, attempted, body.code, (about) =>
       admission.admit(async () => {
-        const found = await foundOrCounted(parts, attempted, body.code, (policy) =>
+        const found = await foundOrCounted(deps, attempted, body.code, (policy) =>
           enter(policy, policy.uniformRefusals ? tokenOf(body, device, attestation, [...policies.uniform, '']) : null),
         );
         about(found);
         assertProofFor(identity, found.product);
-        const policy = policyOf(parts, found);
+        const policy = policyOf(deps, found);
         const isUniform = policy.uniformRefusals;
         const token = tokenOf(
           body,

@@ -4,11 +4,11 @@ import type { DeviceId, IdempotencyKey, OrderId, UserId } from '../../shared/dom
 import { applyDiscounts } from '../../shared/domain/stacking.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
-import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { Claim, ClaimResult, HeldUnit } from '../claim/claim.js';
 import { judgedClaim } from '../claim/judged-claim.js';
 import type { Claimed } from '../claim/send-claim.js';
-import type { IssuedCode } from './code-finder.js';
+import type { TermsCache } from '../claim/terms-cache.js';
+import type { IssuedCode } from './code-resolver.js';
 import type { RedeemedData } from './coupon.contract.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
@@ -37,7 +37,7 @@ export type Redeemed = Claimed<{ status: 201; data: RedeemedData }>;
 export class Redemption {
   constructor(
     readonly claim: Claim,
-    readonly terms: KnownTerms,
+    readonly terms: TermsCache,
     readonly tokens: OneTimeTokens,
   ) {}
 

@@ -2,22 +2,22 @@ import { randomUUID } from 'node:crypto';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import { networkOf } from '../guards/address.js';
-import { callerOf, type Guesser } from '../guards/failures.js';
-import { assertProofFor } from '../guards/shopper-identity.js';
+import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { assertProofFor } from '../guards/auth/shopper-identity.js';
+import { networkOf } from '../guards/caller/address.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
-import { assertHis, type IssuedCode } from './code-finder.js';
+import { assertHis, type IssuedCode } from './code-resolver.js';
 import { validateBody, validateContract } from './coupon.contract.js';
-import { type CouponParts, shopperOf } from './coupon-parts.js';
+import { type CouponDeps, shopperOf } from './coupon-deps.js';
 import type { Judged } from './validation.js';
 
 /** POST /coupons/validate. */
-export function validateRoute(parts: CouponParts): Route {
-  const { admission, door, validateQuota, validation, shopper } = parts;
+export function validateRoute(deps: CouponDeps): Route {
+  const { admission, door, validateQuota, validation, shopper } = deps;
   return defineRoute(validateContract, async (call) => {
     const { req, res } = call;
     const body = validate(validateBody, await readJson(req));
@@ -26,7 +26,7 @@ export function validateRoute(parts: CouponParts): Route {
     const who = shopperOf(body, identity);
     const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
     door.bans.admitPaused(callerOf(guesser));
-    await requireWork(parts, guesser, body.challenge_solution ?? null);
+    await requireWork(deps, guesser, body.challenge_solution ?? null);
     // One call is counted once, by the limit of the campaign whose code is found first.
     let counted: Promise<string[]> | null = null;
     const count = (policy: CampaignPolicy) => {
@@ -35,11 +35,11 @@ export function validateRoute(parts: CouponParts): Route {
     };
     const attempted: Attempted = { action: 'validate', guesser, failed: false };
     const judge = (typed: string) =>
-      recorded(parts, req, attempted, typed, (about) =>
+      recorded(deps, req, attempted, typed, (about) =>
         admission.admit(async () => {
-          const issued = await foundOrCounted(parts, attempted, typed, count);
+          const issued = await foundOrCounted(deps, attempted, typed, count);
           about(issued);
-          await count(policyOf(parts, issued));
+          await count(policyOf(deps, issued));
           assertProofFor(identity, issued.product);
           assertHis(issued, who.user);
           return { issued, data: await validation.one(issued, who) };
@@ -58,8 +58,8 @@ export function validateRoute(parts: CouponParts): Route {
  * keeps it from guessing on, and a right code goes on being served.
  * @throws Problem 403 with the challenge
  */
-async function requireWork(parts: CouponParts, guesser: Guesser, solution: string | null): Promise<void> {
-  const { challenges, door, policies, unknownCodes } = parts;
+async function requireWork(deps: CouponDeps, guesser: Guesser, solution: string | null): Promise<void> {
+  const { challenges, door, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
   if (guesser.proven || door.bans.isAllowed(guesser)) return;
   const what = { product: '', subject: `user.${guesser.user}` };

@@ -7,9 +7,9 @@ import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { AppraiseOutcome } from '../../shared/redis/scripts/checkout.js';
-import type { IssuedCode } from './code-finder.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { AppraiseOutcome } from '../../shared/sale/scripts/checkout.js';
+import type { IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
 
 export type Shopper = { user: UserId; attributes: Record<string, unknown>; cart: Cart | null };

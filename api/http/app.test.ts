@@ -11,9 +11,9 @@ import { exchangeBytes } from '../../test/harness/raw-http.js';
 import { recordingLog } from '../../test/harness/recording-log.js';
 import { until } from '../../test/harness/until.js';
 import { createApp, createHttpServer, exactRoutes } from './app.js';
-import { sendData } from './exchange.js';
 import { readJson } from './json-body.js';
 import { ProblemEdge } from './problem.js';
+import { sendData } from './respond.js';
 import type { Route, RouteContract } from './route.js';
 
 /** The edge of the API on a real port, with routes that do as little as possible. */

@@ -6,13 +6,13 @@ import { LIMITS } from '../../shared/config/limits.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { Cors } from './cors.js';
-import { beginExchange } from './exchange.js';
 import { isLongRequest } from './long-requests.js';
 import { Pipelines } from './pipeline.js';
 import { type ProblemEdge, unavailable } from './problem.js';
-import { answerRaw } from './raw-answer.js';
+import { respondRaw } from './raw-response.js';
+import { RequestScheduler } from './request-scheduler.js';
+import { beginExchange } from './respond.js';
 import type { Route } from './route.js';
-import { Turns } from './turns.js';
 import { knownQuery, requireKnownQuery } from './unknown-fields.js';
 import { wrongRequest } from './wrong-request.js';
 
@@ -115,7 +115,7 @@ export function createHttpServer(
     metrics.requestTimes.observe(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
     pipelines.finished(socket);
   }
-  const turns = new Turns(LIMITS.requestsPerTurn);
+  const turns = new RequestScheduler(LIMITS.requestsPerTurn);
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }
@@ -203,5 +203,5 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? new Problem('request_timeout', 'The request did not arrive in time.')
         : new Problem('invalid_request', 'This is no HTTP request.');
-  answerRaw(socket, problem, uuidv7());
+  respondRaw(socket, problem, uuidv7());
 }

@@ -9,8 +9,8 @@ import { recordingLog } from '../../test/harness/recording-log.js';
 import { createApp, createHttpServer, exactRoutes } from './app.js';
 import { checkResponses } from './contract-check.js';
 import { type Call, defineRoute } from './define-route.js';
-import { inspectResponses } from './exchange.js';
 import { ProblemEdge } from './problem.js';
+import { inspectResponses } from './respond.js';
 import type { RouteContract } from './route.js';
 
 const contract = {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { ERRORS, type ErrorCode } from '../../shared/errors/catalogue.js';
-import { type Inspector, inspectResponses, type Outgoing } from './exchange.js';
+import { type Inspector, inspectResponses, type Outgoing } from './respond.js';
 import { type Answer, errorsOf, HEADERS_OF_ERRORS, RESPONSE_HEADERS, type RouteContract } from './route.js';
 
 /**

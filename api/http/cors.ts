@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { Problem } from '../../shared/errors/catalogue.js';
-import { requestIdOf } from './exchange.js';
+import { type FastRejects, fastReject, sendFastReject } from './fast-reject.js';
+import { requestIdOf } from './respond.js';
 import { RESPONSE_HEADERS } from './route.js';
 import { API_HEADERS } from './security-headers.js';
-import { sendTerse, type TerseRefusals, terseRefusal } from './terse-refusals.js';
 
 /** Calls of shoppers; operators' and services' are no business of another site's pages. */
 const SHOPPERS = /^\/(?:flash-sale|coupons)\//;
@@ -34,14 +34,14 @@ const EXPOSED = Object.keys(RESPONSE_HEADERS)
  * every call (preflight); it is answered before anything else is done.
  */
 export class Cors {
-  readonly #refusal = terseRefusal(new Problem('origin_not_allowed', 'Pages of this origin may not make this call.'));
+  readonly #refusal = fastReject(new Problem('origin_not_allowed', 'Pages of this origin may not make this call.'));
   readonly #fields: ReadonlyMap<string, readonly string[]>;
 
   /** @param origins as browsers send them: scheme, host and port, in lower case */
   constructor(
     readonly origins: readonly string[],
     /** Logs refused preflights, many in one line. */
-    readonly terse: TerseRefusals | null = null,
+    readonly terse: FastRejects | null = null,
   ) {
     this.#fields = new Map(
       origins.map((origin) => [
@@ -65,7 +65,7 @@ export class Cors {
     if (req.headers['access-control-request-method'] === undefined) return false;
     if (!this.#isAllowed(req)) {
       if (this.terse) this.terse.answer(req, res, this.#refusal, null);
-      else sendTerse(req, res, this.#refusal);
+      else sendFastReject(req, res, this.#refusal);
       return true;
     }
     res.writeHead(204, [

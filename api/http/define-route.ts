@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { Problem, type ProblemExtras } from '../../shared/errors/catalogue.js';
-import { sendHead, sendJson } from './exchange.js';
+import { sendHead, sendJson } from './respond.js';
 import type { DataOf, MembersOf, RefusalOf, Route, RouteContract, StatusOf } from './route.js';
 
 declare const encoded: unique symbol;

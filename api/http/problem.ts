@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode, Problem } from '../../shared/errors/catalogue.j
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { retryAfter, sendJson } from './exchange.js';
+import { retryAfter, sendJson } from './respond.js';
 import { errorsOf } from './route.js';
 
 /** Seconds after which a request that met an outage may come again. */

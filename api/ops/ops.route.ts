@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib';
 import { z } from 'zod';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { MetricsBoard } from '../../shared/redis/metrics-board.js';
+import type { MetricsStore } from '../../shared/redis/metrics-store.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
@@ -23,17 +23,17 @@ const readyData = z.object({
   checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
 });
 
-export type OpsParts = {
+export type OpsDeps = {
   readiness: ReadinessCheck;
   metrics: Metrics;
-  board: MetricsBoard;
+  board: MetricsStore;
   clock: RedisClock;
   processName: string;
   log: Log;
 };
 
 /** /livez, /readyz, /metrics. */
-export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsParts): Route[] {
+export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsDeps): Route[] {
   // Once a second for all callers: it takes milliseconds of the event loop, and needs no key.
   const metricsText = new Recent(async () => {
     const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {

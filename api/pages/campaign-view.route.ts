@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import type { KnownTerms } from '../../shared/postgres/known-terms.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore, Schedule } from '../../shared/redis/sale-store.js';
+import type { SaleStore, Schedule } from '../../shared/sale/sale-store.js';
+import type { TermsCache } from '../claim/terms-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -37,10 +37,10 @@ const contract = {
   errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-export type CampaignViewParts = { sale: SaleStore; terms: KnownTerms; clock: RedisClock };
+export type CampaignViewDeps = { sale: SaleStore; terms: TermsCache; clock: RedisClock };
 
 /** GET /flash-sale/campaign. One small read of Redis; the name is remembered by this process. */
-export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Route {
+export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const product = validate(query, req.query).product_id as ProductId;
@@ -60,7 +60,7 @@ export function campaignViewRoute({ sale, terms, clock }: CampaignViewParts): Ro
 }
 
 /** A sale goes on without Postgres, and so does its page. */
-async function nameOf(terms: KnownTerms, product: ProductId): Promise<string | null> {
+async function nameOf(terms: TermsCache, product: ProductId): Promise<string | null> {
   try {
     return (await terms.current(product))?.name ?? null;
   } catch (error) {

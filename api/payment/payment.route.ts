@@ -4,11 +4,11 @@ import { type CampaignNo, type ProductId, parseReservationId, type ReservationId
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
-import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { ApiKeys } from '../guards/api-keys.js';
-import type { Ticket, Tickets } from '../guards/ticket.js';
+import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { ApiKeys } from '../guards/auth/api-keys.js';
+import type { Ticket, Tickets } from '../guards/auth/ticket.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
@@ -22,7 +22,7 @@ import {
   releaseContract,
 } from './payment.contract.js';
 
-export type PaymentParts = {
+export type PaymentDeps = {
   sale: SaleStore;
   directory: CampaignDirectory;
   acknowledgement: Acknowledgement;
@@ -35,16 +35,16 @@ export type PaymentParts = {
 type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId };
 
 /** POST /flash-sale/confirm, /release and /refund: what a payment service says, each decided by one script. */
-export function paymentRoutes(parts: PaymentParts): Route[] {
-  const { sale, acknowledgement, apiKeys, tickets, metrics } = parts;
+export function paymentRoutes(deps: PaymentDeps): Route[] {
+  const { sale, acknowledgement, apiKeys, tickets, metrics } = deps;
   return [
     defineRoute(confirmContract, async (call) => {
       const { req } = call;
       apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
-      const at = await locate(parts, body.reservation_id);
+      const at = await locate(deps, body.reservation_id);
       const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
-      record(parts, req, 'confirm', at, outcome.kind);
+      record(deps, req, 'confirm', at, outcome.kind);
       // A refusal of a reservation that has just expired acknowledges that it did.
       if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
       switch (outcome.kind) {
@@ -70,11 +70,11 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
       const ticket = callerOfRelease(req, apiKeys, tickets);
       // A shopper's body is read leniently, a service's is not.
       const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
-      const at = await locate(parts, body.reservation_id);
+      const at = await locate(deps, body.reservation_id);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
       const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
-      record(parts, req, 'release', at, outcome.kind);
+      record(deps, req, 'release', at, outcome.kind);
       if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
       switch (outcome.kind) {
         case 'released':
@@ -93,9 +93,9 @@ export function paymentRoutes(parts: PaymentParts): Route[] {
       const { req } = call;
       apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
-      const at = await locate(parts, body.reservation_id);
+      const at = await locate(deps, body.reservation_id);
       const outcome = await sale.refund(at.product, at.id, req.trace);
-      record(parts, req, 'refund', at, outcome.kind);
+      record(deps, req, 'refund', at, outcome.kind);
       if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
       switch (outcome.kind) {
         case 'refunded':
@@ -123,16 +123,16 @@ function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): Tick
   return null;
 }
 
-async function locate(parts: PaymentParts, text: string): Promise<Located> {
+async function locate(deps: PaymentDeps, text: string): Promise<Located> {
   const parsed = parseReservationId(text);
-  const product = parsed && (await parts.directory.productOf(parsed.campaignNo));
+  const product = parsed && (await deps.directory.productOf(parsed.campaignNo));
   if (!parsed || !product) throw notFound();
   return { ...parsed, product };
 }
 
-function record(parts: PaymentParts, req: Request, call: string, at: Located, outcome: string): void {
-  parts.metrics.payments.inc({ call, outcome });
-  parts.log.info(
+function record(deps: PaymentDeps, req: Request, call: string, at: Located, outcome: string): void {
+  deps.metrics.payments.inc({ call, outcome });
+  deps.log.info(
     { request_id: req.requestId, trace: req.trace || undefined, campaign: at.product, reservation: at.id, outcome },
     call,
   );

@@ -11,31 +11,31 @@ import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { CodeTexts } from '../../shared/postgres/code-texts.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
-import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
-import { networkOf } from '../guards/address.js';
-import type { LocalQuota } from '../guards/local-quota.js';
-import type { OpenCounts } from '../guards/open-counts.js';
-import { rateLimited } from '../guards/quotas.js';
-import { isFor, type Ticket, type Tickets } from '../guards/ticket.js';
+import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
+import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { CodeTexts } from '../claim/code-texts.js';
+import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
+import { networkOf } from '../guards/caller/address.js';
+import type { LocalQuota } from '../guards/limits/local-quota.js';
+import type { OpenCounts } from '../guards/limits/open-counts.js';
+import { rateLimited } from '../guards/limits/quotas.js';
 import type { Cors } from '../http/cors.js';
-import { requestIdOf } from '../http/exchange.js';
-import { answerRaw } from '../http/raw-answer.js';
-import { Turns } from '../http/turns.js';
+import { respondRaw } from '../http/raw-response.js';
+import { RequestScheduler } from '../http/request-scheduler.js';
+import { requestIdOf } from '../http/respond.js';
 import { wrongTarget } from '../http/wrong-request.js';
-import { Audience } from './audience.js';
-import { PlaceTeller } from './place-teller.js';
-import { Session } from './session.js';
+import { Connection } from './connection.js';
+import { PositionBroadcaster } from './position-broadcaster.js';
+import { Subscriptions } from './subscriptions.js';
 
 export const SOCKET_PATH = '/flash-sale/ws';
 /** Over which clients of a process that stops spread their return. */
 const RECONNECT_SPREAD_MS = 5_000;
 
-export type GatewayParts = {
+export type GatewayDeps = {
   sale: SaleStore;
   directory: CampaignDirectory;
   acknowledgement: Acknowledgement;
@@ -62,28 +62,28 @@ export class Gateway {
     maxPayload: LIMITS.socketPayloadBytes,
     perMessageDeflate: false,
   });
-  readonly #sessions = new Set<Session>();
-  readonly #audience: Audience;
-  readonly #teller: PlaceTeller;
+  readonly #sessions = new Set<Connection>();
+  readonly #audience: Subscriptions;
+  readonly #teller: PositionBroadcaster;
   /** When a network comes back, everybody is here at the same moment. */
-  readonly #turns = new Turns(LIMITS.requestsPerTurn);
+  readonly #turns = new RequestScheduler(LIMITS.requestsPerTurn);
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
   #accepted = 0;
 
-  constructor(readonly parts: GatewayParts) {
+  constructor(readonly deps: GatewayDeps) {
     const hold = (durable: boolean) =>
-      durable || !parts.acknowledgement.isImmediate ? parts.acknowledgement.held({ durable, journalId: '' }) : null;
-    this.#audience = new Audience(parts.subscriber, hold, (error) =>
-      parts.log.warn({ err: error }, 'a subscription failed'),
+      durable || !deps.acknowledgement.isImmediate ? deps.acknowledgement.held({ durable, journalId: '' }) : null;
+    this.#audience = new Subscriptions(deps.subscriber, hold, (error) =>
+      deps.log.warn({ err: error }, 'a subscription failed'),
     );
-    this.#teller = new PlaceTeller(parts.sale, this.#audience);
+    this.#teller = new PositionBroadcaster(deps.sale, this.#audience);
   }
 
   attach(http: Server): void {
     // What the library finds wrong with an offer.
     this.#server.on('wsClientError', (error: Error, socket: Duplex, req: IncomingMessage) =>
-      answerRaw(
+      respondRaw(
         socket,
         new Problem('invalid_request', `This is no offer of a WebSocket: ${error.message}.`),
         requestIdOf(req),
@@ -97,19 +97,17 @@ export class Gateway {
       const refusal =
         wrongTarget(req as Request) ??
         refusalOf(req, url?.pathname) ??
-        this.parts.cors.refusalOfSocket(req) ??
+        this.deps.cors.refusalOfSocket(req) ??
         this.#tooMany(network);
       if (refusal || !url) {
-        answerRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
+        respondRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
         return;
       }
       const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
       this.#turns.take(() => this.#server.handleUpgrade(req, socket, head, accept));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
-      Promise.resolve(work()).catch((error: unknown) =>
-        this.parts.log.warn({ err: error }, 'places could not be told'),
-      );
+      Promise.resolve(work()).catch((error: unknown) => this.deps.log.warn({ err: error }, 'places could not be told'));
     };
     this.#timers = [
       setInterval(
@@ -141,7 +139,7 @@ export class Gateway {
   }
 
   #tooMany(network: string): Problem | null {
-    const { socketQuota, metrics } = this.parts;
+    const { socketQuota, metrics } = this.deps;
     const waitMs = socketQuota.take(network);
     if (waitMs === 0) return null;
     metrics.limited.inc({ policy: 'sockets' });
@@ -149,16 +147,16 @@ export class Gateway {
   }
 
   #accept(socket: WebSocket, ticket: string | null, network: string): void {
-    const onSent = (type: string) => this.parts.metrics.socketFrames.inc({ type });
+    const onSent = (type: string) => this.deps.metrics.socketFrames.inc({ type });
     this.#accepted += 1;
-    const session = new Session(socket, this.parts.clock, onSent, this.#accepted % LIMITS.positionTurns);
-    const { socketsOpen } = this.parts;
+    const session = new Connection(socket, this.deps.clock, onSent, this.#accepted % LIMITS.positionTurns);
+    const { socketsOpen } = this.deps;
     if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess || !socketsOpen.open(network)) {
       session.close('tryAgainLater', 'too many sockets');
       return;
     }
     this.#sessions.add(session);
-    this.parts.metrics.sockets.set(this.#sessions.size);
+    this.deps.metrics.sockets.set(this.#sessions.size);
     const late = setTimeout(() => {
       if (session.user === null) session.close('notSubscribedInTime', 'no ticket was sent');
     }, LIMITS.socketSubscribeMs);
@@ -181,15 +179,15 @@ export class Gateway {
     if (ticket !== null) this.#subscribe(session, ticket);
   }
 
-  #admitFrame(session: Session, network: string): boolean {
-    const { frameQuota, metrics } = this.parts;
+  #admitFrame(session: Connection, network: string): boolean {
+    const { frameQuota, metrics } = this.deps;
     if (session.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
     metrics.limited.inc({ policy: 'frames' });
     session.cutOff('tooMany', 'too many frames');
     return false;
   }
 
-  #onMessage(session: Session, data: RawData, isBinary: boolean): void {
+  #onMessage(session: Connection, data: RawData, isBinary: boolean): void {
     if (isBinary) return session.close('policyViolation', 'frames are JSON text');
     let frame: ReturnType<typeof clientFrame.safeParse>;
     try {
@@ -208,26 +206,26 @@ export class Gateway {
     }
   }
 
-  #subscribe(session: Session, text: string): void {
+  #subscribe(session: Connection, text: string): void {
     if (session.user !== null) return session.send({ type: 'error', code: 'already_subscribed' });
-    const ticket = this.parts.tickets.verify(text);
+    const ticket = this.deps.tickets.verify(text);
     if (!ticket) return session.close('ticketInvalid', 'the ticket is not ours');
     session.user = ticket.user;
     session.reservation = ticket.reservation;
     this.#welcome(session, ticket).catch((error: unknown) => {
-      this.parts.log.warn({ err: error }, 'a socket could not be welcomed');
+      this.deps.log.warn({ err: error }, 'a socket could not be welcomed');
       session.send({ type: 'error', code: 'temporarily_unavailable' });
       session.close('tryAgainLater', 'please come back');
     });
   }
 
-  async #welcome(session: Session, ticket: Ticket): Promise<void> {
+  async #welcome(session: Connection, ticket: Ticket): Promise<void> {
     const { campaignNo, user, reservation } = ticket;
-    const product = await this.parts.directory.productOf(campaignNo);
+    const product = await this.deps.directory.productOf(campaignNo);
     if (!product) return session.close('ticketInvalid', 'the campaign is gone');
     // Follow first, read second: what happens in between is held back by the session until it was welcomed.
     if (!(await this.#audience.add(session, product, user, () => this.#sessions.has(session)))) return;
-    const standing = await standingOfPresent(this.parts.sale, product, user, reservation);
+    const standing = await standingOfPresent(this.deps.sale, product, user, reservation);
     if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
     session.presenceMs = standing.presenceMs;
     session.durable = standing.durable;
@@ -237,25 +235,25 @@ export class Gateway {
     }
     const isHolder = isFor(ticket, standing.reservationId);
     const data = standingData(standing, isHolder);
-    if (isHolder && standing.code !== null) data.code = await this.parts.codeTexts.textOf(campaignNo, standing.code);
+    if (isHolder && standing.code !== null) data.code = await this.deps.codeTexts.textOf(campaignNo, standing.code);
     session.welcome(data);
   }
 
-  #leave(session: Session): void {
+  #leave(session: Connection): void {
     const { product, user, reservation } = session;
     if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
-    const left = this.parts.sale.leave(product, user, reservation, '').then(async (outcome) => {
+    const left = this.deps.sale.leave(product, user, reservation, '').then(async (outcome) => {
       if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
-      await this.parts.acknowledgement.held(outcome);
+      await this.deps.acknowledgement.held(outcome);
       session.waitsNoMore();
       session.send({ type: 'left' });
     });
     left.catch(() => session.send({ type: 'error', code: 'temporarily_unavailable' }));
   }
 
-  #forget(session: Session): void {
+  #forget(session: Connection): void {
     this.#sessions.delete(session);
-    this.parts.metrics.sockets.set(this.#sessions.size);
+    this.deps.metrics.sockets.set(this.#sessions.size);
     this.#audience.remove(session);
   }
 

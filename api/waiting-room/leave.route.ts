@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import type { Log } from '../../shared/observability/log.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
-import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { Tickets } from '../guards/ticket.js';
+import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { Tickets } from '../guards/auth/ticket.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
 
@@ -20,7 +20,7 @@ const contract = {
   errors: ['ticket_invalid', 'campaign_not_found', 'not_waiting', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-export type LeaveParts = {
+export type LeaveDeps = {
   sale: SaleStore;
   directory: CampaignDirectory;
   acknowledgement: Acknowledgement;
@@ -29,7 +29,7 @@ export type LeaveParts = {
 };
 
 /** DELETE /flash-sale/queue. */
-export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: LeaveParts): Route {
+export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: LeaveDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const ticket = tickets.required(req);

@@ -4,15 +4,15 @@ import { z } from 'zod';
 import { standingData, standingFields } from '../../shared/contracts/standing.js';
 import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
-import type { CodeTexts } from '../../shared/postgres/code-texts.js';
-import type { Acknowledgement } from '../../shared/redis/acknowledgement.js';
-import type { CampaignDirectory } from '../../shared/redis/campaign-directory.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import { standingOfPresent } from '../../shared/redis/standing-of-present.js';
-import { networkOf } from '../guards/address.js';
-import type { Quota } from '../guards/quotas.js';
-import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/shopper-identity.js';
-import { isFor, type Ticket, type Tickets } from '../guards/ticket.js';
+import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
+import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { CodeTexts } from '../claim/code-texts.js';
+import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
+import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
+import { networkOf } from '../guards/caller/address.js';
+import type { Quota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -54,7 +54,7 @@ const contract = {
   ],
 } satisfies RouteContract;
 
-export type QueueStatusParts = {
+export type QueueStatusDeps = {
   sale: SaleStore;
   directory: CampaignDirectory;
   acknowledgement: Acknowledgement;
@@ -65,30 +65,30 @@ export type QueueStatusParts = {
 };
 
 /** GET /flash-sale/queue-status. Its quota is per shopper and network: neighbours and strangers do not use it up. */
-export function queueStatusRoute(parts: QueueStatusParts): Route {
+export function queueStatusRoute(deps: QueueStatusDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req, res } = call;
     const { product_id, user_id } = validate(query, req.query);
     const product = product_id as ProductId;
     const user = user_id as UserId;
-    const { ticket, identity } = await callerOf(parts, req, user);
+    const { ticket, identity } = await callerOf(deps, req, user);
     if (identity) assertProofFor(identity, product);
     const [rateLimit, outcome] = await Promise.all([
-      parts.quota.take(`${product}|${user}|${networkOf(req)}`),
-      standingOfPresent(parts.sale, product, user, ticket?.reservation ?? null),
+      deps.quota.take(`${product}|${user}|${networkOf(req)}`),
+      standingOfPresent(deps.sale, product, user, ticket?.reservation ?? null),
     ]);
     if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
-    if (ticket && (ticket.user !== user || (await parts.directory.productOf(ticket.campaignNo)) !== product)) {
+    if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {
       throw call.refusal('forbidden', 'The ticket belongs to another user or campaign.');
     }
     // The status acknowledges a unit or a place as the response of the checkout does.
     const acknowledges = outcome.status !== 'not_queued';
-    if (acknowledges && (outcome.durable || !parts.acknowledgement.isImmediate))
-      await parts.acknowledgement.held({ durable: outcome.durable, journalId: '' });
+    if (acknowledges && (outcome.durable || !deps.acknowledgement.isImmediate))
+      await deps.acknowledgement.held({ durable: outcome.durable, journalId: '' });
     const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
     const data = standingData(outcome, isHolder);
     if (isHolder && outcome.code !== null)
-      data.code = await parts.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
+      data.code = await deps.codeTexts.textOf(campaignNoOf(outcome.reservationId), outcome.code);
     const json = call.encode(200, data);
     const etag = `"${createHash('sha1').update(json).digest('base64url')}"`;
     const headers = [...rateLimit, 'ETag', etag];
@@ -114,7 +114,7 @@ export function queueStatusRoute(parts: QueueStatusParts): Route {
  * @throws Problem 401 when neither is valid and one is needed
  */
 async function callerOf(
-  { tickets, shopper }: QueueStatusParts,
+  { tickets, shopper }: QueueStatusDeps,
   req: Request,
   user: UserId,
 ): Promise<{ ticket: Ticket | null; identity: Identity | null }> {

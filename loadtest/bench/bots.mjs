@@ -18,8 +18,8 @@ import { operator } from './load.mjs';
 import { quantile, round } from './measure.mjs';
 import { ATTESTATION_KEY, ROOT } from './stage.mjs';
 
-/** @type {typeof import('../../client/work.js')} */
-const { solveWork } = await import(join(ROOT, 'dist/client/work.js'));
+/** @type {typeof import('../../client/proof-of-work.js')} */
+const { solveWork } = await import(join(ROOT, 'dist/client/proof-of-work.js'));
 
 const ROUNDS = 4;
 const SHOPPERS_A_ROUND = 25;

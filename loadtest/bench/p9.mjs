@@ -13,12 +13,12 @@ const BATCH = 100_000;
 
 /** @param {import('./stage.mjs').Stage} _stage @param {(text: string) => void} say @param {string} [root] */
 export async function run(_stage, say, root = ROOT) {
-  /** @type {typeof import('../../api/coupons/growing-bloom.js')} */
-  const { GrowingBloom } = await import(join(root, 'dist/api/coupons/growing-bloom.js'));
+  /** @type {typeof import('../../api/coupons/scalable-bloom-filter.js')} */
+  const { ScalableBloomFilter } = await import(join(root, 'dist/api/coupons/scalable-bloom-filter.js'));
   /** @type {typeof import('../../shared/domain/codes.js')} */
   const { drawCodes, symbolsFor } = await import(join(root, 'dist/shared/domain/codes.js'));
   const symbols = symbolsFor(CODES);
-  const bloom = new GrowingBloom(CODES);
+  const bloom = new ScalableBloomFilter(CODES);
   for (let made = 0; made < CODES; made += BATCH)
     for (const code of drawCodes(BATCH, { prefix: '', symbols })) bloom.add(code);
   say('filled');

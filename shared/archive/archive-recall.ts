@@ -1,8 +1,8 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import type { ArchivedPeople, ArchivedPerson, PersonOf } from '../postgres/archived-people.js';
-import type { CampaignArchive } from '../redis/campaign-archive.js';
-import type { Recall } from '../redis/recall.js';
-import type { ReservationRecord } from '../redis/reservation-record.js';
+import type { CampaignArchive } from '../sale/campaign-archive.js';
+import type { Recall } from '../sale/recall.js';
+import type { ReservationRecord } from '../sale/reservation-record.js';
 import { GroupedReads } from './grouped-reads.js';
 import { recordOf, type SeatedPerson, withReservation, withTicket } from './records.js';
 

@@ -1,6 +1,6 @@
 import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
-import type { PersonRecord } from '../redis/person-record.js';
-import { type RecordState, type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
+import type { PersonRecord } from '../sale/person-record.js';
+import { type RecordState, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
 
 /** `sinceMs`: time of what the record says. */
 export type SeatedPerson = PersonRecord & { sinceMs: number };

@@ -12,7 +12,7 @@ export type Jobs = {
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = ['promote', 'reconcile', 'deliver', 'codes'] as const satisfies readonly QueueName[];
 
-/** What a worker does at intervals, without a queue (worker/sweeps.ts). */
+/** What a worker does at intervals, without a queue (worker/sweeps/sweeps.ts). */
 export const SWEEP_NAMES = [
   'expire',
   'tend',

@@ -19,6 +19,10 @@ export type CampaignLimits = {
   velocityFloorPerMinute?: number;
 };
 
+/** Users a day on one device, and in one network, before a risk rule applies; a campaign may state its own. */
+export const DEFAULT_ACCOUNTS_PER_DEVICE = 5;
+export const DEFAULT_ACCOUNTS_PER_ADDRESS = 100;
+
 /** 0: the device says so itself · 1: a proof of work · 2: Apple or Google vouch for app and device */
 export const ATTESTATION_LEVELS = [0, 1, 2] as const;
 export type AttestationLevel = (typeof ATTESTATION_LEVELS)[number];

@@ -4,19 +4,19 @@ import type { Heartbeat } from '../postgres/journal-histories.js';
 import { JournalHistories } from '../postgres/journal-histories.js';
 import type { Database } from '../postgres/pool.js';
 import { RecoveredEntries } from '../postgres/recovered-entries.js';
-import type { CommitWatch } from '../redis/commit-watch.js';
+import type { CommitWatermark } from '../redis/commit-watermark.js';
 import { RedisGate } from '../redis/gate.js';
-import { UnpersistedPromises } from '../redis/unpersisted-promises.js';
+import { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 import { HistoryWatch } from './history-watch.js';
 
-export type HistoryGateParts = {
+export type HistoryGateDeps = {
   processId: string;
   kind: Heartbeat['kind'];
   /** The connection that calls go through. */
   redis: Redis;
   /** A pool of its own: reports must not wait behind other statements. */
   database: Database;
-  commits: CommitWatch;
+  commits: CommitWatermark;
   shape: () => Promise<readonly string[]>;
   leaveServer: (reason: string) => void;
   onInfo?: (info: ReadonlyMap<string, string>) => void;
@@ -33,8 +33,8 @@ export type HistoryGate = {
   recovered: RecoveredEntries;
 };
 
-export function createHistoryGate(parts: HistoryGateParts): HistoryGate {
-  const { processId, kind, redis, database, commits, shape, leaveServer, onInfo, log, limits } = parts;
+export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
+  const { processId, kind, redis, database, commits, shape, leaveServer, onInfo, log, limits } = deps;
   const histories = new JournalHistories(database);
   const recovered = new RecoveredEntries(database);
   const promises = new UnpersistedPromises(limits.promisesKept);

@@ -2,11 +2,11 @@ import type { RawEntry } from '../contracts/journal.js';
 import { untilNext } from '../observability/shared-interval.js';
 import type { Heartbeat, History, JournalHistories, JournalState } from '../postgres/journal-histories.js';
 import type { RecoveredEntries } from '../postgres/recovered-entries.js';
-import type { CommitWatch } from '../redis/commit-watch.js';
+import type { CommitWatermark } from '../redis/commit-watermark.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { GateVerdict, RedisGate } from '../redis/gate.js';
 import { earliest, generationOf } from '../redis/journal.js';
-import type { UnpersistedPromises } from '../redis/unpersisted-promises.js';
+import type { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 
 /** While the gate is open: how long another history may stay unnoticed when no connection was lost. */
 const BEAT_MS = 500;
@@ -24,13 +24,13 @@ const OUTAGE_REMEMBERED_MS = 5_000;
 /** Entries saved by one statement: some milliseconds of Postgres and about half a megabyte. */
 const SAVE_CHUNK = 1_000;
 
-export type HistoryWatchParts = {
+export type HistoryWatchDeps = {
   processId: string;
   kind: Heartbeat['kind'];
   histories: JournalHistories;
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
-  commits: CommitWatch;
+  commits: CommitWatermark;
   /** Entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
   onTrouble: (error: Error) => void;
@@ -56,10 +56,10 @@ export class HistoryWatch {
   #beating: Promise<JournalState> | null = null;
   #stopped = false;
 
-  constructor(readonly parts: HistoryWatchParts) {
-    parts.commits.onCommit((upTo) => {
+  constructor(readonly deps: HistoryWatchDeps) {
+    deps.commits.onCommit((upTo) => {
       // Entries of older histories may be missing in this one; they leave the memory when that has been settled.
-      if (generationOf(upTo) <= this.#saved) parts.promises.committed(upTo);
+      if (generationOf(upTo) <= this.#saved) deps.promises.committed(upTo);
     });
   }
 
@@ -73,7 +73,7 @@ export class HistoryWatch {
     this.#stopped = true;
     if (this.#timer) clearTimeout(this.#timer);
     await this.#beating?.catch(() => {});
-    await this.parts.histories.leave(this.parts.processId).catch(() => {});
+    await this.deps.histories.leave(this.deps.processId).catch(() => {});
   }
 
   /** What Postgres said last; null before it answered once. */
@@ -123,7 +123,7 @@ export class HistoryWatch {
   }
 
   async #beat(): Promise<JournalState> {
-    const { histories, processId, kind, commits } = this.parts;
+    const { histories, processId, kind, commits } = this.deps;
     const state = await histories.beat({
       processId,
       kind,
@@ -135,23 +135,23 @@ export class HistoryWatch {
     const silentMs = this.#reportedAt === null ? FIRST_OUTAGE_MS : now - this.#reportedAt;
     if (silentMs > OUTAGE_MS) this.#outage = { ms: silentMs, until: now + OUTAGE_REMEMBERED_MS };
     this.#reportedAt = now;
-    this.parts.onBeat?.();
+    this.deps.onBeat?.();
     const first = this.#state === null;
     this.#state = state;
     commits.heard(state.cursor);
     const { latest } = state;
     if (latest === null) return state;
     // A process that has acknowledged nothing has nothing to save.
-    if (first && this.parts.promises.size === 0) this.#saved = Math.max(this.#saved, latest.generation);
+    if (first && this.deps.promises.size === 0) this.#saved = Math.max(this.#saved, latest.generation);
     if (latest.generation > this.#saved) await this.#saveWhatIsMissing(latest);
     return this.#state ?? state;
   }
 
   /** A newer history has begun: nothing of an older one is acknowledged any more, and what the newer one lacks is saved. */
   async #saveWhatIsMissing(latest: History): Promise<void> {
-    const { histories, recovered, promises, processId, onSaved } = this.parts;
+    const { histories, recovered, promises, processId, onSaved } = this.deps;
     this.#gate?.supersede(latest.generation);
-    this.parts.commits.abandonBefore(latest.generation);
+    this.deps.commits.abandonBefore(latest.generation);
     const later = await histories.since(this.#saved);
     const contained = earliest([latest.afterId, ...later.map(({ afterId }) => afterId)]);
     let saved = 0;
@@ -177,7 +177,7 @@ export class HistoryWatch {
       this.beat().then(
         () => this.#schedule(this.#gate?.isOpen ? untilNext(BEAT_MS) : FAST_BEAT_MS),
         (error: unknown) => {
-          this.parts.onTrouble(error instanceof Error ? error : new Error(String(error)));
+          this.deps.onTrouble(error instanceof Error ? error : new Error(String(error)));
           this.#schedule(TROUBLE_MS);
         },
       );

@@ -1,8 +1,8 @@
 import type { Difference } from '../contracts/verdict.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
 import { WaitingTickets } from '../postgres/waiting-tickets.js';
-import { LineReader, type Place } from '../redis/line-reader.js';
-import type { LedgerParts } from './compare.js';
+import { LineReader, type Place } from '../sale/line-reader.js';
+import type { LedgerDeps } from './compare.js';
 
 const WHY = {
   missing: 'waits in Redis, no place in Postgres',
@@ -27,12 +27,12 @@ export class LineComparison {
   readonly #tickets: WaitingTickets;
 
   constructor(
-    parts: LedgerParts,
+    deps: LedgerDeps,
     readonly campaign: StoredCampaign,
     readonly batch: number,
   ) {
-    this.#line = new LineReader(parts.sale.scripts);
-    this.#tickets = new WaitingTickets(parts.redemptions.database);
+    this.#line = new LineReader(deps.sale.scripts);
+    this.#tickets = new WaitingTickets(deps.redemptions.database);
   }
 
   /** Users whose places differ at this moment; those whose place is under way are among them. */

@@ -2,11 +2,11 @@ import type { Difference, Verdict } from '../contracts/verdict.js';
 import type { Stock } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import type { StoredCampaign } from '../postgres/campaigns.js';
-import type { JournalCursor } from '../postgres/journal-cursor.js';
 import type { LedgerRow, RedemptionsTable } from '../postgres/redemptions.js';
+import type { JournalCursor } from '../projection/journal-cursor.js';
 import { compareJournalIds, type Journal } from '../redis/journal.js';
-import { type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
-import type { Archived, SaleStore } from '../redis/sale-store.js';
+import { type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
+import type { Archived, SaleStore } from '../sale/sale-store.js';
 import { LineComparison } from './compare-lines.js';
 
 const SCAN_BATCH = 1_000;
@@ -15,7 +15,7 @@ const LISTED_DIFFERENCES = 100;
 /** Passes of the archive are a minute apart; a comparison takes seconds. */
 const TRIES = 3;
 
-export type LedgerParts = {
+export type LedgerDeps = {
   sale: SaleStore;
   journal: Journal;
   cursor: JournalCursor;
@@ -36,36 +36,36 @@ export function lacksRestock(differences: readonly Difference[]): boolean {
  * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
  * @param settleMs how long to wait, each time, for Postgres to catch up
  */
-export async function compareLedger(parts: LedgerParts, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
+export async function compareLedger(deps: LedgerDeps, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
   for (let tries = 1; ; tries += 1) {
-    const archived = await parts.sale.archived(campaign.productId);
-    const verdict = await compareOnce(parts, campaign, archived, settleMs);
+    const archived = await deps.sale.archived(campaign.productId);
+    const verdict = await compareOnce(deps, campaign, archived, settleMs);
     // What is archived in the middle of it was in one place at first and in the other at last.
-    const same = (await parts.sale.archived(campaign.productId))?.pass === archived?.pass;
+    const same = (await deps.sale.archived(campaign.productId))?.pass === archived?.pass;
     if (same || tries === TRIES) return verdict;
   }
 }
 
 /** @param archived then Redis has only those who were recalled; the others are compared by what they add up to */
 async function compareOnce(
-  parts: LedgerParts,
+  deps: LedgerDeps,
   campaign: StoredCampaign,
   archived: Archived | null,
   settleMs: number,
 ): Promise<Verdict> {
-  await settle(parts, settleMs);
+  await settle(deps, settleMs);
   const product = campaign.productId;
-  const lines = new LineComparison(parts, campaign, SCAN_BATCH);
-  const scan = await scanBothSides(parts, campaign, archived !== null);
+  const lines = new LineComparison(deps, campaign, SCAN_BATCH);
+  const scan = await scanBothSides(deps, campaign, archived !== null);
   const placeSuspects = archived ? new Set<string>() : await lines.suspects();
-  await settle(parts, settleMs);
-  const found = await confirmSuspects(parts, product, scan.suspects);
+  await settle(deps, settleMs);
+  const found = await confirmSuspects(deps, product, scan.suspects);
   const placesFound = await lines.confirm(placeSuspects);
   // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
   // written meanwhile are looked at again.
-  const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(parts, campaign.no) : NOTHING_UNDER_WAY;
+  const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(deps, campaign.no) : NOTHING_UNDER_WAY;
   const real = await confirmSuspects(
-    parts,
+    deps,
     product,
     new Set(
       found.flatMap(({ reservation }) => (reservation && !underWay.reservations.has(reservation) ? reservation : [])),
@@ -75,27 +75,27 @@ async function compareOnce(
   const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
   // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came since.
-  const stock = await parts.sale.stock(product);
-  const before = await parts.journal.position();
+  const stock = await deps.sale.stock(product);
+  const before = await deps.journal.position();
   const [rows, duplicated] = await Promise.all([
-    parts.redemptions.stock(campaign.id),
-    parts.redemptions.duplicates(campaign.id, campaign.perUserLimit),
+    deps.redemptions.stock(campaign.id),
+    deps.redemptions.duplicates(campaign.id, campaign.perUserLimit),
   ]);
   const differences = [...real, ...places, ...duplicated.map(asDuplicate)];
   let lost = real.filter(({ side }) => side === 'redis').length;
   let drift = real.length - lost + places.length;
   if (stock && archived) {
-    const sums = await compareSums(parts, campaign, archived);
+    const sums = await compareSums(deps, campaign, archived);
     lost += sums.lost;
     drift += sums.drift;
     differences.push(...sums.differences);
     scan.confirmed = archived.promised - sums.voided;
     scan.voided = sums.voided;
   }
-  const isSettled = before.entries === 0 && (await parts.journal.lastId()) === before.lastId;
-  const quiet = isSettled && sameStock(stock, await parts.sale.stock(product));
+  const isSettled = before.entries === 0 && (await deps.journal.lastId()) === before.lastId;
+  const quiet = isSettled && sameStock(stock, await deps.sale.stock(product));
   if (stock && rows && quiet) {
-    const counted = await compareCounters(parts, campaign, stock, rows);
+    const counted = await compareCounters(deps, campaign, stock, rows);
     drift += counted.drift;
     differences.push(...counted.differences);
   }
@@ -106,7 +106,7 @@ async function compareOnce(
     confirmed: scan.confirmed,
     persisted: scan.confirmed - lost,
     voided: scan.voided,
-    in_flight: (await parts.journal.backlog()).entries,
+    in_flight: (await deps.journal.backlog()).entries,
     lost,
     duplicated: duplicated.length,
     over_cap: total === null ? 0 : Math.max(0, taken - total, scan.unitsTaken - total),
@@ -117,11 +117,11 @@ async function compareOnce(
 
 /** An archived campaign has counters in Redis and all of its reservations in Postgres alone. */
 async function compareSums(
-  parts: LedgerParts,
+  deps: LedgerDeps,
   campaign: StoredCampaign,
   archived: Archived,
 ): Promise<{ lost: number; drift: number; voided: number; differences: Difference[] }> {
-  const rows = await parts.redemptions.sums(campaign.id);
+  const rows = await deps.redemptions.sums(campaign.id);
   const missing = archived.promised - rows.reservations;
   const why = 'Postgres has another number of reservations than were ever made';
   const differences = missing === 0 ? [] : [asCounters(why, archived.promised, rows.reservations)];
@@ -130,7 +130,7 @@ async function compareSums(
 
 /** The counters of both sides, read while nothing moved. */
 async function compareCounters(
-  parts: LedgerParts,
+  deps: LedgerDeps,
   campaign: StoredCampaign,
   redis: Stock,
   postgres: Stock,
@@ -153,7 +153,7 @@ async function compareCounters(
   );
   if (redis.total !== postgres.total) {
     // A unit that Postgres refused by its cap leaves the total of Redis and stays in that of Postgres.
-    const refused = await parts.redemptions.refusedByCap(campaign.id);
+    const refused = await deps.redemptions.refusedByCap(campaign.id);
     const fewer = Number(postgres.total) - Number(redis.total);
     if (fewer < 0 || fewer > refused) compare(TOTALS_DIFFER, redis.total, postgres.total);
   }
@@ -165,12 +165,12 @@ async function compareCounters(
 }
 
 /** Waits until Postgres has what the journal has now; gives up when it has not moved on for `limitMs`. */
-export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
-  const target = await parts.journal.lastId();
+export async function settle(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
+  const target = await deps.journal.lastId();
   let deadline = performance.now() + limitMs;
   let before = '';
   while (performance.now() < deadline) {
-    const cursor = await parts.cursor.read();
+    const cursor = await deps.cursor.read();
     if (compareJournalIds(cursor, target) >= 0) return;
     if (cursor !== before) deadline = performance.now() + limitMs;
     before = cursor;
@@ -182,13 +182,13 @@ export async function settle(parts: Pick<LedgerParts, 'journal' | 'cursor'>, lim
 type UnderWay = { reservations: ReadonlySet<string>; users: ReadonlySet<string>; endOfLine: boolean };
 const NOTHING_UNDER_WAY: UnderWay = { reservations: new Set(), users: new Set(), endOfLine: false };
 
-async function entriesUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>, no: number): Promise<UnderWay> {
+async function entriesUnderWay(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, no: number): Promise<UnderWay> {
   const reservations = new Set<string>();
   const users = new Set<string>();
   let endOfLine = false;
-  let after = await parts.cursor.read();
+  let after = await deps.cursor.read();
   for (;;) {
-    const entries = await parts.journal.read(after, SCAN_BATCH);
+    const entries = await deps.journal.read(after, SCAN_BATCH);
     for (const { fields } of entries) {
       if (fields.no !== String(no)) continue;
       if (fields.reservation) reservations.add(fields.reservation);
@@ -203,12 +203,12 @@ async function entriesUnderWay(parts: Pick<LedgerParts, 'journal' | 'cursor'>, n
 
 type Scan = { confirmed: number; voided: number; unitsTaken: number; suspects: Set<string> };
 
-async function scanBothSides(parts: LedgerParts, campaign: StoredCampaign, archived: boolean): Promise<Scan> {
+async function scanBothSides(deps: LedgerDeps, campaign: StoredCampaign, archived: boolean): Promise<Scan> {
   const scan: Scan = { confirmed: 0, voided: 0, unitsTaken: 0, suspects: new Set() };
   const seen = new Set<string>();
-  for await (const batch of parts.sale.reservations(campaign.productId, SCAN_BATCH)) {
+  for await (const batch of deps.sale.reservations(campaign.productId, SCAN_BATCH)) {
     const fresh = [...batch].filter(([id]) => !seen.has(id));
-    const rows = await parts.redemptions.byIds(fresh.map(([id]) => id));
+    const rows = await deps.redemptions.byIds(fresh.map(([id]) => id));
     for (const [id, record] of fresh) {
       seen.add(id);
       if (record.state === 'voided') scan.voided += 1;
@@ -218,14 +218,14 @@ async function scanBothSides(parts: LedgerParts, campaign: StoredCampaign, archi
     }
   }
   if (archived) return scan;
-  for await (const ids of parts.redemptions.idsOf(campaign.id, SCAN_BATCH)) {
+  for await (const ids of deps.redemptions.idsOf(campaign.id, SCAN_BATCH)) {
     for (const id of ids) if (!seen.has(id)) scan.suspects.add(id);
   }
   return scan;
 }
 
 async function confirmSuspects(
-  parts: LedgerParts,
+  deps: LedgerDeps,
   product: ProductId,
   suspects: ReadonlySet<string>,
 ): Promise<Difference[]> {
@@ -234,8 +234,8 @@ async function confirmSuspects(
   for (let start = 0; start < ids.length; start += SCAN_BATCH) {
     const chunk = ids.slice(start, start + SCAN_BATCH);
     const [records, rows] = await Promise.all([
-      parts.sale.reservationsById(product, chunk),
-      parts.redemptions.byIds(chunk),
+      deps.sale.reservationsById(product, chunk),
+      deps.redemptions.byIds(chunk),
     ]);
     for (const id of chunk) {
       const difference = differenceOf(id, records.get(id) ?? null, rows.get(id) ?? null);

@@ -2,13 +2,13 @@ import { join } from 'node:path';
 import { ConfigError, readEngineUrls } from '../config/config.js';
 import { projectRoot } from '../config/project-root.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
-import { JournalCursor } from '../postgres/journal-cursor.js';
 import { Database } from '../postgres/pool.js';
 import { RedemptionsTable } from '../postgres/redemptions.js';
+import { JournalCursor } from '../projection/journal-cursor.js';
 import { connectForCommands } from '../redis/connections.js';
 import { Journal } from '../redis/journal.js';
-import { SaleStore } from '../redis/sale-store.js';
 import { ScriptRunner } from '../redis/script-runner.js';
+import { SaleStore } from '../sale/sale-store.js';
 import { compareLedger } from './compare.js';
 
 /**

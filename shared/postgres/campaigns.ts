@@ -42,7 +42,7 @@ type Row = {
 
 const COLUMNS = `c.*, coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes`;
 
-/** Table `campaigns`: terms are changed here; status and total follow the journal (shared/postgres/journal-batch.ts). */
+/** Table `campaigns`: terms are changed here; status and total follow the journal (shared/projection/write-projection.ts). */
 export class CampaignsTable {
   constructor(readonly database: Database) {}
 

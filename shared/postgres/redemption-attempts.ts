@@ -15,7 +15,7 @@ export type Attempt = {
   codeExists: boolean;
   userId: string | null;
   deviceFp: string | null;
-  /** IPv4 address or IPv6 /64 (api/guards/address.ts). */
+  /** IPv4 address or IPv6 /64 (api/guards/caller/address.ts). */
   network: string | null;
   reservationId: ReservationId | null;
 };

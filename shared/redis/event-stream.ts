@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
+import { appendEventsScript } from './append-events.js';
 import { keys } from './keys.js';
 import type { ScriptRunner } from './script-runner.js';
-import { appendEventsScript } from './scripts/events.js';
 
 export type StreamEvent = { seq: number; id: string; type: string; subject: string; json: string };
 

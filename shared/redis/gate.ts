@@ -3,7 +3,7 @@ import { EngineUnavailable } from '../errors/faults.js';
 import { Deadline, type Watched } from './deadline.js';
 import { decodeEpoch, type Epoch } from './epoch.js';
 import { keys } from './keys.js';
-import { parseInfo } from './shape.js';
+import { parseInfo } from './redis-requirements.js';
 
 const LOOK_AGAIN_MS = 50;
 /** How often an open gate verifies that the server is still the primary of its history. */
@@ -12,7 +12,7 @@ const VERIFY_EVERY_MS = 1_000;
 /** Whether calls may go through to a server, and why not. `superseded`: another server continues the journal. */
 export type GateVerdict = { open: true } | { open: false; reason: string; superseded?: boolean };
 
-export type GateParts = {
+export type GateDeps = {
   redis: Redis;
   /** What is wrong with the configuration of this Redis; asked after each new connection. */
   shape: () => Promise<readonly string[]>;
@@ -44,10 +44,10 @@ export class RedisGate {
   #verifying: NodeJS.Timeout;
   readonly #deadline: Deadline;
 
-  constructor(readonly parts: GateParts) {
-    this.#deadline = new Deadline(parts.callLimitMs, () => this.distrust('Redis does not reply in time'));
-    parts.redis.on('ready', () => this.#check());
-    parts.redis.on('close', () => this.#shut('the connection to Redis is lost'));
+  constructor(readonly deps: GateDeps) {
+    this.#deadline = new Deadline(deps.callLimitMs, () => this.distrust('Redis does not reply in time'));
+    deps.redis.on('ready', () => this.#check());
+    deps.redis.on('close', () => this.#shut('the connection to Redis is lost'));
     this.#verifying = setInterval(() => this.#verify(), VERIFY_EVERY_MS);
     this.#verifying.unref();
   }
@@ -118,7 +118,7 @@ export class RedisGate {
   }
 
   #shut(reason: string): void {
-    if (this.#open || reason !== this.#lastReason) this.parts.onChange(false, reason);
+    if (this.#open || reason !== this.#lastReason) this.deps.onChange(false, reason);
     this.#open = false;
     this.#lastReason = reason;
   }
@@ -128,12 +128,12 @@ export class RedisGate {
     this.#checking ??= this.#untilVerified().finally(() => {
       this.#checking = null;
       // A connection that came while the last look ended.
-      if (!this.#open && !this.#stopped && this.parts.redis.status === 'ready') this.#check();
+      if (!this.#open && !this.#stopped && this.deps.redis.status === 'ready') this.#check();
     });
   }
 
   async #untilVerified(): Promise<void> {
-    while (!this.#stopped && this.parts.redis.status === 'ready') {
+    while (!this.#stopped && this.deps.redis.status === 'ready') {
       const verdict = await this.#look().catch((error: unknown) => ({
         open: false as const,
         reason: error instanceof Error ? error.message : String(error),
@@ -146,24 +146,24 @@ export class RedisGate {
 
   /** One look at the server; opens the gate when it may be used. */
   async #look(): Promise<GateVerdict> {
-    const problems = await this.parts.shape();
+    const problems = await this.deps.shape();
     if (problems.length > 0) return { open: false, reason: problems.join(' ') };
     const { epoch, info } = await this.#readServer();
     if (info.get('role') !== 'master') {
-      this.parts.leaveServer('this Redis server is not the primary');
+      this.deps.leaveServer('this Redis server is not the primary');
       return { open: false, reason: 'this Redis server is not the primary' };
     }
-    const verdict = await this.parts.judge(epoch, info.get('master_replid') ?? '');
+    const verdict = await this.deps.judge(epoch, info.get('master_replid') ?? '');
     if (!verdict.open) {
-      if (verdict.superseded) this.parts.leaveServer(verdict.reason);
+      if (verdict.superseded) this.deps.leaveServer(verdict.reason);
       return verdict;
     }
-    if (this.parts.redis.status !== 'ready') return { open: false, reason: 'the connection to Redis is lost' };
+    if (this.deps.redis.status !== 'ready') return { open: false, reason: 'the connection to Redis is lost' };
     this.#epoch = epoch;
     this.#generation = epoch?.generation ?? null;
     this.#open = true;
     this.#lastReason = '';
-    this.parts.onChange(true, `generation ${this.#generation}`);
+    this.deps.onChange(true, `generation ${this.#generation}`);
     return verdict;
   }
 
@@ -185,11 +185,11 @@ export class RedisGate {
 
   async #readServer(): Promise<{ epoch: Epoch | null; info: ReadonlyMap<string, string> }> {
     const [epoch, text] = await Promise.all([
-      this.parts.redis.get(keys.epoch),
-      this.parts.redis.call('INFO', 'replication', 'memory'),
+      this.deps.redis.get(keys.epoch),
+      this.deps.redis.call('INFO', 'replication', 'memory'),
     ]);
     const info = parseInfo(String(text));
-    this.parts.onInfo?.(info);
+    this.deps.onInfo?.(info);
     return { epoch: epoch === null ? null : decodeEpoch(epoch), info };
   }
 }

@@ -21,7 +21,7 @@ export const KEY_DOCS = {
   directory: 'hash · campaign number → product id, for reservation ids.',
   events: 'stream · CloudEvents for readers outside; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
   codes: 'channel · codes that are about to be issued, comma-separated, for the filters of the APIs.',
-  termsNews: 'channel · product id of a campaign that has new terms.',
+  termsNotifications: 'channel · product id of a campaign that has new terms.',
   persisted: 'channel · last journal id that Postgres has committed.',
   campaign:
     'hash · sale terms and counters of a campaign; of an archived one (`archived`: the name of the pass) all that stays, with its used codes.',
@@ -48,7 +48,7 @@ export const KEY_DOCS = {
   metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
   bans: 'hash · ban id → ban of an operator as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
   ruleBans: 'hash · the same of bans that rules made, by the hour in which they end; an hour longer than that.',
-  banNews: 'channel · bans made and lifted, users who have to wait; for every API process.',
+  banNotifications: 'channel · bans made and lifted, users who have to wait; for every API process.',
   attempts:
     'hash · product → units and places of it promised in one minute, 90 minutes; the API counts, the worker judges.',
   failures:
@@ -72,10 +72,10 @@ export const keys = {
   metrics: `${PREFIX}:metrics`,
   events: `${PREFIX}:events`,
   codes: `${PREFIX}:codes`,
-  termsNews: `${PREFIX}:terms`,
+  termsNotifications: `${PREFIX}:terms`,
   persisted: `${PREFIX}:persisted`,
   bans: `${PREFIX}:bans`,
-  banNews: `${PREFIX}:ban-news`,
+  banNotifications: `${PREFIX}:ban-news`,
   campaign: (product: ProductId) => `${PREFIX}:{${product}}:campaign`,
   people: (product: ProductId) => `${PREFIX}:{${product}}:people`,
   reservations: (product: ProductId) => `${PREFIX}:{${product}}:reservations`,

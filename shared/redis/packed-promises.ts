@@ -1,7 +1,7 @@
 import type { EntryOf, RawEntry } from '../contracts/journal.js';
 import { orderIdOf } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
-import { decodeDurability, encodeDurability, encodeRememberedAnswer } from './remembered-answer.js';
+import { decodeDurability, encodeDurability, encodeIdempotencyRecord } from './idempotency-record.js';
 
 type Fields = Record<string, string>;
 
@@ -97,7 +97,7 @@ export class PackedPromise implements RawEntry {
     const { no, atMs, dueMs, terms, ticketKey, durability } = this.common;
     const order = named || orderIdOf(reservation);
     const code = codeText === '' ? null : Number(codeText);
-    const answer = encodeRememberedAnswer({
+    const answer = encodeIdempotencyRecord({
       kind: 'completed',
       reservationId: reservation,
       orderId: order,

@@ -1,7 +1,7 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import type { ProductId } from '../domain/ids.js';
 import { decodeEntry, type Journal } from '../redis/journal.js';
-import type { CampaignCopy, Records, SaleCopy, Wanted } from '../redis/sale-copy.js';
+import type { CampaignCopy, Records, SaleCopy, Wanted } from '../sale/sale-copy.js';
 
 const BATCH = 1_000;
 /** So many records are read in one moment: about 2 ms of Redis. */
@@ -54,7 +54,7 @@ export type Picture = {
   tail: JournalEntry[];
 };
 
-export type ConvergeParts = { copy: SaleCopy; journal: Journal };
+export type ConvergeDeps = { copy: SaleCopy; journal: Journal };
 
 /**
  * Reads records while the sale goes on, so that all of them are as they were at one entry of the journal. What an entry
@@ -62,7 +62,7 @@ export type ConvergeParts = { copy: SaleCopy; journal: Journal };
  * @param from the last entry before the first record was read
  */
 export async function converge(
-  { copy, journal }: ConvergeParts,
+  { copy, journal }: ConvergeDeps,
   directory: Map<number, ProductId>,
   suspects: Names,
   from: string,

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { OrderId, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { FurtherPayment } from '../postgres/batch-fold.js';
+import type { FurtherPayment } from '../projection/projection.js';
 import { keys } from '../redis/keys.js';
 
 /** A reservation, or the one that a place in line will become. */

@@ -1,10 +1,10 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import { madeAtMs, type ReservationId } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
-import type { NewTicket, TicketChange } from '../postgres/batch-fold.js';
 import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.js';
-import { type RecordState, type ReservationRecord, takesUnits } from '../redis/reservation-record.js';
-import type { CampaignCopy, PersonCopy } from '../redis/sale-copy.js';
+import type { NewTicket, TicketChange } from '../projection/projection.js';
+import { type RecordState, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
+import type { CampaignCopy, PersonCopy } from '../sale/sale-copy.js';
 
 /**
  * What Postgres has to do about one reservation. `end`: its unit is free again, so it comes before what takes a unit.

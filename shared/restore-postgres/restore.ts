@@ -3,21 +3,21 @@ import type { JournalEntry } from '../contracts/journal.js';
 import { orderIdOf, type ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { settle } from '../ledger/compare.js';
-import { type CampaignRow, type DuplicatePayment, RestoredRows } from '../postgres/after-restore.js';
-import { emptyBatch, foldBatch, type NewTicket, type TicketChange } from '../postgres/batch-fold.js';
-import { eventsOf } from '../postgres/events-of-entries.js';
-import { writeBatch } from '../postgres/journal-batch.js';
-import type { JournalCursor } from '../postgres/journal-cursor.js';
-import { insertEvents } from '../postgres/new-events.js';
 import type { Database, Queryable } from '../postgres/pool.js';
+import { eventsOf } from '../projection/events-of-entries.js';
+import type { JournalCursor } from '../projection/journal-cursor.js';
+import { insertEvents } from '../projection/new-events.js';
+import { emptyProjection, type NewTicket, projectEntries, type TicketChange } from '../projection/projection.js';
+import { writeProjection } from '../projection/write-projection.js';
 import { readEpoch } from '../redis/epoch.js';
 import type { EventStream, StreamEvent } from '../redis/event-stream.js';
 import { compareJournalIds, decodeEntry, type Journal } from '../redis/journal.js';
-import type { ReservationRecord } from '../redis/reservation-record.js';
-import { type CampaignCopy, SaleCopy } from '../redis/sale-copy.js';
+import type { ReservationRecord } from '../sale/reservation-record.js';
+import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 import { converge, Names, type Picture } from './converge.js';
 import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import { applied, missingEntries, placeSteps, placesOf, recordOfRow, type Step, stepOf } from './plan.js';
+import { type CampaignRow, type DuplicatePayment, RestoredRows } from './restored-rows.js';
 import { scanCampaign } from './scan.js';
 
 const BATCH = 1_000;
@@ -26,7 +26,7 @@ const IDLE_IN_TRANSACTION_MS = 60_000;
 const ACTOR = 'npm run reconcile';
 const ACTION = 'reconcile after restore';
 
-export type RestoreParts = {
+export type RestoreDeps = {
   redis: Redis;
   journal: Journal;
   stream: EventStream;
@@ -87,8 +87,8 @@ export class RedisBehind extends Error {
  * changed nothing. Nothing is voided, and rows that Redis does not know are left alone.
  * @throws RedisBehind, EngineUnavailable
  */
-export async function restorePostgres(parts: RestoreParts, options: RestoreOptions): Promise<Findings> {
-  const { redis, journal, database, cursor } = parts;
+export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
+  const { redis, journal, database, cursor } = deps;
   if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
   // A journal that moves is written by the workers; only what they cannot write is left to this.
   await settle({ journal, cursor }, options.settleMs);
@@ -117,7 +117,7 @@ export async function restorePostgres(parts: RestoreParts, options: RestoreOptio
     if (compareJournalIds(picture.lastId, committed) < 0) {
       throw new RedisBehind(`Redis has the journal up to ${picture.lastId}, Postgres up to ${committed}`);
     }
-    return new Repair(parts, client, directory, picture, unnamed, committed).run(options.dryRun);
+    return new Repair(deps, client, directory, picture, unnamed, committed).run(options.dryRun);
   });
   if (!options.dryRun) {
     // As a worker does after each batch: it notifies those who wait for the commit, and frees the journal.
@@ -153,7 +153,7 @@ class Repair {
   #gap = false;
 
   constructor(
-    readonly parts: RestoreParts,
+    readonly deps: RestoreDeps,
     readonly client: Queryable,
     readonly directory: ReadonlyMap<number, ProductId>,
     readonly picture: Picture,
@@ -276,14 +276,14 @@ class Repair {
     await this.#fillIn();
     await this.#fillAnswers(plans);
     for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
-    const epoch = await readEpoch(this.parts.redis);
+    const epoch = await readEpoch(this.deps.redis);
     if (epoch) await this.#rows.keepHistory(epoch.generation, epoch.server, this.picture.lastId);
-    await this.parts.cursor.move(this.client, this.picture.lastId);
+    await this.deps.cursor.move(this.client, this.picture.lastId);
     return renumbered;
   }
 
-  async #writeSome(batch: Partial<ReturnType<typeof emptyBatch>>): Promise<void> {
-    await writeBatch(this.client, { ...emptyBatch(), ...batch });
+  async #writeSome(batch: Partial<ReturnType<typeof emptyProjection>>): Promise<void> {
+    await writeProjection(this.client, { ...emptyProjection(), ...batch });
   }
 
   async #writeTerms({ copy, row, need }: CampaignPlan): Promise<void> {
@@ -312,7 +312,7 @@ class Repair {
   async #writeChanges(plan: CampaignPlan, which: (change: Change) => boolean, nowMs: number): Promise<void> {
     for (const some of chunks(plan.changes.filter(which))) {
       const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
-      await writeBatch(this.client, foldBatch(entries));
+      await writeProjection(this.client, projectEntries(entries));
     }
   }
 
@@ -328,7 +328,7 @@ class Repair {
   async #fillIn(): Promise<void> {
     for await (const entries of this.#entries()) {
       await this.#rows.fillIn(entries);
-      const { answers, audit, begun, closedLines, furtherPayments } = foldBatch(entries);
+      const { answers, audit, begun, closedLines, furtherPayments } = projectEntries(entries);
       await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
       await insertEvents(this.client, eventsOf(entries));
     }
@@ -343,7 +343,7 @@ class Repair {
       ),
     );
     if (reservations.size + users.size === 0) return;
-    for await (const answers of new SaleCopy(this.parts.redis).answers(BATCH)) {
+    for await (const answers of new SaleCopy(this.deps.redis).answers(BATCH)) {
       const completed = [];
       const queued = [];
       for (const { key, answer } of answers) {
@@ -362,7 +362,7 @@ class Repair {
 
   /** Payments and orders of what Postgres lacked: Redis keeps both beside its records. */
   async #fillFromRecords({ copy, changes, newTickets }: CampaignPlan, nowMs: number): Promise<void> {
-    const { redis } = this.parts;
+    const { redis } = this.deps;
     for (const some of chunks(changes)) {
       const ids = some.map(({ id }) => id);
       await this.#writeSome({ furtherPayments: await paymentsInRedis(redis, copy.product, ids, nowMs) });
@@ -380,12 +380,12 @@ class Repair {
 
   async #continueEvents(): Promise<number> {
     const published = new Map<number, string>();
-    for await (const events of this.parts.stream.entries(BATCH)) {
+    for await (const events of this.deps.stream.entries(BATCH)) {
       for (const { seq, id } of events) published.set(seq, id);
       await this.#rows.fillPayments(paymentsIn(events));
       await this.#rows.fillDuplicatePayments(duplicatePaymentsIn(events));
     }
-    return this.#rows.continueOutbox(await this.parts.stream.lastSeq(), published);
+    return this.#rows.continueOutbox(await this.deps.stream.lastSeq(), published);
   }
 
   #compareTerms(need: Need, copy: CampaignCopy, row: CampaignRow | null): CampaignFindings {
@@ -439,7 +439,7 @@ class Repair {
   async *#entries(): AsyncGenerator<JournalEntry[]> {
     let after = this.cursor;
     for (;;) {
-      const read = await this.parts.journal.read(after, BATCH);
+      const read = await this.deps.journal.read(after, BATCH);
       const last = read.at(-1);
       if (!last) return;
       after = last.journalId;
@@ -452,7 +452,7 @@ class Repair {
   }
 
   async #nowMs(): Promise<number> {
-    const [seconds, micros] = await this.parts.redis.time();
+    const [seconds, micros] = await this.deps.redis.time();
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 }

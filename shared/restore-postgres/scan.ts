@@ -1,8 +1,8 @@
 import type { ProductId } from '../domain/ids.js';
-import type { CampaignRow, RestoredRows } from '../postgres/after-restore.js';
-import type { SaleCopy } from '../redis/sale-copy.js';
+import type { SaleCopy } from '../sale/sale-copy.js';
 import type { Names } from './converge.js';
 import { placesOf, recordOfRow, stepOf } from './plan.js';
+import type { CampaignRow, RestoredRows } from './restored-rows.js';
 
 const BATCH = 1_000;
 const NOTHING = new Map<string, never>();

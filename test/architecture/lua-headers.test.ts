@@ -4,17 +4,17 @@ import { describe, expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import { decodeEntry } from '../../shared/redis/journal.js';
-import { SALE_SCRIPTS } from '../../shared/redis/sale-store.js';
 import type { ScriptContract } from '../../shared/redis/script-contract.js';
 import { readHeader } from '../../shared/redis/script-header.js';
 import { loadScript } from '../../shared/redis/script-source.js';
-import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/redis/scripts/reserve.js';
+import { SALE_SCRIPTS } from '../../shared/sale/sale-store.js';
+import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/sale/scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
   CONFIRM_NAMES,
   RELEASE_DECISIONS,
   RELEASE_NAMES,
-} from '../../shared/redis/scripts/settlement.js';
+} from '../../shared/sale/scripts/settlement.js';
 import { appendedKinds, codeOf, decidedKinds, returnedKinds } from './lua-code.js';
 import { isWriting, ordersWrong, reachableCode } from './lua-order.js';
 

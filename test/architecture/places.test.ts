@@ -98,10 +98,10 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
   expect(filesWith(/\bclass\s+\w+\s+extends\s+Problem\b/)).toEqual([]);
   expect(filesWith(/application\/problem\+json/)).toEqual([
     'api/http/contract-check.ts',
+    'api/http/fast-reject.ts',
     'api/http/openapi.ts',
     'api/http/problem.ts',
-    'api/http/raw-answer.ts',
-    'api/http/terse-refusals.ts',
+    'api/http/raw-response.ts',
   ]);
 });
 

@@ -39,7 +39,7 @@ export function importsOf({ path, text }: Source): string[] {
 export const isOurs = (imported: string): boolean =>
   /^(api|worker|shared|migrations|test|scripts|lua)\//.test(imported);
 
-/** `shared/redis/scripts/line.ts` → `shared/redis`; a file directly in `api` or `worker` → itself, without its ending. */
+/** `shared/sale/scripts/line.ts` → `shared/redis`; a file directly in `api` or `worker` → itself, without its ending. */
 export function placeOf(path: string): string {
   const parts = path.split('/');
   return parts.length > 2 ? parts.slice(0, 2).join('/') : path.replace(/\.ts$/, '');

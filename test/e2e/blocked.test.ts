@@ -8,7 +8,7 @@ import { startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// What the cheap refusals (api/guards/door.ts) must not lose for being cheap. What they cost is loadtest/bench/blocked.mjs.
+// What the cheap refusals (api/guards/abuse/blocklist-guard.ts) must not lose for being cheap. What they cost is loadtest/bench/blocked.mjs.
 
 const BANNED = '198.51.100.7';
 const service = await startService({ TRUST_PROXY: '1', TOKENS_PER_MINUTE: '3' });

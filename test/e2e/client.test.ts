@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { TabStore } from '../../client/intention.js';
+import { TabStore } from '../../client/attempt.js';
 import { MemoryStore, Refusal, Sale, type SaleOptions, type SocketLike, type Standing } from '../../client/sale.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { expectStock } from '../harness/checks.js';
@@ -393,7 +393,14 @@ test('what a browser loads of the client has less than 6.5 KB, compressed', () =
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types.
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== 'types.js');
-  expect(scripts.sort()).toEqual(['calls.js', 'emitter.js', 'intention.js', 'line.js', 'sale.js', 'work.js']);
+  expect(scripts.sort()).toEqual([
+    'attempt.js',
+    'calls.js',
+    'emitter.js',
+    'proof-of-work.js',
+    'sale.js',
+    'status-follower.js',
+  ]);
   const sizes = scripts.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(6_500);
 });

@@ -1,10 +1,10 @@
 import { ArchiveRecall } from '../../shared/archive/archive-recall.js';
-import { AnswerKeys } from '../../shared/postgres/answer-keys.js';
 import { ArchivedPeople } from '../../shared/postgres/archived-people.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import { CampaignArchive } from '../../shared/redis/campaign-archive.js';
-import { SaleStore } from '../../shared/redis/sale-store.js';
-import { ArchiveClosed, type ArchiveLimits, type ArchiveParts } from '../../worker/archive/archive-closed.js';
+import { CampaignArchive } from '../../shared/sale/campaign-archive.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
+import { ArchiveClosed, type ArchiveDeps, type ArchiveLimits } from '../../worker/archive/archive-closed.js';
+import { IdempotencyKeys } from '../../worker/archive/idempotency-keys.js';
 import type { TestCampaign } from './campaign.js';
 import type { Persistence } from './persistence.js';
 import { type Sale, TEST_LIMITS } from './sale.js';
@@ -46,7 +46,7 @@ export class TestArchive {
     return new ArchiveRecall(people, this.archive, () => Date.now(), limits);
   }
 
-  worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveParts> = {}): ArchiveClosed {
+  worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveDeps> = {}): ArchiveClosed {
     const { database, campaigns, cursor, log } = this.persistence;
     return new ArchiveClosed({
       redemptions: new RedemptionsTable(database),
@@ -54,7 +54,7 @@ export class TestArchive {
       cursor,
       sale: this.sale.store,
       archive: this.archive,
-      answerKeys: new AnswerKeys(database),
+      idempotencyKeys: new IdempotencyKeys(database),
       log,
       ...parts,
       limits: { ...AT_ONCE, ...limits },

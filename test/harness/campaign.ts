@@ -11,8 +11,8 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { CouponClaim } from '../../shared/redis/reserve-call.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { CouponClaim } from '../../shared/sale/reserve-call.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { type CampaignInRedis, type PersonInRedis, type ReservationInRedis, readCampaign } from './audit.js';
 import type { Sale } from './sale.js';
 

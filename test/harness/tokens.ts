@@ -7,7 +7,7 @@ import { ATTESTATION_KEY } from './service.js';
 export type AttestationSigner = { id: string; key: Buffer };
 const HARNESS_SIGNER: AttestationSigner = { id: 'a1', key: ATTESTATION_KEY };
 
-/** Signs a device token as the server does (api/guards/attestation.ts), of any age and with any key. */
+/** Signs a device token as the server does (api/guards/attestation/attestation.ts), of any age and with any key. */
 export function signToken(device: string, expiresAt: number, { id, key }: AttestationSigner = HARNESS_SIGNER): Token {
   const mac = createHmac('sha256', key).update(`${device}:${expiresAt}`).digest('base64url');
   return { attestation: `${id}.${mac}`, expires_at: expiresAt, device_fp: device };

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { AccountCounts } from '../../api/guards/account-counts.js';
+import { AccountCounts } from '../../api/guards/abuse/account-counts.js';
 import type { DeviceId, UserId } from '../../shared/domain/ids.js';
 import { startTestRedis } from '../harness/engines.js';
 

@@ -2,10 +2,10 @@ import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
-import { AnswerKeys } from '../../shared/postgres/answer-keys.js';
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
-import { decided } from '../../shared/redis/recall.js';
+import { decided } from '../../shared/sale/recall.js';
+import { IdempotencyKeys } from '../../worker/archive/idempotency-keys.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
@@ -221,14 +221,14 @@ test('a worker that dies while it forgets answers is followed by one that goes o
     page: async (id: string, after: string, limit: number) => {
       pages.push(after);
       if (pages.length === 2) throw new EngineUnavailable('postgres', 'the worker is killed here');
-      return new AnswerKeys(store.database).page(id, after, limit);
+      return new IdempotencyKeys(store.database).page(id, after, limit);
     },
   };
   const answers = async () => (await left(campaign)).filter((key) => key.startsWith('db1:i:'));
-  await expect(archive.worker({ forgetBatch: 2 }, { answerKeys: dying }).run()).rejects.toThrow('killed');
+  await expect(archive.worker({ forgetBatch: 2 }, { idempotencyKeys: dying }).run()).rejects.toThrow('killed');
   expect(await answers()).toHaveLength(3);
   pages.push('died');
-  await archive.worker({ forgetBatch: 2 }, { answerKeys: dying }).run();
+  await archive.worker({ forgetBatch: 2 }, { idempotencyKeys: dying }).run();
   expect(await answers()).toEqual([]);
   expect(pages.slice(3)[0]).toBe(pages[1]);
   expect((await campaign.inRedis()).fields.forgotten).toBe('done');

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { AttemptRecorder, type RecorderOptions } from '../../api/coupons/attempt-recorder.js';
 import type { CampaignId, ReservationId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { AttemptRecorder, type RecorderOptions } from '../../shared/postgres/attempt-recorder.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { type Attempt, RedemptionAttempts, type TimedAttempt } from '../../shared/postgres/redemption-attempts.js';
 import { forgetAttempts } from '../../worker/forget-attempts/forget-attempts.js';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
+import { TermsCache } from '../../api/claim/terms-cache.js';
 import { matchesAudience, NOBODY } from '../../shared/domain/audience.js';
 import type { CampaignId, ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { CampaignTermsTable } from '../../shared/postgres/campaign-terms.js';
 import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { KnownTerms } from '../../shared/postgres/known-terms.js';
 import { migrateToLatest } from '../../shared/postgres/migrate.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
@@ -211,7 +211,7 @@ describe('what a process remembers', () => {
   const remember = (options: { capacity?: number; patienceMs?: number } = {}) => {
     const clock = { nowMs: 0 };
     const source = new Watched(database);
-    const known = new KnownTerms(source, {
+    const known = new TermsCache(source, {
       capacity: 10,
       freshMs: 1_000,
       patienceMs: 20_000,

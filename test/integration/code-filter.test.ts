@@ -4,12 +4,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { CodeFilter, type CodeFilterLimits } from '../../api/coupons/code-filter.js';
-import { GrowingBloom } from '../../api/coupons/growing-bloom.js';
+import { ScalableBloomFilter } from '../../api/coupons/scalable-bloom-filter.js';
 import { type Code, drawCodes } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CodeJobs } from '../../shared/postgres/code-jobs.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
-import { CodeNews } from '../../shared/redis/code-news.js';
+import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { connectForSubscription } from '../../shared/redis/connections.js';
 import { issueCodes } from '../../worker/codes/issue-codes.js';
 import { atEnd } from '../harness/cleanup.js';
@@ -25,7 +25,7 @@ const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 const FORM = { prefix: '', symbols: 12 };
 const LIMITS: CodeFilterLimits = { codePageCodes: 50, codePingEveryMs: 10, codeTrustMs: 300, codePingGiveUpMs: 2_000 };
-const news = new CodeNews(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
+const news = new CodeNotifications(sale.redis, { codeAnnounceCodes: 40, codeSettleMs: 310 });
 
 function startFilter(limits: Partial<CodeFilterLimits> = {}, table = codes, redisUrl = sale.engine.url) {
   const subscriber = connectForSubscription(redisUrl, () => {});
@@ -63,12 +63,12 @@ async function issue(count: number, total = count): Promise<Code[]> {
 test('a filter has no false negatives and few false positives, also when it grows to many times its size', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1 })), (texts) => {
-      const bloom = new GrowingBloom(1);
+      const bloom = new ScalableBloomFilter(1);
       for (const text of texts) bloom.add(text);
       expect(texts.every((text) => bloom.has(text))).toBe(true);
     }),
   );
-  const bloom = new GrowingBloom(1_000);
+  const bloom = new ScalableBloomFilter(1_000);
   const known = drawCodes(120_000, FORM);
   for (const code of known) bloom.add(code);
   expect(known.filter((code) => !bloom.has(code))).toEqual([]);
@@ -80,11 +80,11 @@ test('a filter has no false negatives and few false positives, also when it grow
 });
 
 test('a filter of ten million codes takes less than 20 MB', () => {
-  expect(new GrowingBloom(10_000_000).bytes).toBeLessThan(20_000_000);
+  expect(new ScalableBloomFilter(10_000_000).bytes).toBeLessThan(20_000_000);
 });
 
 test('a filter that has more than it was made for says so', () => {
-  const bloom = new GrowingBloom(1);
+  const bloom = new ScalableBloomFilter(1);
   let added = 0;
   while (!bloom.isCrowded && added < 1_000_000) {
     for (const code of drawCodes(5_000, FORM)) bloom.add(code);

@@ -4,8 +4,8 @@ import type { Code } from '../../shared/domain/codes.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CodeJobs } from '../../shared/postgres/code-jobs.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
-import { CodeNews } from '../../shared/redis/code-news.js';
-import { type IssueParts, issueCodes, resumeLeftJobs } from '../../worker/codes/issue-codes.js';
+import { CodeNotifications } from '../../shared/redis/code-notifications.js';
+import { type IssueDeps, issueCodes, resumeLeftJobs } from '../../worker/codes/issue-codes.js';
 import { startPersistence } from '../harness/persistence.js';
 import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';
@@ -16,7 +16,7 @@ const store = await startPersistence(sale);
 const codes = new CodesTable(store.database);
 const jobs = new CodeJobs(store.database);
 
-const LIMITS: IssueParts['limits'] = {
+const LIMITS: IssueDeps['limits'] = {
   codesPerCampaign: 1_000_000,
   codeChunk: 100,
   codeRunMs: 20_000,
@@ -24,13 +24,13 @@ const LIMITS: IssueParts['limits'] = {
   codeLeftIdleMs: 0,
 };
 
-function parts(changed: Partial<IssueParts['limits']> = {}, news?: CodeNews) {
+function parts(changed: Partial<IssueDeps['limits']> = {}, news?: CodeNotifications) {
   const again: string[] = [];
   return {
     database: store.database,
     jobs,
     codes,
-    news: news ?? new CodeNews(sale.redis, { codeAnnounceCodes: 30, codeSettleMs: 0 }),
+    news: news ?? new CodeNotifications(sale.redis, { codeAnnounceCodes: 30, codeSettleMs: 0 }),
     issued: async () => {},
     again: async ({ id, processed }: { id: string; processed: number }) => void again.push(`${id}-${processed}`),
     runs: again,
@@ -147,7 +147,7 @@ describe('making codes', () => {
     const id = await ask(campaign, 50);
     const away = sale.redis.duplicate();
     away.disconnect();
-    const deaf = new CodeNews(away, { codeAnnounceCodes: 30, codeSettleMs: 0 });
+    const deaf = new CodeNotifications(away, { codeAnnounceCodes: 30, codeSettleMs: 0 });
     await expect(issueCodes(id, parts({}, deaf))).rejects.toMatchObject({ name: 'EngineUnavailable' });
     expect(await numbersOf(campaign)).toEqual([]);
     expect(await read(campaign, id)).toMatchObject({ status: 'waiting', processed: 0 });

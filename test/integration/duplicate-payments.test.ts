@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
-import { SaleStore } from '../../shared/redis/sale-store.js';
-import { UnpersistedPromises } from '../../shared/redis/unpersisted-promises.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
+import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';

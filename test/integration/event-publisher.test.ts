@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { Metrics } from '../../shared/observability/metrics.js';
-import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
-import { type EventRange, Outbox } from '../../shared/postgres/outbox.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import type { WrittenEvents } from '../../shared/projection/event-writer.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
-import { EventPublisher, type EventPublisherParts } from '../../worker/publish-outbox/event-publisher.js';
+import { EventPublisher, type EventPublisherDeps } from '../../worker/publish-outbox/event-publisher.js';
+import { type EventRange, Outbox } from '../../worker/publish-outbox/outbox.js';
 import { sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
@@ -27,7 +27,7 @@ class CountingOutbox extends Outbox {
 }
 const outbox = new CountingOutbox(store.database);
 
-function partsWith(limits: Partial<EventPublisherParts['limits']> = {}): EventPublisherParts {
+function partsWith(limits: Partial<EventPublisherDeps['limits']> = {}): EventPublisherDeps {
   return {
     outbox,
     stream: new EventStream(sale.store.scripts, 1_000_000),

@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Metrics } from '../../shared/observability/metrics.js';
-import { Outbox } from '../../shared/postgres/outbox.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import { keys } from '../../shared/redis/keys.js';
-import { type PublishParts, pruneOutbox, sweepOutbox } from '../../worker/publish-outbox/publish.js';
+import { Outbox } from '../../worker/publish-outbox/outbox.js';
+import { type PublishDeps, pruneOutbox, sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
@@ -14,7 +14,7 @@ const outbox = new Outbox(store.database);
 const endpoints = new WebhookEndpoints(store.database);
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-function parts(changed: Partial<PublishParts> = {}): PublishParts & { woken: [string, number][] } {
+function parts(changed: Partial<PublishDeps> = {}): PublishDeps & { woken: [string, number][] } {
   const woken: [string, number][] = [];
   return {
     outbox,

@@ -3,8 +3,8 @@ import { Redis } from 'ioredis';
 import { HistoryWatch } from '../../shared/history/history-watch.js';
 import { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
-import { CommitWatch } from '../../shared/redis/commit-watch.js';
-import { UnpersistedPromises } from '../../shared/redis/unpersisted-promises.js';
+import { CommitWatermark } from '../../shared/redis/commit-watermark.js';
+import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';
 import { atEnd } from '../harness/cleanup.js';
 import { createTestDatabase } from '../harness/engines.js';
 import { connectDatabase } from '../harness/persistence.js';
@@ -16,7 +16,7 @@ async function start(promises = new UnpersistedPromises(100_000)) {
   const histories = new JournalHistories(database);
   const subscriber = new Redis({ lazyConnect: true });
   atEnd('a connection', () => subscriber.disconnect());
-  const commits = new CommitWatch(subscriber, 10);
+  const commits = new CommitWatermark(subscriber, 10);
   const saved: number[] = [];
   const watch = new HistoryWatch({
     processId: 'api-1',

@@ -3,7 +3,7 @@ import { createSecretKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { HandOvers } from '../../api/guards/hand-over.js';
+import { HandOvers } from '../../api/guards/auth/hand-over.js';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { SIGNING_KEY } from '../harness/identity.js';
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { OutboxEvent } from '../../shared/contracts/events.js';
-import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
-import type { NewEvent } from '../../shared/postgres/events-of-entries.js';
-import { insertEvents } from '../../shared/postgres/new-events.js';
-import { Outbox } from '../../shared/postgres/outbox.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
+import type { WrittenEvents } from '../../shared/projection/event-writer.js';
+import type { NewEvent } from '../../shared/projection/events-of-entries.js';
+import { insertEvents } from '../../shared/projection/new-events.js';
+import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { cloudEvent, EVENT_TYPES, EVENTS } from '../../shared/contracts/events.js';
-import { JournalCursor } from '../../shared/postgres/journal-cursor.js';
-import { Outbox } from '../../shared/postgres/outbox.js';
+import { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
@@ -123,7 +123,7 @@ test('a transaction that is rolled back tells nothing; repeated, it tells once',
     }
   }
   const dying = store.persistWith();
-  Object.assign(dying.parts, { cursor: new DyingCursor(store.database) });
+  Object.assign(dying.deps, { cursor: new DyingCursor(store.database) });
   await expect(store.persist(dying)).rejects.toThrow('killed');
   expect(await typesOf(campaign)).toEqual([]);
   await store.persist();

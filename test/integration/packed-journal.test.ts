@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { decodeEntry, JOURNAL_START, Journal, journalPlace } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
-import { SaleCopy } from '../../shared/redis/sale-copy.js';
+import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { LOCK_WITH_HISTORY, lockedCursor } from '../../shared/postgres/journal-cursor.js';
+import { LOCK_WITH_HISTORY, lockedCursor } from '../../shared/projection/journal-cursor.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
 import type { TestCampaign } from '../harness/campaign.js';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import { type ReplicationLimits, ReplicationWatch } from '../../api/claim/replication-watch.js';
 import { keys } from '../../shared/redis/keys.js';
-import { type ReplicationLimits, ReplicationWatch } from '../../shared/redis/replication-watch.js';
 import { atEnd } from '../harness/cleanup.js';
 import { startTestRedis } from '../harness/engines.js';
 import { EngineProxy } from '../harness/proxy.js';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { keys } from '../../shared/redis/keys.js';
-import { SweepTurns } from '../../shared/redis/sweep-turns.js';
-import { type Sweep, Sweeps } from '../../worker/sweeps.js';
+import { SweepTurns } from '../../worker/sweeps/sweep-turns.js';
+import { type Sweep, Sweeps } from '../../worker/sweeps/sweeps.js';
 import { atEnd } from '../harness/cleanup.js';
 import { startTestRedis } from '../harness/engines.js';
 import { until } from '../harness/until.js';

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { Metrics } from '../../shared/observability/metrics.js';
-import { ActiveCampaigns } from '../../shared/redis/active-campaigns.js';
 import { keys } from '../../shared/redis/keys.js';
+import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';
 import { tendLines } from '../../worker/tend-line/tend-line.js';

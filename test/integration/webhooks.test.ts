@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
+import { newWebhookSecret } from '../../api/admin/webhook-secrets.js';
 import { Metrics } from '../../shared/observability/metrics.js';
-import { Outbox } from '../../shared/postgres/outbox.js';
 import { type WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
-import { newWebhookSecret } from '../../shared/webhooks/secrets.js';
-import { type DeliverLimits, type DeliverParts, deliverTo } from '../../worker/publish-outbox/deliver.js';
+import { type DeliverDeps, type DeliverLimits, deliverTo } from '../../worker/publish-outbox/deliver.js';
+import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { startPersistence } from '../harness/persistence.js';
 import { type Receiver, startReceiver } from '../harness/receiver.js';
 import { recordingLog } from '../harness/recording-log.js';
@@ -34,7 +34,7 @@ const LIMITS: DeliverLimits = {
 function parts(
   changed: Partial<DeliverLimits> = {},
   allowPrivate = true,
-): DeliverParts & { log: ReturnType<typeof recordingLog> } {
+): DeliverDeps & { log: ReturnType<typeof recordingLog> } {
   return {
     outbox,
     endpoints,

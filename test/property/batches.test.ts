@@ -18,17 +18,17 @@ import {
 import { writeEpoch } from '../../shared/redis/epoch.js';
 import { JOURNAL_START, Journal } from '../../shared/redis/journal.js';
 import { keys, saleKeys } from '../../shared/redis/keys.js';
-import { type ReserveInput, reserveCall } from '../../shared/redis/reserve-call.js';
-import { SaleStore } from '../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { DECISION_KINDS, decodeDecisions, reserveScript } from '../../shared/redis/scripts/reserve.js';
+import { type ReserveInput, reserveCall } from '../../shared/sale/reserve-call.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
+import { DECISION_KINDS, decodeDecisions, reserveScript } from '../../shared/sale/scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
   confirmScript,
   decodeSettlements,
   RELEASE_DECISIONS,
   releaseScript,
-} from '../../shared/redis/scripts/settlement.js';
+} from '../../shared/sale/scripts/settlement.js';
 import { startTestRedis } from '../harness/engines.js';
 import { luaWithClockIn } from '../harness/frozen-clock.js';
 import { connectToRedis, describeCampaign, TEST_LIMITS } from '../harness/sale.js';

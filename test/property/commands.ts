@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import fc from 'fast-check';
 import { type CampaignNo, type IdempotencyKey, newReservationPrefix, type UserId } from '../../shared/domain/ids.js';
-import { decodeRememberedAnswer } from '../../shared/redis/remembered-answer.js';
+import { decodeIdempotencyRecord } from '../../shared/redis/idempotency-record.js';
 import type { SaleModel } from './model.js';
 import type { Action, Claim, Promised, Terms } from './model-types.js';
 import { DEVICES, type Real, USERS } from './real.js';
@@ -133,7 +133,7 @@ function expectAnswer(
 ): void {
   if (expected.kind === 'replayed') {
     expect(actual?.kind).toBe('replayed');
-    const answer = decodeRememberedAnswer(actual?.kind === 'replayed' ? actual.answer : '');
+    const answer = decodeIdempotencyRecord(actual?.kind === 'replayed' ? actual.answer : '');
     const { kind, ...first } = expected.answer as { kind: string };
     expect(answer).toMatchObject({ ...first, kind: kind === 'reserved' ? 'completed' : 'queued' });
     return;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { OrderId, UserId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
-import { SaleStore } from '../../shared/redis/sale-store.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
 import { TestArchive } from '../harness/archive.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';

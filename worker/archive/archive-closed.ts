@@ -1,11 +1,11 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
-import { ALL_KEYS, type AnswerKeys } from '../../shared/postgres/answer-keys.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { CampaignArchive } from '../../shared/redis/campaign-archive.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import type { CampaignArchive } from '../../shared/sale/campaign-archive.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { ALL_KEYS, type IdempotencyKeys } from './idempotency-keys.js';
 
 export type ArchiveLimits = {
   archiveEntries: number;
@@ -16,13 +16,13 @@ export type ArchiveLimits = {
   forgetBatch: number;
 };
 
-export type ArchiveParts = {
+export type ArchiveDeps = {
   redemptions: RedemptionsTable;
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
   sale: Pick<SaleStore, 'directory'>;
   archive: CampaignArchive;
-  answerKeys: Pick<AnswerKeys, 'page'>;
+  idempotencyKeys: Pick<IdempotencyKeys, 'page'>;
   log: Log;
   limits: ArchiveLimits;
 };
@@ -39,10 +39,10 @@ export class ArchiveClosed {
   /** Campaigns that differ, by when they are looked at again: adding all their rows up is dear. */
   readonly #differ = new Map<ProductId, number>();
 
-  constructor(readonly parts: ArchiveParts) {}
+  constructor(readonly deps: ArchiveDeps) {}
 
   async run(): Promise<void> {
-    const { sale, cursor, limits } = this.parts;
+    const { sale, cursor, limits } = this.deps;
     const endsAt = performance.now() + limits.archiveRunMs;
     // One read for all: should it be old by then, a campaign is found unsettled and waits for the next run.
     const committed = await cursor.read();
@@ -63,12 +63,12 @@ export class ArchiveClosed {
 
   /** @returns what is left to be forgotten of it; null when it is not archived, or wholly */
   async #archive(product: ProductId, committed: string): Promise<Remembered | null> {
-    const { archive, cursor, campaigns, log, limits } = this.parts;
+    const { archive, cursor, campaigns, log, limits } = this.deps;
     let outcome = await archive.archive(product, committed, null, limits);
     if (outcome.kind === 'ready' && !this.#differs(product)) {
       const campaign = await campaigns.find(product);
       if (!campaign) return null;
-      const counted = await this.parts.redemptions.sums(campaign.id);
+      const counted = await this.deps.redemptions.sums(campaign.id);
       outcome = await archive.archive(product, await cursor.read(), counted, limits);
       if (outcome.kind === 'differs') {
         this.#differ.set(product, performance.now() + limits.archiveDiffersMs);
@@ -92,9 +92,9 @@ export class ArchiveClosed {
 
   /** @returns whether there is more of it */
   async #forgetSome(one: Remembered): Promise<boolean> {
-    const { archive, answerKeys, log, limits } = this.parts;
+    const { archive, idempotencyKeys, log, limits } = this.deps;
     const { productId, id } = one.campaign;
-    const { keys, upTo } = await answerKeys.page(id, one.upTo, limits.forgetBatch);
+    const { keys, upTo } = await idempotencyKeys.page(id, one.upTo, limits.forgetBatch);
     const outcomes = await Promise.all(keys.map((owned) => archive.forgetAnswer(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
     // After all of them, so that one that failed is met again.

@@ -5,13 +5,13 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeJob, CodeJobs, CodeProgress, LineError } from '../../shared/postgres/code-jobs.js';
 import type { CodesTable, NewCode } from '../../shared/postgres/codes.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
-import type { CodeNews } from '../../shared/redis/code-news.js';
+import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
 
-export type IssueParts = {
+export type IssueDeps = {
   database: Database;
   jobs: CodeJobs;
   codes: CodesTable;
-  news: CodeNews;
+  news: CodeNotifications;
   /** Makes the codes that a campaign has by now known to Redis, and hands them to those who wait for one. */
   issued: (campaignId: CampaignId) => Promise<void>;
   /** Adds the next run of a job; the same run twice is one. */
@@ -35,23 +35,23 @@ const FULL = 'the campaign has as many codes as it can have';
  * one transaction, so a worker may die anywhere: the next one goes on where the last commit was, and nothing is issued or
  * counted twice.
  */
-export async function issueCodes(jobId: string, parts: IssueParts): Promise<void> {
-  const until = performance.now() + parts.limits.codeRunMs;
+export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> {
+  const until = performance.now() + deps.limits.codeRunMs;
   for (;;) {
-    const job = await issueChunk(jobId, parts);
+    const job = await issueChunk(jobId, deps);
     if (job === null) return;
-    parts.metrics.codesIssued.inc({ kind: job.kind }, job.added);
-    if (job.added > 0) await parts.issued(job.campaignId as CampaignId);
+    deps.metrics.codesIssued.inc({ kind: job.kind }, job.added);
+    if (job.added > 0) await deps.issued(job.campaignId as CampaignId);
     if (job.status === 'done' || job.status === 'failed') {
-      parts.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
+      deps.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
       return;
     }
-    if (performance.now() > until) return parts.again({ id: jobId, processed: job.processed });
+    if (performance.now() > until) return deps.again({ id: jobId, processed: job.processed });
   }
 }
 
 /** Adds runs for jobs that no worker is at: their worker or their API died, or Redis has forgotten them. */
-export async function resumeLeftJobs({ jobs, again, limits }: IssueParts): Promise<void> {
+export async function resumeLeftJobs({ jobs, again, limits }: IssueDeps): Promise<void> {
   for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job);
 }
 
@@ -60,19 +60,19 @@ type Chunk = { fresh: NewCode[]; lines: number; duplicates: number; errors: Line
 type Advanced = Pick<CodeJob, 'campaignId' | 'kind' | 'status' | 'processed' | 'added'>;
 
 /** @returns the job with `added` of this chunk; null when there is nothing to do, or another worker is at it */
-async function issueChunk(jobId: string, parts: IssueParts): Promise<Advanced | null> {
-  const { database, jobs, codes, news } = parts;
+async function issueChunk(jobId: string, deps: IssueDeps): Promise<Advanced | null> {
+  const { database, jobs, codes, news } = deps;
   return database.transaction(async (client) => {
     const job = await jobs.lock(jobId, client);
     if (job === null) return null;
     const lastNo = await codes.lockSeries(job.campaignId, client);
     // Last, since another transaction that waits for it waits for this whole chunk.
     await codes.lockIssuing(client);
-    const room = parts.limits.codesPerCampaign - lastNo;
-    const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, parts, client);
+    const room = deps.limits.codesPerCampaign - lastNo;
+    const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, deps, client);
     const settled = chunk.fresh.length > 0 ? await news.announce(chunk.fresh.map(({ code }) => code)) : async () => {};
     await codes.insert(job.campaignId, chunk.fresh, client);
-    const progress = progressOf(job, chunk, room, parts.limits);
+    const progress = progressOf(job, chunk, room, deps.limits);
     await jobs.advance(job, progress, client);
     await settled();
     return { ...job, ...progress, added: chunk.fresh.length };
@@ -83,7 +83,7 @@ async function drawChunk(
   job: CodeJob,
   lastNo: number,
   room: number,
-  { codes, limits }: IssueParts,
+  { codes, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
   const count = Math.max(0, Math.min(limits.codeChunk, job.total - job.processed, room));
@@ -103,7 +103,7 @@ async function importChunk(
   job: CodeJob,
   lastNo: number,
   room: number,
-  { jobs, codes, limits }: IssueParts,
+  { jobs, codes, limits }: IssueDeps,
   client: Queryable,
 ): Promise<Chunk> {
   const lines = await jobs.stagedLines(job, limits.codeChunk, client);

@@ -1,7 +1,7 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 /**
  * Ends what is overdue in campaigns, closed ones included: their holds end too. Bounded per call;

@@ -2,12 +2,12 @@ import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { foldBatch } from '../../shared/postgres/batch-fold.js';
-import { EventWriter, type WrittenEvents } from '../../shared/postgres/event-writer.js';
-import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
-import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { EventWriter, type WrittenEvents } from '../../shared/projection/event-writer.js';
+import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/projection/journal-cursor.js';
+import { projectEntries } from '../../shared/projection/projection.js';
+import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
@@ -15,7 +15,7 @@ import type { RefusedEntries } from './refused-entries.js';
 
 const SMALLEST_FIRST_BATCH = 50;
 
-export type PersistParts = {
+export type PersistDeps = {
   database: Database;
   journal: Journal;
   cursor: JournalCursor;
@@ -47,8 +47,8 @@ export class Persist {
   readonly #events = new EventWriter();
   readonly #awaited = new AwaitedCampaigns();
 
-  constructor(readonly parts: PersistParts) {
-    this.#firstBatch = parts.limits.batchEntries;
+  constructor(readonly deps: PersistDeps) {
+    this.#firstBatch = deps.limits.batchEntries;
   }
 
   /**
@@ -68,7 +68,7 @@ export class Persist {
   }
 
   async #upTo(to: string, how: How): Promise<Persisted> {
-    const { limits, log } = this.parts;
+    const { limits, log } = this.deps;
     let size = this.#firstBatch;
     for (;;) {
       const batch = await this.#writeNext(to, size, how).catch((error: unknown) => {
@@ -88,7 +88,7 @@ export class Persist {
   }
 
   async #writeNext(to: string, size: number, how: How): Promise<Batch> {
-    const { database, metrics } = this.parts;
+    const { database, metrics } = this.deps;
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
     let upTo: string;
@@ -118,7 +118,7 @@ export class Persist {
     }
     end();
     metrics.persistedEntries.inc(read.length);
-    if (written) this.parts.publish?.(written);
+    if (written) this.deps.publish?.(written);
     await this.#committed(upTo);
     const isUrgent = this.#awaited.areIn(read) || read.length >= size;
     return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
@@ -127,9 +127,9 @@ export class Persist {
   async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {
     const reservations = await this.#events.reservationsIn(client, entries);
     if (reservations) return this.#events.writeReservations(client, reservations, upTo);
-    const rowsAreNew = await writeBatch(client, foldBatch(entries));
+    const rowsAreNew = await writeProjection(client, projectEntries(entries));
     const written = await this.#events.write(client, entries, rowsAreNew);
-    await this.parts.cursor.move(client, upTo);
+    await this.deps.cursor.move(client, upTo);
     return written;
   }
 
@@ -140,7 +140,7 @@ export class Persist {
     size: number,
     { draining, numbered }: How,
   ): Promise<RawEntry[]> {
-    const { journal } = this.parts;
+    const { journal } = this.deps;
     if (compareJournalIds(cursor, to) >= 0) return [];
     const { entries, epoch } = await journal.readWithEpoch(cursor, size);
     const read = draining ? entries.filter(({ journalId }) => compareJournalIds(journalId, to) <= 0) : entries;
@@ -156,12 +156,12 @@ export class Persist {
   async #beginnings(cursor: string, ids: readonly string[]): Promise<Beginnings> {
     const known = generationOf(cursor);
     if (ids.every((id) => generationOf(id) === known)) return new Map();
-    return new Map((await this.parts.histories.since(known)).map(({ generation, afterId }) => [generation, afterId]));
+    return new Map((await this.deps.histories.since(known)).map(({ generation, afterId }) => [generation, afterId]));
   }
 
   /** The one entry that Postgres does not take: its promise is voided, in Redis first, since that can be repeated. */
   async #writeAlone(raw: RawEntry, error: Error): Promise<void> {
-    const { database, cursor, refused } = this.parts;
+    const { database, cursor, refused } = this.deps;
     let entry: JournalEntry | null = null;
     try {
       entry = decodeEntry(raw);
@@ -177,7 +177,7 @@ export class Persist {
 
   /** Announces what is committed, then removes it from the journal. Both may be repeated and both may be late. */
   async #committed(upTo: string): Promise<void> {
-    const { journal } = this.parts;
+    const { journal } = this.deps;
     await Promise.all([journal.announcePersisted(upTo), journal.trim(upTo)]);
   }
 }

@@ -4,13 +4,13 @@ import type { CampaignNo, ProductId, ReservationId } from '../../shared/domain/i
 import { PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { voidedEvent } from '../../shared/postgres/events-of-entries.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
-import { insertEvents } from '../../shared/postgres/new-events.js';
 import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { voidedEvent } from '../../shared/projection/events-of-entries.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { insertEvents } from '../../shared/projection/new-events.js';
 import { Journal } from '../../shared/redis/journal.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 /** The user's allowance or order is taken by another row: the unit is real and goes to the next. */
 const TAKEN_CONSTRAINTS = new Set([

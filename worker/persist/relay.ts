@@ -18,7 +18,7 @@ const LAST_RETRY_MS = 1_000;
 /** A gap is repaired by an operator; until then it is reported this often. */
 const REPORT_GAP_EVERY_MS = 10_000;
 
-export type RelayParts = {
+export type RelayDeps = {
   /** On a connection of its own, since it waits for entries there. */
   journal: Journal;
   persist: Pick<Persist, 'upTo'>;
@@ -44,7 +44,7 @@ export class JournalRelay {
   #gapReportedAt = Number.NEGATIVE_INFINITY;
   #abort = new AbortController();
 
-  constructor(readonly parts: RelayParts) {}
+  constructor(readonly deps: RelayDeps) {}
 
   start(): void {
     this.#loop = this.#run();
@@ -54,13 +54,13 @@ export class JournalRelay {
     this.#stopping = true;
     this.#abort.abort();
     await this.#loop;
-    await this.parts.lease.release();
+    await this.deps.lease.release();
   }
 
   async #run(): Promise<void> {
     while (!this.#stopping) {
       try {
-        if (!this.parts.inService() || !(await this.parts.lease.hold())) {
+        if (!this.deps.inService() || !(await this.deps.lease.hold())) {
           await this.#pause(LOOK_EVERY_MS);
           continue;
         }
@@ -75,7 +75,7 @@ export class JournalRelay {
   }
 
   async #relayOnce(): Promise<void> {
-    const { journal, persist, metrics, limits } = this.parts;
+    const { journal, persist, metrics, limits } = this.deps;
     const found = await journal.waitForEntryAfter(this.#persisted, Math.ceil(untilNext(WAIT_MS)));
     if (found === null) return;
     const began = performance.now();
@@ -86,7 +86,7 @@ export class JournalRelay {
   }
 
   #report(error: unknown): void {
-    const { metrics, log } = this.parts;
+    const { metrics, log } = this.deps;
     metrics.relayFailures.inc();
     if (error instanceof JournalGap || error instanceof PostgresBehind) {
       metrics.journalGap.set(1);

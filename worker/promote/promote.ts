@@ -1,7 +1,7 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 /** Hands out free units to the line until there are no more of either, a batch at a time so that others get their turn. */
 export async function promoteWaiting(

@@ -3,7 +3,6 @@ import { Webhook } from 'standardwebhooks';
 import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { Outbox } from '../../shared/postgres/outbox.js';
 import type {
   RetryLimits,
   Stretch,
@@ -11,6 +10,7 @@ import type {
   WebhookEndpoints,
 } from '../../shared/postgres/webhook-endpoints.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { Outbox } from './outbox.js';
 import { EndpointConnection, type PostLimits } from './post.js';
 
 const GONE = 410;
@@ -22,7 +22,7 @@ export type DeliverLimits = PostLimits & {
   webhookBatch: number;
 };
 
-export type DeliverParts = {
+export type DeliverDeps = {
   outbox: Outbox;
   endpoints: WebhookEndpoints;
   metrics: Metrics;
@@ -34,24 +34,24 @@ export type DeliverParts = {
 };
 
 /** One run at one endpoint. */
-type Run = DeliverParts & { lease: string; connection: EndpointConnection };
+type Run = DeliverDeps & { lease: string; connection: EndpointConnection };
 
 /**
  * Tells one endpoint what it has not heard, one event after the other: the next one goes when this one is delivered, so an
  * endpoint that fails holds up only itself. How far it is moves after each delivery; a crash in between delivers that
  * one event again. Ends when there is nothing left, at the first failure, or when the run has taken long enough.
  */
-export async function deliverTo(endpointId: string, parts: DeliverParts): Promise<void> {
-  const { endpoints, limits } = parts;
+export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<void> {
+  const { endpoints, limits } = deps;
   const lease = randomUUID();
   let endpoint = await endpoints.lease(endpointId, lease, limits.webhookLeaseMs);
   if (!endpoint) return;
-  const connection = new EndpointConnection(parts.allowPrivate, limits);
-  const run = { ...parts, lease, connection };
+  const connection = new EndpointConnection(deps.allowPrivate, limits);
+  const run = { ...deps, lease, connection };
   const end = performance.now() + limits.webhookRunMs;
   try {
     while (endpoint && performance.now() < end) {
-      const upTo = await parts.outbox.lastSeq();
+      const upTo = await deps.outbox.lastSeq();
       const stretch = await endpoints.nextStretch(endpoint, upTo);
       if (!stretch) return;
       endpoint = await deliverStretch(run, endpoint, stretch, end);

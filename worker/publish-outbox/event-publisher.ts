@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WrittenEvents } from '../../shared/postgres/event-writer.js';
-import { appendToStream, type PublishParts, publishToStream, sweepOutbox, wakeEndpoints } from './publish.js';
+import type { WrittenEvents } from '../../shared/projection/event-writer.js';
+import { appendToStream, type PublishDeps, publishToStream, sweepOutbox, wakeEndpoints } from './publish.js';
 
 const STOP_LIMIT_MS = 500;
 
-export type EventPublisherParts = PublishParts & {
-  limits: PublishParts['limits'] & { publishAfterMs: number; eventsWaiting: number };
+export type EventPublisherDeps = PublishDeps & {
+  limits: PublishDeps['limits'] & { publishAfterMs: number; eventsWaiting: number };
 };
 
 /**
@@ -24,25 +24,25 @@ export class EventPublisher {
   #endpointsInUse = true;
   readonly #stop = new AbortController();
 
-  constructor(readonly parts: EventPublisherParts) {}
+  constructor(readonly deps: EventPublisherDeps) {}
 
   /** Takes the events of a batch that was committed; batches come in the order of their commits. */
   committed(written: WrittenEvents): void {
     if (this.#stop.signal.aborted) return;
     const events = written.events?.length ?? 0;
-    if (this.#events + events > this.parts.limits.eventsWaiting) this.#forget({ ...written, events: null });
+    if (this.#events + events > this.deps.limits.eventsWaiting) this.#forget({ ...written, events: null });
     else this.#waiting.push(written);
     this.#events += events;
     this.#last = written.span.last;
     this.#publishing ??= this.#publish().finally(() => {
       this.#publishing = null;
     });
-    if (this.#endpointsInUse) this.#wakeTimer ??= setTimeout(() => this.#wake(), this.parts.limits.publishAfterMs);
+    if (this.#endpointsInUse) this.#wakeTimer ??= setTimeout(() => this.#wake(), this.deps.limits.publishAfterMs);
   }
 
   /** Publishes what was missed, wakes endpoints that are due, and measures how far behind everything is. */
   async sweep(): Promise<void> {
-    this.#endpointsInUse = await sweepOutbox(this.parts);
+    this.#endpointsInUse = await sweepOutbox(this.deps);
   }
 
   /** Publishes what waits, so that no event has to wait for another worker. */
@@ -61,7 +61,7 @@ export class EventPublisher {
       this.#events -= batch.events?.length ?? 0;
       if (await this.#append(batch).catch(() => false)) continue;
       // Several batches are committed meanwhile under load; one reading finds the events of all of them.
-      await sleep(this.parts.limits.publishAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+      await sleep(this.deps.limits.publishAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       this.#forget();
       await this.#publishFromOutbox().catch(() => {
         // An engine is away; the next batch or the sweep tries again.
@@ -70,17 +70,17 @@ export class EventPublisher {
   }
 
   async #publishFromOutbox(): Promise<void> {
-    await publishToStream(this.parts, await this.parts.outbox.lastSeq());
+    await publishToStream(this.deps, await this.deps.outbox.lastSeq());
   }
 
   /** @returns false when the outbox has to be read */
   async #append({ span, events }: WrittenEvents): Promise<boolean> {
     if (!events) return false;
-    const { publishBatch } = this.parts.limits;
+    const { publishBatch } = this.deps.limits;
     let after = span.after;
     for (let from = 0; from < events.length; from += publishBatch) {
       const some = events.slice(from, from + publishBatch);
-      const last = await appendToStream(this.parts, some, after);
+      const last = await appendToStream(this.deps, some, after);
       // Another publisher has read these from the outbox.
       if (last !== null) return last >= span.last;
       after = some.at(-1)?.seq ?? after;
@@ -95,7 +95,7 @@ export class EventPublisher {
 
   #wake(): void {
     this.#wakeTimer = null;
-    wakeEndpoints(this.parts, this.#last).catch(() => {
+    wakeEndpoints(this.deps, this.#last).catch(() => {
       // The next sweep wakes them.
     });
   }

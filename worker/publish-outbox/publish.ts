@@ -1,10 +1,10 @@
 import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { Outbox } from '../../shared/postgres/outbox.js';
 import type { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
+import type { Outbox } from './outbox.js';
 
-export type PublishParts = {
+export type PublishDeps = {
   outbox: Outbox;
   stream: EventStream;
   endpoints: WebhookEndpoints;
@@ -21,12 +21,12 @@ export type PublishParts = {
  * it twice, late or beside another does no harm.
  * @returns whether an endpoint is in use
  */
-export async function sweepOutbox(parts: PublishParts): Promise<boolean> {
-  const { outbox, endpoints, metrics } = parts;
+export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
+  const { outbox, endpoints, metrics } = deps;
   const upTo = await outbox.lastSeq();
-  const streamSeq = await publishToStream(parts, upTo);
+  const streamSeq = await publishToStream(deps, upTo);
   const inUse = (await endpoints.list()).filter(({ enabled }) => enabled);
-  if (inUse.length > 0) await wakeEndpoints(parts, upTo);
+  if (inUse.length > 0) await wakeEndpoints(deps, upTo);
 
   const lag = async (after: number) => (after < upTo ? outbox.lagSeconds(after) : 0);
   metrics.outboxLag.reset();
@@ -36,20 +36,20 @@ export async function sweepOutbox(parts: PublishParts): Promise<boolean> {
 }
 
 /** Makes the jobs of endpoints that have not received everything up to `upTo` and have no job yet. */
-export async function wakeEndpoints({ endpoints, wake }: PublishParts, upTo: number): Promise<void> {
+export async function wakeEndpoints({ endpoints, wake }: PublishDeps, upTo: number): Promise<void> {
   for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
 }
 
 /** Appends to the stream what it lacks of the outbox. @returns how far the stream is */
-export async function publishToStream(parts: PublishParts, upTo: number): Promise<number> {
-  const { outbox, stream, limits } = parts;
+export async function publishToStream(deps: PublishDeps, upTo: number): Promise<number> {
+  const { outbox, stream, limits } = deps;
   // A Redis that lost its data gets what it would still have.
   let after = Math.max(await stream.lastSeq(), upTo - stream.length);
   while (after < upTo) {
     const events = await outbox.read({ after, upTo, types: null }, limits.publishBatch);
     const last = events.at(-1);
     if (!last) break;
-    await appendToStream(parts, events, null);
+    await appendToStream(deps, events, null);
     after = last.seq;
   }
   return after;
@@ -57,7 +57,7 @@ export async function publishToStream(parts: PublishParts, upTo: number): Promis
 
 /** @param after the last event that the stream must have; null = any. @returns another last event of it, else null */
 export async function appendToStream(
-  { stream, source, metrics }: PublishParts,
+  { stream, source, metrics }: PublishDeps,
   events: readonly OutboxEvent[],
   after: number | null,
 ): Promise<number | null> {

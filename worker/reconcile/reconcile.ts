@@ -2,21 +2,21 @@ import type { Reconciliation } from '../../shared/contracts/reconciliation.js';
 import type { Difference, Verdict } from '../../shared/contracts/verdict.js';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
-import { compareLedger, type LedgerParts, lacksRestock, sameStock, settle } from '../../shared/ledger/compare.js';
+import { compareLedger, type LedgerDeps, lacksRestock, sameStock, settle } from '../../shared/ledger/compare.js';
 import { isMissingPlace, isPlace } from '../../shared/ledger/compare-lines.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { driftedEvent } from '../../shared/postgres/events-of-entries.js';
-import { insertEvents } from '../../shared/postgres/new-events.js';
 import type { Database } from '../../shared/postgres/pool.js';
+import { driftedEvent } from '../../shared/projection/events-of-entries.js';
+import { insertEvents } from '../../shared/projection/new-events.js';
 
 /** How long it may take until a campaign that was filled is in service again, and how often that is tried. */
 const BACK_IN_SERVICE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
 
-export type ReconcileParts = LedgerParts & {
+export type ReconcileDeps = LedgerDeps & {
   campaigns: CampaignsTable;
   database: Database;
   metrics: Metrics;
@@ -39,25 +39,25 @@ export type ReconcileParts = LedgerParts & {
  * `npm run reconcile -- --after-restore`, which writes what Redis has in the right order.
  */
 export async function reconcileCampaign(
-  parts: ReconcileParts,
+  deps: ReconcileDeps,
   campaign: StoredCampaign,
   options: { refill: boolean },
 ): Promise<Reconciliation> {
-  const before = await compareLedger(parts, campaign, parts.settleMs);
+  const before = await compareLedger(deps, campaign, deps.settleMs);
   const setBack = lacksRestock(before.differences);
-  const journaled = setBack ? 0 : await journalAgain(parts, campaign.productId, before.differences);
-  let after = journaled > 0 ? await compareAgain(parts, campaign) : before;
+  const journaled = setBack ? 0 : await journalAgain(deps, campaign.productId, before.differences);
+  let after = journaled > 0 ? await compareAgain(deps, campaign) : before;
   let refilled = false;
   const lacksPromise = setBack || after.lost > 0 || after.differences.some(isMissingPlace);
   if (options.refill && after.drift > 0 && !lacksPromise) {
-    await parts.refill(campaign, `reconciliation of ${campaign.productId}`);
+    await deps.refill(campaign, `reconciliation of ${campaign.productId}`);
     refilled = true;
-    after = await compareAgain(parts, campaign);
+    after = await compareAgain(deps, campaign);
   }
-  report(parts, campaign, before.differences, after.differences, { journaled, refilled });
-  if (setBack) parts.log.error({ campaign: campaign.productId }, `Postgres lacks a restock; run ${COMMAND}`);
-  else if (lacksPromise) parts.log.error({ campaign: campaign.productId }, `Postgres lacks a promise; run ${COMMAND}`);
-  if (after.differences.length > 0 || after.over_cap > 0) await alert(parts, campaign, after);
+  report(deps, campaign, before.differences, after.differences, { journaled, refilled });
+  if (setBack) deps.log.error({ campaign: campaign.productId }, `Postgres lacks a restock; run ${COMMAND}`);
+  else if (lacksPromise) deps.log.error({ campaign: campaign.productId }, `Postgres lacks a promise; run ${COMMAND}`);
+  if (after.differences.length > 0 || after.over_cap > 0) await alert(deps, campaign, after);
   const { differences: found, ...verdict } = before;
   return { ...after, before: { ...verdict, differences: found }, repaired: { journaled, refilled } };
 }
@@ -66,11 +66,11 @@ export async function reconcileCampaign(
  * After a repair. Filling a campaign takes Redis out of service for a moment, also for this worker: to give up then would make
  * the next attempt find nothing and say that there was nothing.
  */
-async function compareAgain(parts: ReconcileParts, campaign: StoredCampaign): Promise<Verdict> {
+async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Promise<Verdict> {
   const giveUpAt = performance.now() + BACK_IN_SERVICE_MS;
   for (;;) {
     try {
-      return await compareLedger(parts, campaign, parts.settleMs);
+      return await compareLedger(deps, campaign, deps.settleMs);
     } catch (error) {
       if (!(error instanceof EngineUnavailable) || performance.now() > giveUpAt) throw error;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
@@ -82,26 +82,26 @@ async function compareAgain(parts: ReconcileParts, campaign: StoredCampaign): Pr
  * The scheduled comparison of all live campaigns: total, units by state, people waiting and status, which costs two reads
  * each. Only where they differ twice, with the journal empty in between, every unit and every place is compared.
  */
-export async function reconcileAll(parts: ReconcileParts, options: { refill: boolean }): Promise<void> {
+export async function reconcileAll(deps: ReconcileDeps, options: { refill: boolean }): Promise<void> {
   let drift = 0;
-  for (const campaign of await parts.campaigns.live()) {
-    if (!(await countersDiffer(parts, campaign)) || !(await countersDiffer(parts, campaign))) continue;
-    drift += (await reconcileCampaign(parts, campaign, options)).drift;
+  for (const campaign of await deps.campaigns.live()) {
+    if (!(await countersDiffer(deps, campaign)) || !(await countersDiffer(deps, campaign))) continue;
+    drift += (await reconcileCampaign(deps, campaign, options)).drift;
   }
-  parts.metrics.drift.set(drift);
+  deps.metrics.drift.set(drift);
 }
 
-async function countersDiffer(parts: ReconcileParts, campaign: StoredCampaign): Promise<boolean> {
-  await settle(parts, parts.settleMs);
+async function countersDiffer(deps: ReconcileDeps, campaign: StoredCampaign): Promise<boolean> {
+  await settle(deps, deps.settleMs);
   const [redis, postgres] = await Promise.all([
-    parts.sale.stock(campaign.productId),
-    parts.redemptions.stock(campaign.id),
+    deps.sale.stock(campaign.productId),
+    deps.redemptions.stock(campaign.id),
   ]);
   return redis !== null && !sameStock(redis, postgres);
 }
 
 async function journalAgain(
-  parts: ReconcileParts,
+  deps: ReconcileDeps,
   product: ProductId,
   differences: readonly Difference[],
 ): Promise<number> {
@@ -110,14 +110,14 @@ async function journalAgain(
     const { reservation, redis, postgres } = difference;
     const behind = redis !== null && (postgres === null || postgres === 'reserved');
     if (reservation === null || !behind || isPlace(difference)) continue;
-    const outcome = await parts.sale.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
+    const outcome = await deps.sale.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }
   return entries;
 }
 
 /** An event for what only a person can decide. */
-async function alert({ database, cursor }: ReconcileParts, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
+async function alert({ database, cursor }: ReconcileDeps, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
   await database.transaction(async (client) => {
     // Writers of events hold it: their order is the order of commits.
     await cursor.lock(client);
@@ -126,7 +126,7 @@ async function alert({ database, cursor }: ReconcileParts, campaign: StoredCampa
 }
 
 function report(
-  { metrics, log }: ReconcileParts,
+  { metrics, log }: ReconcileDeps,
   campaign: StoredCampaign,
   before: readonly Difference[],
   after: readonly Difference[],

@@ -1,6 +1,6 @@
 import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { Queryable } from '../../shared/postgres/pool.js';
-import { decodeReservation } from '../../shared/redis/reservation-record.js';
+import { decodeReservation } from '../../shared/sale/reservation-record.js';
 
 /** Row of a reservation as Postgres has it. `changedMs`: when it was last changed; `dueMs` 0 = nothing to pay. */
 type KnownReservation = { no: number; status: string; burned: boolean; changedMs: number; dueMs: number };

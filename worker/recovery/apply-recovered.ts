@@ -2,22 +2,22 @@ import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/jou
 import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { foldBatch } from '../../shared/postgres/batch-fold.js';
-import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/postgres/events-of-entries.js';
-import { UnknownCampaigns, UnknownReservations, writeBatch } from '../../shared/postgres/journal-batch.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { History } from '../../shared/postgres/journal-histories.js';
-import { insertEvents } from '../../shared/postgres/new-events.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
+import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/projection/events-of-entries.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { insertEvents } from '../../shared/projection/new-events.js';
+import { projectEntries } from '../../shared/projection/projection.js';
+import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
 import { compareJournalIds, decodeEntry, generationOf } from '../../shared/redis/journal.js';
 import { type Adapted, adaptEntries, readKnownRows } from './adapt-recovered.js';
 
 /** Entries of one transaction: some tens of milliseconds. */
 const CHUNK = 500;
 
-export type ApplyRecoveredParts = {
+export type ApplyRecoveredDeps = {
   database: Database;
   recovered: RecoveredEntries;
   cursor: JournalCursor;
@@ -39,11 +39,11 @@ export type Applied = { campaigns: Set<number>; applied: number; rejected: numbe
  * an event.
  * @param histories that went into service, and the one that begins now: an entry that all later ones contain is not missing
  */
-export async function applyRecovered(parts: ApplyRecoveredParts, histories: readonly Beginning[]): Promise<Applied> {
+export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readonly Beginning[]): Promise<Applied> {
   const total: Applied = { campaigns: new Set(), applied: 0, rejected: 0 };
   let size = CHUNK;
   for (;;) {
-    const chunk = await applyChunk(parts, histories, size);
+    const chunk = await applyChunk(deps, histories, size);
     if (chunk.kind === 'none') break;
     if (chunk.kind === 'refused') {
       size = Math.max(1, Math.floor(chunk.entries / 2));
@@ -54,8 +54,8 @@ export async function applyRecovered(parts: ApplyRecoveredParts, histories: read
     total.rejected += chunk.rejected;
     size = Math.min(CHUNK, size * 2);
   }
-  parts.metrics.recovered.inc({ outcome: 'applied' }, total.applied);
-  parts.metrics.recovered.inc({ outcome: 'rejected' }, total.rejected);
+  deps.metrics.recovered.inc({ outcome: 'applied' }, total.applied);
+  deps.metrics.recovered.inc({ outcome: 'rejected' }, total.rejected);
   return total;
 }
 
@@ -64,38 +64,38 @@ type Chunk =
   | { kind: 'refused'; entries: number }
   | { kind: 'applied'; campaigns: number[]; applied: number; rejected: number };
 
-async function applyChunk(parts: ApplyRecoveredParts, histories: readonly Beginning[], size: number): Promise<Chunk> {
+async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginning[], size: number): Promise<Chunk> {
   let raws: RawEntry[] = [];
   try {
-    return await parts.database.transaction(async (client) => {
-      await parts.cursor.lock(client);
-      raws = await parts.recovered.pending(client, size);
+    return await deps.database.transaction(async (client) => {
+      await deps.cursor.lock(client);
+      raws = await deps.recovered.pending(client, size);
       if (raws.length === 0) return { kind: 'none' };
       const contained = raws.filter(({ journalId }) => isContained(journalId, histories));
       if (contained.length > 0) {
-        await parts.recovered.markApplied(
+        await deps.recovered.markApplied(
           client,
           contained.map(({ journalId }) => journalId),
         );
         return { kind: 'applied', campaigns: [], applied: 0, rejected: 0 };
       }
-      return await writeChunk(parts, client, raws);
+      return await writeChunk(deps, client, raws);
     });
   } catch (error) {
     if (!isRefusedChunk(error)) throw error;
     const [alone] = raws;
     if (raws.length > 1 || !alone) return { kind: 'refused', entries: raws.length };
-    return rejectAlone(parts, alone, error);
+    return rejectAlone(deps, alone, error);
   }
 }
 
-async function writeChunk(parts: ApplyRecoveredParts, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
+async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
   const decoded = raws.map(decodeEntry);
   const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
-  await writeBatch(client, foldBatch(adapted.entries));
+  await writeProjection(client, projectEntries(adapted.entries));
   await insertEvents(client, eventsOf(adapted.entries));
-  for (const { raw, reason } of adapted.rejected) await reject(parts, client, raw, reason);
-  await parts.recovered.markApplied(
+  for (const { raw, reason } of adapted.rejected) await reject(deps, client, raw, reason);
+  await deps.recovered.markApplied(
     client,
     raws.map(({ journalId }) => journalId),
   );
@@ -108,21 +108,21 @@ async function writeChunk(parts: ApplyRecoveredParts, client: Queryable, raws: r
 }
 
 /** The one entry that Postgres does not take: its reservation is voided, anything else is kept for a person. */
-async function rejectAlone(parts: ApplyRecoveredParts, raw: RawEntry, error: Error): Promise<Chunk> {
-  const { database, cursor, recovered } = parts;
+async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error): Promise<Chunk> {
+  const { database, cursor, recovered } = deps;
   const reason = isRefusal(error) ? (error.constraint ?? error.message) : error.message;
   const entry = decodedOrNull(raw);
   await database.transaction(async (client) => {
     await cursor.lock(client);
     await client.query('savepoint rejected');
     try {
-      if (!(entry && isRefusal(error) && (await voidReservation(parts, client, entry, reason)))) {
-        await reject(parts, client, raw, reason);
+      if (!(entry && isRefusal(error) && (await voidReservation(deps, client, entry, reason)))) {
+        await reject(deps, client, raw, reason);
       }
     } catch (again) {
       if (!isRefusal(again)) throw again;
       await client.query('rollback to savepoint rejected');
-      await reject(parts, client, raw, reason);
+      await reject(deps, client, raw, reason);
     }
     await recovered.markApplied(client, [raw.journalId]);
   });
@@ -131,7 +131,7 @@ async function rejectAlone(parts: ApplyRecoveredParts, raw: RawEntry, error: Err
 
 /** @returns whether the entry was about a reservation that could be voided */
 async function voidReservation(
-  { redemptions, metrics, log }: ApplyRecoveredParts,
+  { redemptions, metrics, log }: ApplyRecoveredDeps,
   client: Queryable,
   entry: JournalEntry,
   reason: string,
@@ -149,7 +149,7 @@ async function voidReservation(
 }
 
 async function reject(
-  { cursor, metrics, log }: ApplyRecoveredParts,
+  { cursor, metrics, log }: ApplyRecoveredDeps,
   client: Queryable,
   raw: RawEntry,
   reason: string,

@@ -1,8 +1,8 @@
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 
-export type PreheatParts = {
+export type PreheatDeps = {
   database: Database;
   campaigns: CampaignsTable;
   sale: SaleStore;
@@ -16,15 +16,15 @@ export type PreheatParts = {
  * Puts a campaign into Redis that was not there a moment ago. One without any reservation is put there by the script,
  * which leaves alone what an operator has put there first. One with a history was lost from a Redis that is in service.
  */
-export async function preheat(parts: PreheatParts, campaign: StoredCampaign): Promise<void> {
-  await parts.drain();
+export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Promise<void> {
+  await deps.drain();
   // Read again: what was drained may have changed it.
-  const newest = (await parts.campaigns.find(campaign.productId)) ?? campaign;
-  if (!(await hasHistory(parts.database, campaign.id))) {
-    await parts.sale.load(newest);
+  const newest = (await deps.campaigns.find(campaign.productId)) ?? campaign;
+  if (!(await hasHistory(deps.database, campaign.id))) {
+    await deps.sale.load(newest);
     return;
   }
-  if ((await parts.sale.stock(campaign.productId)) === null) await parts.refill(newest, 'it is missing in Redis');
+  if ((await deps.sale.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');
 }
 
 async function hasHistory(database: Database, campaignId: string): Promise<boolean> {

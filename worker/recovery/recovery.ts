@@ -4,10 +4,10 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { JournalCursor } from '../../shared/postgres/journal-cursor.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { decodeEpoch, type Epoch } from '../../shared/redis/epoch.js';
 import {
   compareJournalIds,
@@ -18,12 +18,12 @@ import {
   nextId,
 } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
-import type { RedisFill } from '../../shared/redis/redis-fill.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import { parseInfo } from '../../shared/redis/shape.js';
-import { type ApplyRecoveredParts, applyRecovered } from './apply-recovered.js';
+import { parseInfo } from '../../shared/redis/redis-requirements.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
 import { type Diagnosis, diagnose, FIRST_START, isBehind, type Look } from './diagnosis.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
+import type { RedisFill } from './redis-fill.js';
 import { restoreCampaign } from './restore-campaign.js';
 
 /** How often the worker looks while Redis is in service, and while it is not. */
@@ -37,7 +37,7 @@ const LOOK_FOR_REPORTS_MS = 20;
 const TAKE_OVER_MS = 5_000;
 const READ_ENTRIES = 1_000;
 
-export type RecoveryParts = Omit<ApplyRecoveredParts, 'cursor'> & {
+export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
   database: Database;
   /** Holds the connection of the lock. */
@@ -75,9 +75,9 @@ export class Recovery {
   #collectedFrom = '';
   readonly #lock: RecoveryLock;
 
-  constructor(readonly parts: RecoveryParts) {
-    this.#lock = new RecoveryLock(parts.lockDatabase);
-    parts.sale.scripts.redis.on('ready', () => this.#wake?.());
+  constructor(readonly deps: RecoveryDeps) {
+    this.#lock = new RecoveryLock(deps.lockDatabase);
+    deps.sale.scripts.redis.on('ready', () => this.#wake?.());
   }
 
   /** Looks for as long as the worker runs: Redis may be lost without its connection being lost. */
@@ -113,20 +113,20 @@ export class Recovery {
 
   /** Fills one campaign from Postgres although Redis is in service: every call gets 503 for that moment. */
   async refill(campaign: StoredCampaign, reason: string): Promise<void> {
-    const { parts } = this;
+    const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
       const look = await this.#look();
       const { epoch } = look;
       if (epoch === null || diagnose(look).kind !== 'in_service') {
         throw new EngineUnavailable('redis', 'it is being recovered, or ahead of Postgres');
       }
-      parts.log.warn({ campaign: campaign.productId, reason }, 'a campaign is refilled from Postgres');
-      const token = tokenOf(parts.processId, epoch.generation);
-      await parts.fill.begin(token);
+      deps.log.warn({ campaign: campaign.productId, reason }, 'a campaign is refilled from Postgres');
+      const token = tokenOf(deps.processId, epoch.generation);
+      await deps.fill.begin(token);
       // No unit moves from here on, so what the journal has now is all.
-      await parts.drain((await parts.journal.position()).lastId, true);
+      await deps.drain((await deps.journal.position()).lastId, true);
       await this.#restore([campaign], token, assertHeld);
-      await parts.fill.end(token, epoch);
+      await deps.fill.end(token, epoch);
     });
     if (!done) throw new EngineUnavailable('redis', 'another worker is recovering it');
   }
@@ -134,12 +134,12 @@ export class Recovery {
   async #diagnose(): Promise<Diagnosis | null> {
     const look = await this.#look();
     if (look.role === 'master') return diagnose(look);
-    this.parts.leaveServer('this Redis server is not the primary');
+    this.deps.leaveServer('this Redis server is not the primary');
     return null;
   }
 
   async #look(): Promise<Look & { role: string }> {
-    const { sale, journal, watch, histories, recovered } = this.parts;
+    const { sale, journal, watch, histories, recovered } = this.deps;
     const { redis } = sale.scripts;
     // In this order: the cursor may move on meanwhile, and the journal is never behind it.
     const postgres = await watch.beat();
@@ -158,7 +158,7 @@ export class Recovery {
       epoch: epoch === null ? null : decodeEpoch(epoch),
       journal: position,
       postgres,
-      cursorAfter: seemsBehind ? await this.parts.cursor.read() : postgres.cursor,
+      cursorAfter: seemsBehind ? await this.deps.cursor.read() : postgres.cursor,
       firstBegins,
       recovered: pending,
     };
@@ -166,7 +166,7 @@ export class Recovery {
 
   /** This server was in service and another one is now. What only its journal has is saved; then the other one is looked for. */
   async #standAside(): Promise<boolean> {
-    const { watch, histories, processId, leaveServer, log } = this.parts;
+    const { watch, histories, processId, leaveServer, log } = this.deps;
     const look = await this.#look();
     const latest = look.postgres.current;
     if (!latest || !look.epoch) return false;
@@ -188,7 +188,7 @@ export class Recovery {
    * @param takeOver also from a server that has been superseded
    */
   async #recover(assertHeld: () => void, takeOver: boolean): Promise<void> {
-    const { parts } = this;
+    const { deps } = this;
     const began = performance.now();
     const look = await this.#look();
     const diagnosis: Diagnosis = takeOver
@@ -197,48 +197,48 @@ export class Recovery {
     // Another worker may have been first.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
     const generation = await this.#nextGeneration(look);
-    const token = tokenOf(parts.processId, generation);
+    const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
     // A server that is in use is taken out of service first, so that what it has is final.
     // Not while Postgres is behind: a recovery that fails then must leave Redis as it is.
     const inUse = look.epoch?.server === look.server && !diagnosis.behind;
-    if (inUse) await parts.fill.begin(token);
+    if (inUse) await deps.fill.begin(token);
     await this.#collectJournal(look);
     const { afterId, lastId, drainable } = await this.#begin(epoch, diagnosis, assertHeld);
     await this.#untilReported(generation);
     assertHeld();
     // A Postgres that was set back is repaired first, by an operator; the entries wait for that.
-    const missing = !diagnosis.behind && (await parts.recovered.hasPending());
+    const missing = !diagnosis.behind && (await deps.recovered.hasPending());
     // An epoch of an older version is replaced by a fill without content.
     const replaceable = look.epoch !== null && look.epoch.generation > 0;
     if (diagnosis.intact && !missing && !inUse && replaceable) {
-      const { kind } = await parts.fill.beginHistory(look.epoch, epoch, lastId);
+      const { kind } = await deps.fill.beginHistory(look.epoch, epoch, lastId);
       if (kind !== 'begun')
         throw new LockLost('entries were appended meanwhile, or another worker has replaced the epoch');
       this.#report('verified', diagnosis.reason, generation, began, {});
     } else {
       if (!isFirstStart(diagnosis)) {
-        parts.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
+        deps.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
       }
       if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
       // Before the first history entries were not numbered.
-      if (drainable) await parts.drain(afterId, look.postgres.latest !== null);
+      if (drainable) await deps.drain(afterId, look.postgres.latest !== null);
       const applied = missing
-        ? await applyRecovered(parts, [...(await parts.histories.opened()), { generation, afterId }])
+        ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
         : null;
-      const all = await parts.campaigns.toRestore();
+      const all = await deps.campaigns.toRestore();
       const concerned = diagnosis.intact ? all.filter(({ no }) => applied?.campaigns.has(no)) : all;
-      if (!diagnosis.intact) await parts.fill.resetJournal(token);
+      if (!diagnosis.intact) await deps.fill.resetJournal(token);
       await this.#restore(concerned, token, assertHeld);
-      await parts.fill.end(token, epoch);
+      await deps.fill.end(token, epoch);
       this.#report('refilled', diagnosis.reason, generation, began, {
         campaigns: concerned.length,
         recovered: applied?.applied ?? 0,
         rejected: applied?.rejected ?? 0,
       });
     }
-    await parts.histories.open(generation);
-    await parts.watch.beat();
+    await deps.histories.open(generation);
+    await deps.watch.beat();
   }
 
   /** Later than every history that anybody has seen: also than those that a Postgres that was set back has forgotten. */
@@ -250,7 +250,7 @@ export class Recovery {
       generationOf(journal.lastId),
     ];
     const highest = Math.max(...known.map((generation) => generation ?? 0));
-    return Math.max(highest + 1, Math.floor(await this.parts.nowMs()));
+    return Math.max(highest + 1, Math.floor(await this.deps.nowMs()));
   }
 
   /** Registers the history, under the lock on the cursor: from here on no worker persists an older one. */
@@ -259,7 +259,7 @@ export class Recovery {
     { reason, intact, behind }: Extract<Diagnosis, { kind: 'recover' }>,
     assertHeld: () => void,
   ): Promise<{ afterId: string; lastId: string; drainable: boolean }> {
-    const { database, cursor, histories, journal } = this.parts;
+    const { database, cursor, histories, journal } = this.deps;
     return database.transaction(async (client) => {
       const committed = await cursor.lock(client);
       const { firstId, lastId } = await journal.position();
@@ -281,7 +281,7 @@ export class Recovery {
    * they appended after the history was registered would be in neither, so the recovery begins anew.
    */
   async #takeOutOfService(token: string, before: Epoch | null, lastId: string): Promise<void> {
-    const { fill, journal } = this.parts;
+    const { fill, journal } = this.deps;
     await fill.begin(token);
     if (before === null || (await journal.lastId()) === lastId) return;
     await fill.end(token, before);
@@ -290,7 +290,7 @@ export class Recovery {
 
   /** Waits for the processes that are alive: each saves what the new history lacks of its promises, and reports that. */
   async #untilReported(generation: number): Promise<void> {
-    const { histories, processId, watch } = this.parts;
+    const { histories, processId, watch } = this.deps;
     while (watch.savedGeneration < generation) await watch.beat();
     const began = performance.now();
     for (;;) {
@@ -306,7 +306,7 @@ export class Recovery {
    * Their processes may be gone.
    */
   async #collectJournal({ epoch, server, journal, postgres }: Look): Promise<void> {
-    const { histories, recovered, processId, log } = this.parts;
+    const { histories, recovered, processId, log } = this.deps;
     if (!epoch || epoch.generation === 0 || !postgres.latest || epoch.generation >= postgres.latest.generation) return;
     const place = `${server} ${postgres.latest.generation} ${journal.lastId}`;
     if (this.#collectedFrom === place) return;
@@ -314,7 +314,7 @@ export class Recovery {
     const contained = earliest([postgres.latest.afterId, ...later.map(({ afterId }) => afterId)]);
     let saved = 0;
     for (let after = contained; ; ) {
-      const read = await this.parts.journal.read(after, READ_ENTRIES);
+      const read = await this.deps.journal.read(after, READ_ENTRIES);
       const entries = read.filter(({ journalId }) => generationOf(journalId) === epoch.generation);
       await recovered.save(processId, entries);
       saved += entries.length;
@@ -329,27 +329,27 @@ export class Recovery {
   }
 
   async #restore(campaigns: readonly StoredCampaign[], token: string, assertHeld: () => void): Promise<void> {
-    const now = await this.parts.nowMs();
+    const now = await this.deps.nowMs();
     for (const { productId } of campaigns) {
       assertHeld();
       // Read again: the drain may have changed its status and its total.
-      const newest = await this.parts.campaigns.find(productId);
-      if (newest) await restoreCampaign(this.parts, newest, now, token);
+      const newest = await this.deps.campaigns.find(productId);
+      if (newest) await restoreCampaign(this.deps, newest, now, token);
     }
   }
 
   #report(kind: string, reason: string, generation: number, began: number, fields: Record<string, number>): void {
     const seconds = Math.round(performance.now() - began) / 1000;
-    this.parts.metrics.recoveries.inc({ kind });
+    this.deps.metrics.recoveries.inc({ kind });
     const message =
       kind === 'verified' ? 'Redis was verified and is in service' : 'Redis was refilled and is in service';
     const level = reason === FIRST_START ? 'info' : 'warn';
-    this.parts.log[level]({ reason, generation, ...fields, seconds }, message);
+    this.deps.log[level]({ reason, generation, ...fields, seconds }, message);
   }
 
   #reportBehind(behind: boolean): void {
     if (behind && !this.#behindReported) {
-      this.parts.log.error(
+      this.deps.log.error(
         {},
         'Postgres lacks journal entries that it had committed: it was set back. The sale goes on. ' +
           'Run: npm run reconcile -- --after-restore --dry-run',
@@ -367,9 +367,9 @@ export class Recovery {
       } catch (error) {
         failed = !(error instanceof EngineUnavailable);
         // What engines report while they are away is not repeated here every half second.
-        if (error instanceof LockLost) this.parts.log.warn({ reason: error.message }, 'a recovery was given up');
+        if (error instanceof LockLost) this.deps.log.warn({ reason: error.message }, 'a recovery was given up');
         else if (!(error instanceof EngineUnavailable))
-          this.parts.log.error({ err: error }, 'Redis could not be recovered; trying again');
+          this.deps.log.error({ err: error }, 'Redis could not be recovered; trying again');
       }
       await this.#pause(served || failed ? untilNext(LOOK_EVERY_MS) : LOOK_SOON_MS);
     }

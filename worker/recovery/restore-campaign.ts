@@ -5,15 +5,15 @@ import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
-import { RedisFill } from '../../shared/redis/redis-fill.js';
-import { type ReservationRecord, takesUnits } from '../../shared/redis/reservation-record.js';
-import { CampaignRestore, type OrderClaim } from '../../shared/redis/restore.js';
-import type { KnownCounters, SaleStore } from '../../shared/redis/sale-store.js';
+import { type ReservationRecord, takesUnits } from '../../shared/sale/reservation-record.js';
+import type { KnownCounters, SaleStore } from '../../shared/sale/sale-store.js';
+import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
+import { RedisFill } from './redis-fill.js';
 
 /** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
 
-export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
+export type RestoreDeps = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
 
 /**
  * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
@@ -23,15 +23,15 @@ export type RestoreParts = { database: Database; sale: SaleStore; log: Log; idem
  * @throws FencedOut when another worker has begun since
  */
 export async function restoreCampaign(
-  parts: RestoreParts,
+  deps: RestoreDeps,
   campaign: StoredCampaign,
   nowMs: number,
   token: string,
 ): Promise<void> {
   const began = performance.now();
-  const snapshot = new CampaignSnapshot(parts.database, campaign.id);
+  const snapshot = new CampaignSnapshot(deps.database, campaign.id);
   const restore = new CampaignRestore(
-    new RedisFill(parts.sale.scripts),
+    new RedisFill(deps.sale.scripts),
     token,
     campaign.productId,
     campaign.waitingRoom.presenceSeconds === null ? null : nowMs,
@@ -40,19 +40,19 @@ export async function restoreCampaign(
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
 
-  const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, parts.idempotencyTtlMs, nowMs));
+  const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, deps.idempotencyTtlMs, nowMs));
 
   await restore.clear();
-  const { orderMemoryMs } = parts.sale.limits;
+  const { orderMemoryMs } = deps.sale.limits;
   for await (const rows of snapshot.orders(BATCH_ROWS, nowMs - orderMemoryMs)) {
     await restore.orders(rows.flatMap((row) => claimOf(row, nowMs - orderMemoryMs)));
   }
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
     // A closed campaign is not restocked, so all of its restocks are older than its last change.
-    const mayRemember = campaign.updatedAt.getTime() > nowMs - parts.idempotencyTtlMs;
+    const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
     if (mayRemember) await remember(await snapshot.restocks());
-    await loadArchived(parts.sale, campaign, nowMs, token);
+    await loadArchived(deps.sale, campaign, nowMs, token);
     return;
   }
   for await (const rows of snapshot.reservations(BATCH_ROWS)) {
@@ -89,10 +89,10 @@ export async function restoreCampaign(
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
-  await parts.sale.load(campaign, known, null, token);
+  await deps.sale.load(campaign, known, null, token);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
-    parts.log.info(
+    deps.log.info(
       { campaign: campaign.productId, reservations, waiting: known.waiting, seconds },
       'restored from Postgres',
     );

@@ -1,11 +1,11 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
-import { RestoredRows } from '../../shared/postgres/after-restore.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import type { SaleCopy } from '../../shared/redis/sale-copy.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { AmendOutcome } from '../../shared/redis/scripts/campaign.js';
+import { RestoredRows } from '../../shared/restore-postgres/restored-rows.js';
+import type { SaleCopy } from '../../shared/sale/sale-copy.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { AmendOutcome } from '../../shared/sale/scripts/campaign.js';
 
 /** Who the audit log names for what the clock did. */
 export const CLOCK_ACTOR = 'clock';

@@ -1,7 +1,7 @@
 import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
 

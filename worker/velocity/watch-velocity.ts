@@ -3,15 +3,15 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignPolicies, CampaignPolicyWithUnits } from '../../shared/postgres/campaign-policies.js';
-import type { SaleStore } from '../../shared/redis/sale-store.js';
-import type { VelocityBoard } from '../../shared/redis/velocity-board.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { VelocityStore } from '../../shared/sale/velocity-store.js';
 
 /** Who the audit log names for a pause. */
 export const VELOCITY_ACTOR = 'velocity';
 const USUAL_MINUTES = 60;
 
-export type VelocityParts = {
-  board: VelocityBoard;
+export type VelocityDeps = {
+  board: VelocityStore;
   policies: CampaignPolicies;
   sale: SaleStore;
   metrics: Metrics;
@@ -24,27 +24,27 @@ export type VelocityParts = {
  * is paused, with its line and its holds as they are, until an operator resumes it, and then not again for an hour; for one that
  * observes an alert is raised. The floor keeps a launch, whose hour before was empty, from being an attack.
  */
-export async function watchVelocity(nowMs: number, parts: VelocityParts): Promise<void> {
-  const { board, limits } = parts;
+export async function watchVelocity(nowMs: number, deps: VelocityDeps): Promise<void> {
+  const { board, limits } = deps;
   const thisMinute = Math.floor(nowMs / 60_000);
   // The end of the minute before was not looked at yet.
   for (const minute of [thisMinute - 1, thisMinute]) {
     const counts = [...(await board.inMinute(minute))].filter(([product]) => product !== '');
     if (counts.length === 0) continue;
-    const policies = new Map((await parts.policies.liveWithUnits()).map((policy) => [policy.product, policy]));
+    const policies = new Map((await deps.policies.liveWithUnits()).map((policy) => [policy.product, policy]));
     for (const [product, promised] of counts) {
       const policy = policies.get(product);
       if (!policy || policy.risk === 'off') continue;
       if (promised <= floorOf(policy, limits)) continue;
       const usual = await board.usual(product, minute, USUAL_MINUTES);
       if (promised > usual * (policy.limits.velocityFactor ?? limits.velocityFactor))
-        await alarm(policy, { minute, promised, usual }, parts);
+        await alarm(policy, { minute, promised, usual }, deps);
     }
   }
 }
 
 /** Promises in a minute that are no attack: a campaign of more units draws a larger crowd. */
-function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityParts['limits']): number {
+function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityDeps['limits']): number {
   const { velocityFloorPerMinute, velocityFloorPerUnit } = defaults;
   return limits.velocityFloorPerMinute ?? Math.max(velocityFloorPerMinute, (units ?? 0) * velocityFloorPerUnit);
 }
@@ -52,7 +52,7 @@ function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityP
 async function alarm(
   { product, risk }: CampaignPolicy,
   { minute, promised, usual }: { minute: number; promised: number; usual: number },
-  { board, sale, metrics, log }: VelocityParts,
+  { board, sale, metrics, log }: VelocityDeps,
 ): Promise<void> {
   if (!(await board.claimAlert(product, minute))) return;
   metrics.velocityAlerts.inc({ mode: risk });
@@ -61,7 +61,7 @@ async function alarm(
   log.error({ campaign: product, promised, usual, outcome }, 'a campaign promises far more than usual');
 }
 
-async function pause(product: ProductId, reason: string, board: VelocityBoard, sale: SaleStore): Promise<string> {
+async function pause(product: ProductId, reason: string, board: VelocityStore, sale: SaleStore): Promise<string> {
   if (!(await board.claimPause(product))) return 'resumed_by_operator';
   const { kind } = await sale.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
   return kind;

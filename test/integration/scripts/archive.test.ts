@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import type { UserId } from '../../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import { CampaignArchive, type CountedRows } from '../../../shared/redis/campaign-archive.js';
 import { keys } from '../../../shared/redis/keys.js';
+import { CampaignArchive, type CountedRows } from '../../../shared/sale/campaign-archive.js';
 import { newKey, type TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { SaleStore } from '../../../shared/redis/sale-store.js';
 import { ScriptRunner } from '../../../shared/redis/script-runner.js';
+import { SaleStore } from '../../../shared/sale/sale-store.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
 import { connectToRedis, startSale, TEST_LIMITS } from '../../harness/sale.js';

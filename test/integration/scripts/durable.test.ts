@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { decodeRememberedAnswer, durabilityOf } from '../../../shared/redis/remembered-answer.js';
+import { decodeIdempotencyRecord, durabilityOf } from '../../../shared/redis/idempotency-record.js';
 import { newKey, type TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -99,7 +99,7 @@ describe('the durability of a remembered answer', () => {
       const key = newKey();
       await campaign.take('ann', { key });
       const again = await campaign.checkout('ann', { key });
-      const remembered = decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '');
+      const remembered = decodeIdempotencyRecord(again.kind === 'replayed' ? again.answer : '');
       expect(remembered).toMatchObject({ kind: 'completed', durability });
       expect(durabilityOf(confirmation === 'durable', waitReplicas)).toBe(durability);
       // As it was when it was made, though the campaign has changed since.

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { beforeEach, expect, test } from '@jest/globals';
 import { ContractError } from '../../../shared/errors/faults.js';
 import { saleKeys } from '../../../shared/redis/keys.js';
-import { SALE_SCRIPTS } from '../../../shared/redis/sale-store.js';
 import { readHeader } from '../../../shared/redis/script-header.js';
 import { loadScript } from '../../../shared/redis/script-source.js';
+import { SALE_SCRIPTS } from '../../../shared/sale/sale-store.js';
 import { startSale } from '../../harness/sale.js';
 
 /** What holds for every script in lua/, a new one included. */

@@ -2,8 +2,8 @@ import { afterEach, expect, test } from '@jest/globals';
 import { EngineUnavailable, FencedOut } from '../../../shared/errors/faults.js';
 import { readEpoch } from '../../../shared/redis/epoch.js';
 import { campaignKeys, keys } from '../../../shared/redis/keys.js';
-import { RedisFill } from '../../../shared/redis/redis-fill.js';
-import { CampaignRestore } from '../../../shared/redis/restore.js';
+import { CampaignRestore } from '../../../worker/recovery/campaign-restore.js';
+import { RedisFill } from '../../../worker/recovery/redis-fill.js';
 import { newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 

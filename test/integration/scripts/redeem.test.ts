@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { Campaign } from '../../../shared/domain/campaign.js';
+import { decodeIdempotencyRecord } from '../../../shared/redis/idempotency-record.js';
 import { keys } from '../../../shared/redis/keys.js';
-import { decodeRememberedAnswer } from '../../../shared/redis/remembered-answer.js';
 import { newKey, type TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -190,7 +190,7 @@ test('a repeated key gives the first answer, for the same code and order only', 
     no,
     answer: `C|${first.reservationId}|cart-1|${first.dueMs}|t1|0|1|1`,
   });
-  expect(decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '')).toMatchObject({ code: 1, terms: 1 });
+  expect(decodeIdempotencyRecord(again.kind === 'replayed' ? again.answer : '')).toMatchObject({ code: 1, terms: 1 });
   const reused = { kind: 'key_reused' };
   expect(await campaign.redeem('ann', 2, { key, order: 'cart-1' })).toEqual(reused);
   expect(await campaign.redeem('ann', 11, { key, order: 'cart-1' })).toEqual(reused);

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { RawEntry } from '../../../shared/contracts/journal.js';
 import type { Campaign } from '../../../shared/domain/campaign.js';
-import { decodeReservation } from '../../../shared/redis/reservation-record.js';
-import { type SaleLimits, SaleStore } from '../../../shared/redis/sale-store.js';
-import { UnpersistedPromises } from '../../../shared/redis/unpersisted-promises.js';
+import { decodeReservation } from '../../../shared/sale/reservation-record.js';
+import { type SaleLimits, SaleStore } from '../../../shared/sale/sale-store.js';
+import { UnpersistedPromises } from '../../../shared/sale/unpersisted-promises.js';
 import { newKey, type TestCampaign } from '../../harness/campaign.js';
 import { startSale, TEST_LIMITS } from '../../harness/sale.js';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, test } from '@jest/globals';
 import type { CampaignNo } from '../../../shared/domain/ids.js';
+import { decodeIdempotencyRecord } from '../../../shared/redis/idempotency-record.js';
 import { keys } from '../../../shared/redis/keys.js';
-import { decodeRememberedAnswer } from '../../../shared/redis/remembered-answer.js';
 import { type CheckoutOptions, newKey } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
@@ -243,7 +243,7 @@ describe('the ticket of a place in line', () => {
     const replay = async (key: string) => {
       const outcome = await campaign.checkout('ann', { key, proven: true, holderDevice: 'phone' });
       if (outcome.kind !== 'replayed') throw new Error(`unexpected: ${outcome.kind}`);
-      return decodeRememberedAnswer(outcome.answer);
+      return decodeIdempotencyRecord(outcome.answer);
     };
     expect(await replay(strangers)).toMatchObject({ ticketKey: null, reservationId: null });
     expect(await replay(anns)).toMatchObject({ ticketKey: 't1', reservationId: place });
@@ -251,9 +251,9 @@ describe('the ticket of a place in line', () => {
 
   it('is in a record of an earlier version without the place', () => {
     const early = { kind: 'queued', position: 2, queueSize: 5, ticketKey: 't1', reservationId: null };
-    expect(decodeRememberedAnswer('Q|2|5|t1')).toEqual({ ...early, paceMs: null, presenceMs: 0 });
-    expect(decodeRememberedAnswer('Q|2|5|t1|800')).toEqual({ ...early, paceMs: 800, presenceMs: 0 });
-    expect(decodeRememberedAnswer('Q|2|5|t1||9000')).toEqual({ ...early, paceMs: null, presenceMs: 9_000 });
+    expect(decodeIdempotencyRecord('Q|2|5|t1')).toEqual({ ...early, paceMs: null, presenceMs: 0 });
+    expect(decodeIdempotencyRecord('Q|2|5|t1|800')).toEqual({ ...early, paceMs: 800, presenceMs: 0 });
+    expect(decodeIdempotencyRecord('Q|2|5|t1||9000')).toEqual({ ...early, paceMs: null, presenceMs: 9_000 });
   });
 });
 
@@ -290,7 +290,7 @@ test('gives the first answer to a repeated key, whatever has changed since, and 
     durable: false,
     answer: `C|${first.reservationId}|${first.orderId}|${first.dueMs}|t1|0||1`,
   });
-  expect(decodeRememberedAnswer(again.kind === 'replayed' ? again.answer : '')).toEqual({
+  expect(decodeIdempotencyRecord(again.kind === 'replayed' ? again.answer : '')).toEqual({
     kind: 'completed',
     reservationId: first.reservationId,
     orderId: first.orderId,

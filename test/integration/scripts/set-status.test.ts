@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { CampaignStatus } from '../../../shared/domain/campaign.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import type { StatusAction } from '../../../shared/redis/scripts/campaign.js';
+import type { StatusAction } from '../../../shared/sale/scripts/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();

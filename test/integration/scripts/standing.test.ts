@@ -2,8 +2,8 @@ import { afterEach, expect, test } from '@jest/globals';
 import type { UserId } from '../../../shared/domain/ids.js';
 import { ContractError, EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
-import { standingOfPresent } from '../../../shared/redis/standing-of-present.js';
-import { MAX_STANDINGS } from '../../../shared/redis/standings.js';
+import { standingOfPresent } from '../../../shared/sale/standing-of-present.js';
+import { MAX_STANDINGS } from '../../../shared/sale/standings.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 

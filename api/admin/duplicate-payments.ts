@@ -1,0 +1,27 @@
+import type { Database } from '../../shared/postgres/pool.js';
+
+/** A payment of a reservation that another payment had paid before. */
+export type DuplicatePaymentRow = {
+  reservation_id: string;
+  user_id: string;
+  order_id: string;
+  already_paid_by: string | null;
+  payment_ref: string;
+  paid_at: Date;
+};
+
+/** Table `duplicate_payments`: written by journal batches, read by operators. */
+export class DuplicatePayments {
+  constructor(readonly database: Database) {}
+
+  /** The latest ones of a campaign, latest first. @throws EngineUnavailable */
+  async latest(campaignId: string, limit: number): Promise<DuplicatePaymentRow[]> {
+    const { rows } = await this.database.query<DuplicatePaymentRow>(
+      `select d.reservation_id, r.user_id, r.order_id, r.payment_ref as already_paid_by, d.payment_ref, d.paid_at
+       from duplicate_payments d join redemptions r on r.redemption_id = d.reservation_id
+       where d.campaign_id = $1 order by d.paid_at desc, d.reservation_id, d.payment_ref limit $2`,
+      [campaignId, limit],
+    );
+    return rows;
+  }
+}

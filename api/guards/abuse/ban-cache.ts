@@ -1,0 +1,125 @@
+import { type Ban, type BanKind, isByRule } from '../../../shared/domain/ban.js';
+import { isRange, NetworkRanges } from '../caller/networks.js';
+
+type ByKind = Record<BanKind, Map<string, Ban>>;
+const byKind = (): ByKind => ({ user: new Map(), device: new Map(), network: new Map() });
+
+/**
+ * Bans and allowances of one process, found by whom they are about: a look-up for a subject, one more for each length that a
+ * range has. Bounded: when it is full, the oldest goes. Those of operators and those of rules have room of their own, since a stranger
+ * decides how many rules make.
+ */
+export class BanCache {
+  readonly #ofOperators = new Map<string, Ban>();
+  readonly #ofRules = new Map<string, Ban>();
+  readonly #banned = byKind();
+  readonly #allowed = byKind();
+  readonly #bannedRanges = new NetworkRanges<Ban>();
+  readonly #allowedRanges = new NetworkRanges<Ban>();
+
+  constructor(
+    /** Of operators, and of rules again as many. */
+    readonly capacity: number,
+    readonly nowMs: () => number,
+  ) {}
+
+  /** How many it holds. */
+  get size(): number {
+    return this.#ofOperators.size + this.#ofRules.size;
+  }
+
+  has(id: string): boolean {
+    return this.#ofOperators.has(id) || this.#ofRules.has(id);
+  }
+
+  put(ban: Ban): void {
+    const room = isByRule(ban) ? this.#ofRules : this.#ofOperators;
+    if (room.size >= this.capacity && !room.has(ban.id)) this.#drop(String(room.keys().next().value));
+    room.set(ban.id, ban);
+    this.#index(ban);
+  }
+
+  /** Whatever else is said of its subject is in force again. */
+  remove(id: string): void {
+    const ban = this.#drop(id);
+    if (!ban) return;
+    for (const other of this.#all()) {
+      if (other.subject === ban.subject && other.kind === ban.kind) this.#index(other);
+    }
+  }
+
+  /** As `remove`, of one that is over. Nothing comes into force by the end of a ban of a rule, so nothing is looked for then. */
+  end(id: string): void {
+    if (this.#ofRules.has(id)) this.#drop(id);
+    else this.remove(id);
+  }
+
+  replace(bans: Iterable<Ban>): void {
+    this.#ofOperators.clear();
+    this.#ofRules.clear();
+    for (const maps of [this.#banned, this.#allowed]) for (const map of Object.values(maps)) map.clear();
+    this.#bannedRanges.clear();
+    this.#allowedRanges.clear();
+    for (const ban of bans) this.put(ban);
+  }
+
+  /** Ids of those that have ended. */
+  get over(): string[] {
+    return [...this.#all()].filter((ban) => !this.isInForce(ban)).map(({ id }) => id);
+  }
+
+  /** What keeps this one out; null = nothing does. */
+  banOf(kind: BanKind, subject: string): Ban | null {
+    return this.#inForce(this.#banned, this.#bannedRanges, kind, subject);
+  }
+
+  allowanceOf(kind: BanKind, subject: string): Ban | null {
+    return this.#inForce(this.#allowed, this.#allowedRanges, kind, subject);
+  }
+
+  isInForce(ban: Ban | undefined): ban is Ban {
+    return ban !== undefined && (ban.untilMs === null || ban.untilMs > this.nowMs());
+  }
+
+  #inForce(maps: ByKind, ranges: NetworkRanges<Ban>, kind: BanKind, subject: string): Ban | null {
+    const own = maps[kind].get(subject);
+    if (this.isInForce(own)) return own;
+    if (kind === 'network') for (const ban of ranges.around(subject)) if (this.isInForce(ban)) return ban;
+    return null;
+  }
+
+  /** Of several about one subject an operator's counts, and of those the one that lasts longest. */
+  #index(ban: Ban): void {
+    const index = this.#indexOf(ban);
+    const before = index.get(ban.subject);
+    if (!before || isStronger(ban, before)) index.set(ban.subject, ban);
+  }
+
+  #drop(id: string): Ban | null {
+    const ban = this.#ofOperators.get(id) ?? this.#ofRules.get(id);
+    if (!ban) return null;
+    this.#ofOperators.delete(id);
+    this.#ofRules.delete(id);
+    const index = this.#indexOf(ban);
+    if (index.get(ban.subject)?.id === id) index.delete(ban.subject);
+    return ban;
+  }
+
+  *#all(): Generator<Ban> {
+    yield* this.#ofOperators.values();
+    yield* this.#ofRules.values();
+  }
+
+  #indexOf({ effect, kind, subject }: Ban): Map<string, Ban> | NetworkRanges<Ban> {
+    const isBan = effect === 'ban';
+    if (kind === 'network' && isRange(subject)) return isBan ? this.#bannedRanges : this.#allowedRanges;
+    return (isBan ? this.#banned : this.#allowed)[kind];
+  }
+}
+
+const lasts = ({ untilMs }: Ban): number => untilMs ?? Number.POSITIVE_INFINITY;
+
+function isStronger(ban: Ban, other: Ban): boolean {
+  if (isByRule(ban) !== isByRule(other)) return isByRule(other);
+  return lasts(ban) >= lasts(other);
+}

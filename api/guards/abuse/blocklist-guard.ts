@@ -1,0 +1,64 @@
+import type { Request, Response } from 'express';
+import type { Ban } from '../../../shared/domain/ban.js';
+import { type FastReject, type FastRejects, fastReject } from '../../http/fast-reject.js';
+import { networkOf } from '../caller/address.js';
+import type { LocalQuota } from '../limits/local-quota.js';
+import { policyField, type Quota, rateLimited } from '../limits/quotas.js';
+import { type Bans, blocked, type Caller } from './bans.js';
+
+/** Refuses those who are banned or flood us, in the fewest steps: this is what an attack costs us. */
+export class BlocklistGuard {
+  /** One for each ban, made when it is first met. */
+  readonly #refusals = new WeakMap<Ban, FastReject>();
+  readonly #floods = new WeakMap<Quota, FastReject>();
+
+  constructor(
+    readonly bans: Bans,
+    readonly terse: FastRejects,
+    readonly nowMs: () => number,
+  ) {}
+
+  /** By the network a request comes from: before its body is read. Whether it was answered. */
+  refusesNetwork(req: Request, res: Response): boolean {
+    return this.bans.size > 0 && this.refuses(req, res, { network: networkOf(req) });
+  }
+
+  /** By a quota of its network that was used up before. Whether the request was answered with 429. */
+  refusesFlood(req: Request, res: Response, quota: Quota): boolean {
+    const waitMs = quota.waitOf(networkOf(req));
+    if (waitMs === 0) return false;
+    const seconds = Math.max(1, Math.ceil(waitMs / 1000));
+    let flood = this.#floods.get(quota);
+    if (!flood) {
+      flood = fastReject(rateLimited(quota.name, quota.limit, quota.windowSeconds, waitMs));
+      this.#floods.set(quota, flood);
+    }
+    const policy = policyField(quota.name, quota.limit, quota.windowSeconds);
+    const fields = ['RateLimit-Policy', policy, 'RateLimit', `"${quota.name}";r=0;t=${seconds}`];
+    this.terse.answer(req, res, flood, seconds, fields);
+    return true;
+  }
+
+  /** By a quota of this process alone. Whether the request was answered with 429. */
+  refusesBeyond(req: Request, res: Response, name: string, quota: LocalQuota): boolean {
+    const waitMs = quota.take(networkOf(req));
+    if (waitMs === 0) return false;
+    const problem = rateLimited(name, quota.limit, quota.windowMs / 1000, waitMs);
+    this.terse.answer(req, res, fastReject(problem), Math.ceil(waitMs / 1000));
+    return true;
+  }
+
+  /** Whether the request was answered with 403. */
+  refuses(req: Request, res: Response, caller: Caller): boolean {
+    const ban = this.bans.banOf(caller);
+    if (!ban) return false;
+    let refusal = this.#refusals.get(ban);
+    if (!refusal) {
+      refusal = fastReject(blocked(ban.kind, ban.untilMs, this.nowMs()));
+      this.#refusals.set(ban, refusal);
+    }
+    const { untilMs } = ban;
+    this.terse.answer(req, res, refusal, untilMs === null ? null : Math.max(1, (untilMs - this.nowMs()) / 1000));
+    return true;
+  }
+}

@@ -1,0 +1,159 @@
+import { LRUCache } from 'lru-cache';
+import {
+  type CampaignPolicy,
+  DEFAULT_ACCOUNTS_PER_ADDRESS,
+  DEFAULT_ACCOUNTS_PER_DEVICE,
+  type RiskMode,
+} from '../../../shared/domain/campaign-policy.js';
+import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { Log } from '../../../shared/observability/log.js';
+import type { RedisGate } from '../../../shared/redis/gate.js';
+import { LocalQuota } from '../limits/local-quota.js';
+import type { AccountCounts } from './account-counts.js';
+import { type Bans, blocked } from './bans.js';
+import { DistinctAccounts } from './distinct-accounts.js';
+import { DEVICE_FARM_ACCOUNTS, type Finding, judge, type RuleName, type Signals } from './risk-rules.js';
+
+/** Somebody who wants something of a campaign. */
+export type RiskSubject = {
+  user: UserId;
+  /** Only one that was named: what is derived from headers is shared by everybody with the same telephone. */
+  device: DeviceId | null;
+  network: string;
+  /** As it was sent, by whoever speaks for the user. */
+  accountCreatedAt: unknown;
+};
+
+/** Rules on the calls of one network in a minute (Entry). */
+export type AddressRule = 'checkout_per_address' | 'redeem_per_address';
+
+export type RiskDeps = {
+  counts: AccountCounts;
+  gate: RedisGate;
+  bans: Bans;
+  nowMs: () => number;
+  log: Log;
+  onVerdict: (rule: RuleName | 'device_farm' | 'allow_list' | AddressRule, verdict: string, mode: RiskMode) => void;
+  limits: { accountsMemoryMs: number; accountsObserved: number; deviceBanMs: number };
+};
+
+const OBSERVED_PER_ADDRESS = 200;
+const LINES_PER_SECOND = 10;
+const QUARTER_HOUR_MS = 900_000;
+
+/** Runs the rules. `observe` costs this process some look-ups and nobody a round trip; `enforce` asks Redis once. */
+export class Risk {
+  readonly #devices: DistinctAccounts;
+  readonly #networks: DistinctAccounts;
+  /** Users who were promised something, by device; and the devices with many of them. */
+  readonly #served: DistinctAccounts;
+  readonly #farms: LRUCache<DeviceId, true>;
+  readonly #lines = new LocalQuota(LINES_PER_SECOND, 1_000, 100);
+  readonly #hours = new Map<string, { hour: number; quarter: number }>();
+
+  constructor(readonly deps: RiskDeps) {
+    const { accountsObserved, accountsMemoryMs } = deps.limits;
+    this.#devices = new DistinctAccounts(accountsObserved, accountsMemoryMs);
+    this.#networks = new DistinctAccounts(accountsObserved, accountsMemoryMs);
+    this.#served = new DistinctAccounts(accountsObserved, accountsMemoryMs);
+    this.#farms = new LRUCache({ max: accountsObserved, ttl: accountsMemoryMs });
+  }
+
+  /** Counts a unit or a place that a device was promised for a user. Attempts do not count: anybody makes them in any name. */
+  promised(device: DeviceId, user: UserId): void {
+    if (this.#served.see(device, user, DEVICE_FARM_ACCOUNTS) >= DEVICE_FARM_ACCOUNTS) this.#farms.set(device, true);
+  }
+
+  /**
+   * Counts what the rules would decide, by what this process alone has seen.
+   * @returns why a challenge is needed all the same; null = it is not
+   */
+  observe(policy: CampaignPolicy, subject: RiskSubject): string | null {
+    const { user, device, network, accountCreatedAt } = subject;
+    const perDevice = policy.limits.accountsPerDevice ?? DEFAULT_ACCOUNTS_PER_DEVICE;
+    const perAddress = policy.limits.accountsPerAddress ?? DEFAULT_ACCOUNTS_PER_ADDRESS;
+    const signals: Signals = {
+      accountsOnDevice: device === null ? null : this.#devices.see(device, user, perDevice),
+      accountsInNetwork: this.#networks.see(network, user, Math.min(perAddress + 1, OBSERVED_PER_ADDRESS)),
+      accountAgeHours: this.#ageHours(accountCreatedAt),
+      hour: this.#hourIn(policy.timeZone),
+    };
+    for (const finding of judge(signals, policy.limits)) this.#tell(policy, finding);
+    const isFarm = device !== null && policy.limits.accountsPerDevice !== null && this.#farms.has(device);
+    if (!isFarm || this.deps.bans.isAllowed(subject)) return null;
+    this.deps.onVerdict('device_farm', 'challenge', 'observe');
+    return 'Many users have taken units from this device.';
+  }
+
+  /**
+   * @returns why a challenge is needed; null = it is not
+   * @throws Problem 403 when a rule blocks; EngineUnavailable
+   */
+  async enforce(policy: CampaignPolicy, subject: RiskSubject): Promise<string | null> {
+    const { bans, limits, nowMs } = this.deps;
+    if (bans.isAllowed(subject)) {
+      this.deps.onVerdict('allow_list', 'allow', 'enforce');
+      return null;
+    }
+    const [worst] = await this.#findings(policy, subject);
+    if (!worst) return null;
+    this.#tell(policy, worst);
+    if (worst.verdict === 'challenge') return worst.reason;
+    const { device } = subject;
+    if (device !== null)
+      await bans.byRule('device', device, limits.deviceBanMs, worst.reason, worst.rule).catch(() => null);
+    throw blocked('device', nowMs() + limits.deviceBanMs, nowMs());
+  }
+
+  async #findings(policy: CampaignPolicy, subject: RiskSubject): Promise<Finding[]> {
+    const { user, device, network, accountCreatedAt } = subject;
+    const { accountsPerDevice, accountsPerAddress } = policy.limits;
+    const { counts } = this.deps;
+    const [accountsOnDevice, accountsInNetwork] = await this.#guarded(() =>
+      Promise.all([
+        device === null || accountsPerDevice === null ? null : counts.onDevice(device, user, network),
+        accountsPerAddress === null ? null : counts.inNetwork(network, user),
+      ]),
+    );
+    const accountAgeHours = this.#ageHours(accountCreatedAt);
+    return judge(
+      { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
+      policy.limits,
+    );
+  }
+
+  async #guarded<Value>(call: () => Promise<Value>): Promise<Value> {
+    try {
+      return await this.deps.gate.guard(call);
+    } catch (error) {
+      if (error instanceof EngineUnavailable) throw error;
+      throw new EngineUnavailable('redis', String(error), { cause: error });
+    }
+  }
+
+  #tell(policy: CampaignPolicy, { rule, verdict, reason }: Finding): void {
+    this.deps.onVerdict(rule, verdict, policy.risk);
+    // A crowd of suspects is told by the metric; the log gets examples.
+    if (this.#lines.take(rule) > 0) return;
+    this.deps.log.info({ campaign: policy.product, rule, verdict, mode: policy.risk, reason }, 'a risk rule');
+  }
+
+  #ageHours(createdAt: unknown): number | null {
+    if (typeof createdAt !== 'string') return null;
+    const ms = Date.parse(createdAt);
+    return Number.isNaN(ms) ? null : Math.max(0, (this.deps.nowMs() - ms) / 3_600_000);
+  }
+
+  /** Clocks of all zones change on quarters of an hour only. */
+  #hourIn(timeZone: string): number {
+    const now = this.deps.nowMs();
+    const quarter = Math.floor(now / QUARTER_HOUR_MS);
+    const known = this.#hours.get(timeZone);
+    if (known?.quarter === quarter) return known.hour;
+    const hour = Number(new Intl.DateTimeFormat('en', { timeZone, hour: 'numeric', hourCycle: 'h23' }).format(now));
+    if (this.#hours.size > 1_000) this.#hours.clear();
+    this.#hours.set(timeZone, { hour, quarter });
+    return hour;
+  }
+}

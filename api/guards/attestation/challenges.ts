@@ -1,0 +1,144 @@
+import { createHmac, type KeyObject } from 'node:crypto';
+import { createChallenge, verifySolution } from 'altcha-lib';
+import { deriveKey } from 'altcha-lib/algorithms/sha';
+import type { Challenge, Payload } from 'altcha-lib/types';
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { SigningKey } from '../../../shared/config/config.js';
+import { Problem } from '../../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { RedisGate } from '../../../shared/redis/gate.js';
+import { keys } from '../../../shared/redis/keys.js';
+
+/** What a challenge is for: one campaign, and one device or, where none is named, one user. */
+export type ChallengeFor = { product: string; subject: string };
+/** failed: not ours, not for this, too old, not solved, or used up */
+export type SolutionOutcome = 'passed' | 'failed';
+
+export type ChallengeDeps = {
+  keys: readonly SigningKey[];
+  redis: Redis;
+  gate: RedisGate;
+  nowMs: () => number;
+  /** Attempts on a campaign in the last second. */
+  perSecond: (product: string) => number;
+  onOutcome: (outcome: 'asked' | SolutionOutcome) => void;
+  limits: { challengeLifeMs: number };
+};
+
+const MAX_SOLUTION_CHARACTERS = 4_096;
+/** 4,096 tries on average. */
+const PREFIX = '000';
+/** Hashes of one try, by the attempts in a second from which on they are asked: 30 ms of a server's core, up to half a second. */
+const COSTS = [
+  [0, 8],
+  [100, 16],
+  [1_000, 64],
+  [5_000, 128],
+] as const;
+
+const payload = z.object({
+  challenge: z.object({
+    parameters: z.looseObject({
+      algorithm: z.literal('SHA-256'),
+      nonce: z.string().regex(/^[0-9a-f]{32}$/),
+      cost: z.int().min(1).max(1_024),
+      expiresAt: z.number(),
+      data: z.object({ kid: z.string(), for: z.string() }),
+    }),
+    signature: z.string(),
+  }),
+  solution: z.object({ counter: z.int().min(0), derivedKey: z.string().max(128) }),
+});
+
+/**
+ * Proofs of work in the form of ALTCHA, whose widget solves them in a page. Nothing is stored when one is made: it is signed,
+ * with whom and what it is for. That it was used is stored by `SET NX`, so of a hundred replays at once one passes. What it is
+ * for stands in it as a keyed hash, since a campaign of a code is nobody's business before the code is used.
+ */
+export class Challenges {
+  readonly #byId: ReadonlyMap<string, KeyObject>;
+  readonly #signing: SigningKey;
+
+  constructor(readonly deps: ChallengeDeps) {
+    const [first] = deps.keys;
+    if (!first) throw new Error('at least one key is needed');
+    this.#signing = first;
+    this.#byId = new Map(deps.keys.map(({ id, key }) => [id, key]));
+  }
+
+  /** The refusal that carries a new challenge. */
+  async demand(what: ChallengeFor, why: string): Promise<Problem> {
+    const { id, key } = this.#signing;
+    const { nowMs, limits } = this.deps;
+    const challenge = await createChallenge({
+      algorithm: 'SHA-256',
+      cost: this.costOf(what.product),
+      keyPrefix: PREFIX,
+      deriveKey,
+      expiresAt: Math.floor((nowMs() + limits.challengeLifeMs) / 1000),
+      data: { kid: id, for: boundTo(key, what) },
+      hmacSignatureSecret: secretOf(key),
+    });
+    this.deps.onOutcome('asked');
+    return new Problem('challenge_required', why, { members: { challenge } });
+  }
+
+  costOf(product: string): number {
+    const perSecond = this.deps.perSecond(product);
+    return COSTS.findLast(([from]) => perSecond >= from)?.[1] ?? COSTS[0][1];
+  }
+
+  /**
+   * Uses a solution up. @param use the same use again passes again: the repetition of one request
+   * @throws EngineUnavailable
+   */
+  async use(text: string, what: ChallengeFor, use: string): Promise<SolutionOutcome> {
+    const outcome = (await this.#isSolved(text, what, use)) ? 'passed' : 'failed';
+    this.deps.onOutcome(outcome);
+    return outcome;
+  }
+
+  async #isSolved(text: string, what: ChallengeFor, use: string): Promise<boolean> {
+    const sent = parse(text);
+    if (!sent) return false;
+    const { nonce, expiresAt, data } = sent.challenge.parameters;
+    const key = this.#byId.get(data.kid);
+    const { nowMs, limits } = this.deps;
+    if (!key || data.for !== boundTo(key, what) || expiresAt * 1000 < nowMs()) return false;
+    const { verified } = await verifySolution({
+      challenge: sent.challenge as unknown as Challenge,
+      solution: sent.solution as Payload['solution'],
+      deriveKey,
+      hmacSignatureSecret: secretOf(key),
+    });
+    return verified && this.claim(`c:${nonce}`, use, limits.challengeLifeMs + 60_000);
+  }
+
+  /** Whether `use` is the first, or the same, that claims this. */
+  async claim(id: string, use: string, forMs: number): Promise<boolean> {
+    const { gate, redis } = this.deps;
+    try {
+      const before = await gate.guard(() => redis.set(keys.used(id), use, 'PX', forMs, 'NX', 'GET'));
+      return before === null || before === use;
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+}
+
+function parse(text: string): z.infer<typeof payload> | null {
+  if (text.length > MAX_SOLUTION_CHARACTERS) return null;
+  try {
+    return payload.safeParse(JSON.parse(Buffer.from(text, 'base64').toString())).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** The first word keeps these apart from device tokens, which the same keys sign. */
+const secretOf = (key: KeyObject): string => createHmac('sha256', key).update('challenge').digest('hex');
+
+function boundTo(key: KeyObject, { product, subject }: ChallengeFor): string {
+  return createHmac('sha256', key).update(`challenge-for|${product}|${subject}`).digest('base64url').slice(0, 22);
+}

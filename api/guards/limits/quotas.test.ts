@@ -1,0 +1,96 @@
+import { expect, test } from '@jest/globals';
+import { Problem } from '../../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { RedisGate } from '../../../shared/redis/gate.js';
+import { startTestRedis } from '../../../test/harness/engines.js';
+import { connectToRedis } from '../../../test/harness/sale.js';
+import { policyField, Quota, rateLimited } from './quotas.js';
+
+/** A gate that stands open; what it does is another test's. */
+const open = { guard: <Value>(call: () => Promise<Value>) => call() } as unknown as RedisGate;
+
+test('admits as many calls of a caller as its limit, tells him what is left, and then says when to come back', async () => {
+  const redis = await connectToRedis((await startTestRedis()).url);
+  const quota = new Quota(redis, open, 'poll', 2, 60);
+  expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=1;t=60']);
+  expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=0;t=60']);
+  const refusal = await quota.take('ann').catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(Problem);
+  expect(refusal).toMatchObject({
+    code: 'rate_limited',
+    status: 429,
+    extras: { members: { policy: 'poll' }, retryAfterSeconds: 60 },
+  });
+  expect((await quota.take('bob')).at(-1)).toBe('"poll";r=1;t=60');
+});
+
+test('counts over all processes', async () => {
+  const engine = await startTestRedis();
+  const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map(
+    (redis) => new Quota(redis, open, 'poll', 3, 60),
+  );
+  for (const quota of [one, other, one]) await quota?.take('ann');
+  await expect(other?.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+});
+
+test('tells a store that failed apart from a limit that was hit, and lets nobody through', async () => {
+  const engine = await startTestRedis();
+  const quota = new Quota(await connectToRedis(engine.url), open, 'poll', 2, 60);
+  await engine.stop();
+  await expect(quota.take('ann')).rejects.toThrow(EngineUnavailable);
+});
+
+test('goes on by itself while Redis is away where it is insured, with the same limit', async () => {
+  const engine = await startTestRedis();
+  const redis = await connectToRedis(engine.url);
+  const insured = (gate: RedisGate) => new Quota(redis, gate, 'token', 2, 60, () => {}, 'token', true);
+  const closed = { guard: () => Promise.reject(new EngineUnavailable('redis', 'away')) } as unknown as RedisGate;
+  const [behindGate, direct] = [insured(closed), insured(open)];
+  await direct.take('ann');
+  await engine.stop();
+  for (const quota of [behindGate, direct]) {
+    expect((await quota.takeCounted('ann')).count).toBe(1);
+    expect((await quota.takeCounted('ann')).count).toBe(2);
+    await expect(quota.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+    expect(quota.waitOf('ann')).toBeGreaterThan(0);
+    expect(quota.waitOf('bob')).toBe(0);
+  }
+});
+
+test('keeps nobody out for longer than a window, although a clock went back', async () => {
+  const engine = await startTestRedis();
+  const redis = await connectToRedis(engine.url);
+  const [one, other] = [new Quota(redis, open, 'poll', 1, 60), new Quota(redis, open, 'poll', 1, 60)];
+  await one.take('ann');
+  await expect(one.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+  // What stands in Redis lasts until a time that is now an hour away …
+  const [key] = await redis.keys('*ann*');
+  await redis.pexpire(String(key), 3_600_000);
+  await other.take('ann');
+  // … and so does what a process remembers by a clock of its own that went back.
+  await expect(other.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
+  const { now } = Date;
+  Date.now = () => now() - 3_600_000;
+  try {
+    await other.take('ann');
+  } finally {
+    Date.now = now;
+  }
+});
+
+test('writes policies and refusals as the draft has them, in whole seconds and never zero', () => {
+  expect(policyField('device', 20, 1)).toBe('"device";q=20;w=1');
+  for (const [retryMs, seconds] of [
+    [0, 1],
+    [1, 1],
+    [1_000, 1],
+    [1_001, 2],
+    [59_999, 60],
+  ] as const) {
+    expect(rateLimited('device', 20, 1, retryMs).extras).toEqual({
+      members: { policy: 'device' },
+      retryAfterSeconds: seconds,
+      headers: { 'RateLimit-Policy': '"device";q=20;w=1', RateLimit: `"device";r=0;t=${seconds}` },
+    });
+  }
+});

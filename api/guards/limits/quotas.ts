@@ -1,0 +1,167 @@
+import type { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import { Problem } from '../../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
+import type { RedisGate } from '../../../shared/redis/gate.js';
+import { keys } from '../../../shared/redis/keys.js';
+
+/** Callers over one quota that a process remembers; the first is forgotten first, and asked of Redis again. */
+const REFUSED_KEPT = 10_000;
+
+/**
+ * A quota of calls per window for one kind of caller. Fails closed, unless it is insured: without Redis there is little to serve. A
+ * limit that was hit (429) is told apart from a store that failed (503). Who is over it is remembered in this process
+ * until the window ends, so that a flood costs no round trips.
+ */
+export class Quota {
+  readonly #limiter: RateLimiterRedis;
+  readonly #insurance: RateLimiterMemory | null;
+  /** Callers over it, each until its window ends, by this process's clock. Made by the first refusal, because it takes 380 KB. */
+  #over: LRUCache<string, true> | undefined;
+
+  constructor(
+    redis: Redis,
+    readonly gate: RedisGate,
+    readonly name: string,
+    readonly limit: number,
+    readonly windowSeconds: number,
+    readonly onLimited: (policy: string) => void = () => {},
+    /** Counts apart from a quota of the same name with another limit. */
+    counter = name,
+    /** Whether each process counts alone while Redis is away, instead of refusing: for what can be served without Redis. */
+    insured = false,
+  ) {
+    this.#insurance = insured ? new RateLimiterMemory({ points: limit, duration: windowSeconds }) : null;
+    this.#limiter = new RateLimiterRedis({
+      storeClient: redis,
+      keyPrefix: keys.quota(counter),
+      points: limit,
+      duration: windowSeconds,
+      inMemoryBlockOnConsumed: limit + 1,
+      ...(this.#insurance ? { insuranceLimiter: this.#insurance } : {}),
+    });
+  }
+
+  /**
+   * Counts one call. @returns the RateLimit fields as a flat list of headers
+   * @throws Problem 429 · EngineUnavailable
+   */
+  async take(caller: string): Promise<string[]> {
+    return (await this.takeCounted(caller)).fields;
+  }
+
+  /** As `take`, and how many calls that makes in this window. */
+  async takeCounted(caller: string): Promise<{ fields: string[]; count: number }> {
+    try {
+      const left = await this.#consume(caller);
+      return { fields: this.#fields(left.remainingPoints, left.msBeforeNext), count: left.consumedPoints };
+    } catch (refusal) {
+      if (refusal instanceof EngineUnavailable) throw refusal;
+      if (!(refusal instanceof RateLimiterRes)) {
+        throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), {
+          cause: refusal,
+        });
+      }
+      this.onLimited(this.name);
+      const waitMs = Math.min(refusal.msBeforeNext, this.windowSeconds * 1_000);
+      this.#over ??= new LRUCache({ max: REFUSED_KEPT });
+      this.#over.set(caller, true, { ttl: Math.max(1, waitMs) });
+      throw rateLimited(this.name, this.limit, this.windowSeconds, refusal.msBeforeNext);
+    }
+  }
+
+  /**
+   * How long a caller must still wait who was told so here, milliseconds; 0 = he may come. No round trip, no promise: for
+   * floods. Counted as refused when he must.
+   */
+  waitOf(caller: string): number {
+    const leftMs = this.#over?.getRemainingTTL(caller) ?? 0;
+    if (leftMs <= 0) return 0;
+    this.onLimited(this.name);
+    return leftMs;
+  }
+
+  async #consume(caller: string): Promise<RateLimiterRes> {
+    const insurance = this.#insurance;
+    const consume = () => this.gate.guard(() => this.#limiter.consume(caller));
+    try {
+      return await consume();
+    } catch (refusal) {
+      // The limiter itself turns to its insurance when Redis fails; this is for a gate that is closed, or waited in vain.
+      if (insurance && !(refusal instanceof RateLimiterRes)) return insurance.consume(caller);
+      // Longer than a window: a clock went back, Redis's or ours, and would keep him out until it is where it was.
+      if (!(refusal instanceof RateLimiterRes) || refusal.msBeforeNext <= this.windowSeconds * 1_000) throw refusal;
+      await this.gate.guard(() => this.#limiter.delete(caller));
+      return consume();
+    }
+  }
+
+  /** Counts one call. @returns how many were made in this window; infinity = more than the limit */
+  async count(caller: string): Promise<number> {
+    try {
+      return (await this.gate.guard(() => this.#limiter.consume(caller))).consumedPoints;
+    } catch (refusal) {
+      if (refusal instanceof RateLimiterRes) return Number.POSITIVE_INFINITY;
+      if (refusal instanceof EngineUnavailable) throw refusal;
+      throw new EngineUnavailable('redis', String(refusal), { cause: refusal });
+    }
+  }
+
+  /** Gives calls back that did not count after all, behind the answer's back. */
+  giveBack(caller: string, calls = 1): void {
+    this.#limiter.reward(caller, calls).catch(() => {
+      // The window ends by itself.
+    });
+  }
+
+  #fields(remaining: number, resetMs: number): string[] {
+    return [
+      'RateLimit-Policy',
+      policyField(this.name, this.limit, this.windowSeconds),
+      'RateLimit',
+      `"${this.name}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
+    ];
+  }
+}
+
+const OVERRIDES = 64;
+
+/** Quotas of one name, whose limit a campaign may set. Those with another limit than the default are counted apart. */
+export class CampaignQuota {
+  readonly #byLimit: LRUCache<number, Quota>;
+
+  constructor(
+    make: (limit: number, counter: string) => Quota,
+    readonly name: string,
+    readonly limit: number,
+  ) {
+    this.#byLimit = new LRUCache({
+      max: OVERRIDES,
+      memoMethod: (wanted) => make(wanted, wanted === limit ? name : `${name}-${wanted}`),
+    });
+  }
+
+  /** @param limit of the campaign; undefined = the default */
+  of(limit: number | undefined): Quota {
+    return this.#byLimit.memo(limit ?? this.limit);
+  }
+}
+
+export function policyField(name: string, limit: number, windowSeconds: number): string {
+  return `"${name}";q=${limit};w=${windowSeconds}`;
+}
+
+export function rateLimited(
+  name: string,
+  limit: number,
+  windowSeconds: number,
+  retryMs: number,
+): Problem<'rate_limited'> {
+  const seconds = Math.max(1, Math.ceil(retryMs / 1000));
+  return new Problem('rate_limited', `At most ${limit} calls in ${windowSeconds} s.`, {
+    members: { policy: name },
+    retryAfterSeconds: seconds,
+    headers: { 'RateLimit-Policy': policyField(name, limit, windowSeconds), RateLimit: `"${name}";r=0;t=${seconds}` },
+  });
+}

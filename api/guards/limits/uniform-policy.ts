@@ -1,0 +1,61 @@
+import {
+  ATTESTATION_LEVELS,
+  type CampaignLimits,
+  type CampaignPolicy,
+  DEFAULT_ACCOUNTS_PER_ADDRESS,
+  DEFAULT_ACCOUNTS_PER_DEVICE,
+  RISK_MODES,
+} from '../../../shared/domain/campaign-policy.js';
+
+/** Of a campaign that does not set them. */
+export type PolicyDefaults = Required<
+  Pick<CampaignLimits, 'validatePerMinutePerUser' | 'redeemPerMinutePerUser' | 'redeemPerMinutePerAddress'>
+>;
+
+const NONE: CampaignPolicy = {
+  product: '',
+  version: 0,
+  risk: 'observe',
+  timeZone: 'UTC',
+  uniformRefusals: true,
+  audience: null,
+  limits: {},
+};
+
+/**
+ * One policy for all campaigns with uniform refusals: the strictest mode and the strictest of each limit, in the hours and the zone
+ * of the first. It names no product, so that a challenge for a real code is the same as one for a made-up code.
+ */
+export function strictestOf(policies: readonly CampaignPolicy[], defaults: PolicyDefaults): CampaignPolicy {
+  const [first] = policies;
+  if (!first) return NONE;
+  const limits = policies.map((policy) => policy.limits);
+  const least = (values: readonly (number | null)[]) =>
+    Math.min(...values.map((value) => value ?? Number.POSITIVE_INFINITY));
+  const leastOrOff = (values: readonly (number | null)[]) => {
+    const value = least(values);
+    return value === Number.POSITIVE_INFINITY ? null : value;
+  };
+  const quota = (name: keyof PolicyDefaults) => least(limits.map((one) => one[name] ?? defaults[name]));
+  const { unusualHours } = first.limits;
+  return {
+    ...NONE,
+    risk: RISK_MODES.findLast((mode) => policies.some(({ risk }) => risk === mode)) ?? 'observe',
+    timeZone: first.timeZone,
+    limits: {
+      validatePerMinutePerUser: quota('validatePerMinutePerUser'),
+      redeemPerMinutePerUser: quota('redeemPerMinutePerUser'),
+      redeemPerMinutePerAddress: quota('redeemPerMinutePerAddress'),
+      attestationLevel:
+        ATTESTATION_LEVELS.findLast((one) => limits.some((l) => (l.attestationLevel ?? 0) === one)) ?? 0,
+      accountsPerDevice: leastOrOff(
+        limits.map(({ accountsPerDevice = DEFAULT_ACCOUNTS_PER_DEVICE }) => accountsPerDevice),
+      ),
+      accountsPerAddress: leastOrOff(
+        limits.map(({ accountsPerAddress = DEFAULT_ACCOUNTS_PER_ADDRESS }) => accountsPerAddress),
+      ),
+      accountMinAgeHours: Math.max(0, ...limits.map(({ accountMinAgeHours }) => accountMinAgeHours ?? 0)) || null,
+      ...(unusualHours === undefined ? {} : { unusualHours }),
+    },
+  };
+}

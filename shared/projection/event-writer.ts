@@ -1,0 +1,142 @@
+import { hash } from 'node:crypto';
+import type { OutboxEvent } from '../contracts/events.js';
+import type { EntryOf, JournalEntry } from '../contracts/journal.js';
+import type { Queryable } from '../postgres/pool.js';
+import { prepared } from '../postgres/prepared.js';
+import type { EventSpan } from './event-span.js';
+import { eventsOf, type NewEvent } from './events-of-entries.js';
+import { insertEvents, insertInitialEvents } from './new-events.js';
+import { areNewReservations, insertReservations, type NewReservation } from './new-reservations.js';
+
+/** Versions of terms that are remembered; the discount of a version never changes. */
+const TERMS_KEPT = 10_000;
+
+/** What events say of a campaign. */
+type EventTerms = { campaignId: string; productId: string; discount: unknown };
+
+/** Events that a transaction has written. `events`: all of them in their order; null = they have to be read back. */
+export type WrittenEvents = { span: EventSpan; events: OutboxEvent[] | null };
+
+/**
+ * Writes the events of journal entries, and composes those of new reservations from the entries at hand, so that the worker
+ * publishes them after the commit without reading them back. The view `outbox_events` computes the same.
+ */
+export class EventWriter {
+  /** `campaign number/version` → terms. */
+  readonly #terms = new Map<string, EventTerms>();
+
+  /**
+   * @param rowsAreNew whether the transaction has inserted every reservation that the entries make
+   * @returns null when there are no events
+   */
+  async write(client: Queryable, entries: readonly JournalEntry[], rowsAreNew: boolean): Promise<WrittenEvents | null> {
+    const events = eventsOf(entries);
+    const reserved = entries.filter((entry) => entry.kind === 'reserved');
+    const byId = new Map(reserved.map((entry) => [entry.reservation, entry]));
+    // An entry that is in the journal twice makes one row.
+    const allNew = rowsAreNew && byId.size === reserved.length;
+    const plain = allNew && events.every(({ initial }) => initial) && (await this.#learn(client, reserved));
+    const span = await (plain ? insertInitialEvents(client, events) : insertEvents(client, events, allNew));
+    if (!span) return null;
+    return { span, events: plain && isDense(span, events) ? this.#compose(span, events, byId) : null };
+  }
+
+  /** The entries as `writeReservations` takes them; null when they are others too, or Postgres lacks their terms. */
+  async reservationsIn(client: Queryable, entries: readonly JournalEntry[]): Promise<readonly NewReservation[] | null> {
+    return areNewReservations(entries) && (await this.#learn(client, entries)) ? entries : null;
+  }
+
+  /**
+   * Writes new reservations, as `reservationsIn` returned them, their events and the cursor of the journal, by one statement.
+   * @param upTo id of the last entry
+   * @returns null when there are no events
+   * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
+   */
+  async writeReservations(
+    client: Queryable,
+    entries: readonly NewReservation[],
+    upTo: string,
+  ): Promise<WrittenEvents | null> {
+    const campaigns = new Map<number, string>();
+    for (const { no, terms } of entries) campaigns.set(no, String(this.#terms.get(`${no}/${terms}`)?.campaignId));
+    const span = await insertReservations(client, entries, campaigns, upTo);
+    if (span?.count === entries.length) {
+      const events = eventsOf(entries);
+      const byId = new Map(entries.map((entry) => [entry.reservation, entry]));
+      return { span, events: isDense(span, events) ? this.#compose(span, events, byId) : null };
+    }
+    // Postgres had some of the rows; their events may be missing all the same.
+    const missing = await insertEvents(client, eventsOf(entries));
+    const [first, last] = [span ?? missing, missing ?? span];
+    if (!first || !last) return null;
+    const count = (span?.count ?? 0) + (missing?.count ?? 0);
+    return { span: { after: first.after, first: first.first, last: last.last, count }, events: null };
+  }
+
+  /** @returns whether Postgres has the terms of each entry */
+  async #learn(client: Queryable, entries: readonly EntryOf<'reserved'>[]): Promise<boolean> {
+    const unknown = new Map<string, [number, number]>();
+    for (const { no, terms } of entries) {
+      if (!this.#terms.has(`${no}/${terms}`)) unknown.set(`${no}/${terms}`, [no, terms]);
+    }
+    if (unknown.size === 0) return true;
+    const wanted = [...unknown.values()];
+    const { rows } = await client.query<EventTerms & { no: number; version: number }>(
+      prepared(
+        'event_terms',
+        `select c.no, t.version, c.campaign_id as "campaignId", c.product_id as "productId", t.discount
+         from unnest($1::int[], $2::int[]) as n(no, version) join campaigns c on c.no = n.no
+         join campaign_terms t on t.campaign_id = c.campaign_id and t.version = n.version`,
+        [wanted.map(([no]) => no), wanted.map(([, version]) => version)],
+      ),
+    );
+    if (this.#terms.size + rows.length > TERMS_KEPT) this.#terms.clear();
+    for (const { no, version, ...terms } of rows) this.#terms.set(`${no}/${version}`, terms);
+    return entries.every(({ no, terms }) => this.#terms.has(`${no}/${terms}`));
+  }
+
+  /** @returns null when an entry does not have everything: the device of a promoted user may be in the ticket alone */
+  #compose(
+    span: EventSpan,
+    events: readonly NewEvent[],
+    entries: ReadonlyMap<string, EntryOf<'reserved'>>,
+  ): OutboxEvent[] | null {
+    const composed: OutboxEvent[] = [];
+    for (const [i, { type, reservation, data }] of events.entries()) {
+      const entry = entries.get(String(reservation));
+      const terms = entry && this.#terms.get(`${entry.no}/${entry.terms}`);
+      if (!entry || !terms || (entry.lineNo > 0 && entry.device === '')) return null;
+      composed.push({
+        seq: span.first + i,
+        id: eventId(entry.reservation, type),
+        type,
+        subject: entry.reservation,
+        occurredAt: new Date(entry.atMs),
+        trace: entry.trace || null,
+        data: {
+          campaign_id: terms.campaignId,
+          product_id: terms.productId,
+          reservation_id: entry.reservation,
+          user_id: entry.user,
+          order_id: entry.order,
+          qty: entry.qty,
+          discount: terms.discount,
+          device_fp: entry.device || null,
+          ...data,
+        },
+      });
+    }
+    return composed;
+  }
+}
+
+/** Whether the events have consecutive numbers, each its own. */
+function isDense({ first, last, count }: EventSpan, events: readonly NewEvent[]): boolean {
+  return count === events.length && last - first === count - 1;
+}
+
+/** The id of an event about a reservation, as `event_id_of` computes it: a UUIDv8 of reservation and type. */
+export function eventId(reservation: string, type: string): string {
+  const hex = hash('sha256', `${reservation} ${type}`);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

@@ -1,0 +1,97 @@
+import type { EventType } from '../contracts/events.js';
+import type { Queryable } from '../postgres/pool.js';
+import { prepared } from '../postgres/prepared.js';
+import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
+import type { NewEvent } from './events-of-entries.js';
+
+const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
+const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
+
+const INSERT = `
+  with made as (
+    insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, trace, data, reservation_id, extra)
+    select case when n.is_new then null else event_id_of(n.once, n.type) end, n.type,
+      case when n.reservation is null then c.product_id end, c.campaign_id,
+      case when n.reservation is null then c.product_id end, coalesce(ms(n.at), now()), nullif(n.trace, ''),
+      case when n.reservation is null
+        then jsonb_build_object('campaign_id', c.campaign_id, 'product_id', c.product_id) || n.data end,
+      n.reservation,
+      case when n.reservation is not null
+        then case when n.initial then '{}'::jsonb else n.data end
+          || case when t.version is null then jsonb_build_object('discount', c.discount) else '{}' end end
+    from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
+      with ordinality as n(type, no, reservation, once, at, trace, data, initial, is_new, position)
+    join campaigns c on c.no = n.no
+    left join redemptions r on r.redemption_id = n.reservation
+    left join campaign_terms t on t.campaign_id = r.campaign_id and t.version = r.terms_version
+    where n.reservation is null or n.is_new or (r.redemption_id is not null and case
+      when r.status = 'voided' and exists (select 1 from outbox o where o.event_id = event_id_of(n.once, '${VOIDED}'))
+        then false
+      when n.initial or (n.type = '${REDEEMED}' and r.pay_before is null)
+        then not exists (select 1 from outbox o where o.occurred_at = r.reserved_at and o.event_id is null
+          and o.reservation_id = n.reservation and o.type = n.type)
+      else true end)
+    order by n.position
+    on conflict (event_id) do nothing
+    returning seq
+  ) ${spanSql('made')}`;
+
+const INSERT_INITIAL = `
+  with made as (
+    insert into outbox (type, campaign_id, occurred_at, reservation_id)
+    select n.type, c.campaign_id, ms(n.at), n.reservation
+    from unnest($1::text[], $2::int[], $3::bigint[], $4::uuid[]) with ordinality as n(type, no, at, reservation, position)
+    join campaigns c on c.no = n.no
+    order by n.position
+    returning seq
+  ) ${spanSql('made')}`;
+
+/**
+ * Writes events in the transaction that caused them, after its rows. The caller holds the lock on `journal_cursor`: whatever
+ * takes a `seq` commits before the next one takes one, so the order of `seq` is the order of commits, and a reader that has
+ * seen one never finds an earlier one afterwards.
+ *
+ * Of an event about a reservation only what the rows do not say is kept (view `outbox_events`). An event is published once,
+ * and none after `voided`: the id of an event is unique; an initial event of a new row needs no id, since its row is unique.
+ * @param rowsAreNew whether this transaction has inserted the row of each reservation with an initial event
+ * @returns null when nothing was written
+ */
+export async function insertEvents(
+  client: Queryable,
+  events: readonly NewEvent[],
+  rowsAreNew = false,
+): Promise<EventSpan | null> {
+  if (events.length === 0) return null;
+  return spanOf(
+    client,
+    await client.query<SpanRow>(
+      prepared('insert_events', INSERT, [
+        events.map(({ type }) => type),
+        events.map(({ no }) => no),
+        events.map(({ reservation }) => reservation),
+        events.map(({ once }) => once),
+        events.map(({ atMs }) => atMs),
+        events.map(({ trace }) => trace),
+        events.map(({ data }) => JSON.stringify(data)),
+        events.map(({ initial }) => initial === true),
+        events.map(({ initial }) => rowsAreNew && initial === true),
+      ]),
+    ),
+  );
+}
+
+/** The same for initial events alone, whose reservations are new and made under terms that Postgres has: of promotions. */
+export async function insertInitialEvents(client: Queryable, events: readonly NewEvent[]): Promise<EventSpan | null> {
+  if (events.length === 0) return null;
+  return spanOf(
+    client,
+    await client.query<SpanRow>(
+      prepared('insert_initial_events', INSERT_INITIAL, [
+        events.map(({ type }) => type),
+        events.map(({ no }) => no),
+        events.map(({ atMs }) => atMs),
+        events.map(({ reservation }) => reservation),
+      ]),
+    ),
+  );
+}

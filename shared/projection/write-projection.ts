@@ -1,0 +1,264 @@
+import type { Queryable } from '../postgres/pool.js';
+import { answerOwner } from '../postgres/snapshot.js';
+import { insertRedemptions } from './new-redemptions.js';
+import type { NewTicket, Projection, RedemptionChange, TicketChange } from './projection.js';
+
+/** A change for a reservation that Postgres has never seen: the entry that made it is missing. */
+export class UnknownReservations extends Error {
+  override readonly name = 'UnknownReservations';
+  constructor(readonly reservations: readonly string[]) {
+    super(`no row for ${reservations.slice(0, 5).join(', ')}${reservations.length > 5 ? ' …' : ''}`);
+  }
+}
+
+/** A change for a campaign that Postgres has never seen. */
+export class UnknownCampaigns extends Error {
+  override readonly name = 'UnknownCampaigns';
+  constructor(readonly numbers: readonly number[]) {
+    super(`no campaign has the number ${numbers.join(', ')}`);
+  }
+}
+
+/**
+ * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
+ * that a unit which went from one to another within the batch never counts twice against the cap.
+ * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
+ * @returns whether every reservation of the batch is new
+ * @throws UnknownReservations, UnknownCampaigns when a change meets no row
+ */
+export async function writeProjection(client: Queryable, batch: Projection): Promise<boolean> {
+  await assertCampaigns(client, batch);
+  const raised = [...batch.added].filter(([, units]) => units > 0);
+  const lowered = [...batch.added].filter(([, units]) => units < 0);
+  await addUnits(client, raised);
+  await changeRedemptions(client, batch.redemptionChanges);
+  const inserted = await insertRedemptions(client, batch.newRedemptions);
+  await keepFurtherPayments(client, batch.furtherPayments);
+  await changeTickets(client, batch.ticketChanges);
+  await insertTickets(client, batch.newTickets);
+  await closeLines(client, [...batch.closedLines]);
+  await addUnits(client, lowered);
+  await setStatuses(client, [...batch.statuses]);
+  await setBeginnings(client, [...batch.begun]);
+  await insertAnswers(client, batch.answers);
+  await insertAudit(client, batch.audit);
+  return inserted === batch.newRedemptions.length;
+}
+
+/** A voided row stays voided: what Postgres refused does not come back because a later entry speaks of it. */
+async function changeRedemptions(client: Queryable, changes: readonly RedemptionChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const column = <Key extends keyof RedemptionChange>(key: Key) => changes.map((change) => change[key]);
+  const { rows } = await client.query<{ id: string }>(
+    `with change as (
+       select * from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
+         $8::bigint[], $9::text[], $10::text[])
+         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment)
+     ), changed as (
+       update redemptions r set
+         status = coalesce(c.status, r.status), slot = coalesce(c.slot, r.slot), burned = coalesce(c.burned, r.burned),
+         reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemed), r.redeemed_at),
+         released_at = coalesce(ms(c.released), r.released_at), refunded_at = coalesce(ms(c.refunded), r.refunded_at),
+         reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref)
+       from change c where r.redemption_id = c.id and r.status <> 'voided'
+       returning r.redemption_id
+     )
+     select c.id from change c
+     where not exists (select 1 from redemptions r where r.redemption_id = c.id)`,
+    [
+      column('reservation'),
+      column('status'),
+      column('slot'),
+      column('burned'),
+      column('reacquired'),
+      column('redeemedMs'),
+      column('releasedMs'),
+      column('refundedMs'),
+      column('reason'),
+      column('payment'),
+    ],
+  );
+  if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+}
+
+/** The first reference that arrives is the payment's; each other one is kept beside it, whatever became of the reservation. */
+async function keepFurtherPayments(client: Queryable, payments: Projection['furtherPayments']): Promise<void> {
+  if (payments.length === 0) return;
+  const values = [
+    payments.map(({ reservation }) => reservation),
+    payments.map(({ payment }) => payment),
+    payments.map(({ atMs }) => atMs),
+  ];
+  const given = 'unnest($1::uuid[], $2::text[], $3::bigint[]) with ordinality as n(id, payment, at, position)';
+  await client.query(
+    `update redemptions r set payment_ref = n.payment
+     from (select distinct on (id) id, payment, at from ${given} order by id, position) n
+     where r.redemption_id = n.id and r.payment_ref is null`,
+    values,
+  );
+  const { rows } = await client.query<{ id: string }>(
+    `with kept as (
+       insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on r.redemption_id = n.id
+       where r.payment_ref is distinct from n.payment order by n.position
+       on conflict (reservation_id, payment_ref) do nothing
+     )
+     select n.id from ${given} where not exists (select 1 from redemptions r where r.redemption_id = n.id)`,
+    values,
+  );
+  if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
+}
+
+async function insertTickets(client: Queryable, tickets: readonly NewTicket[]): Promise<void> {
+  if (tickets.length === 0) return;
+  const column = <Key extends keyof NewTicket>(key: Key) => tickets.map((ticket) => ticket[key]);
+  await client.query(
+    `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, order_id, joined_at, ended_at,
+       device_fp, idempotency_key, idempotency_answer, trace, code_no, stacking)
+     select c.campaign_id, n.line_no, n.user_id, n.qty, n.status, n.reservation, nullif(n.order_id, ''), ms(n.at), ms(n.ended),
+       nullif(n.device, ''), nullif(n.key, ''), nullif(n.answer, ''), nullif(n.trace, ''), n.code, n.stacking
+     from unnest($1::int[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::uuid[], $7::text[], $8::bigint[], $9::bigint[],
+       $10::text[], $11::text[], $12::text[], $13::text[], $14::int[], $15::text[])
+       as n(no, line_no, user_id, qty, status, reservation, order_id, at, ended, device, key, answer, trace, code, stacking)
+     left join campaigns c on c.no = n.no
+     on conflict (campaign_id, line_no) do nothing`,
+    [
+      column('no'),
+      column('lineNo'),
+      column('user'),
+      column('qty'),
+      column('status'),
+      column('reservation'),
+      column('order'),
+      column('atMs'),
+      column('endedMs'),
+      column('device'),
+      column('key'),
+      column('answer'),
+      column('trace'),
+      column('code'),
+      column('stacking'),
+    ],
+  );
+}
+
+async function changeTickets(client: Queryable, changes: readonly TicketChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = n.status, ended_at = ms(n.ended)
+     from unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[]) as n(no, line_no, status, ended)
+     join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.line_no = n.line_no`,
+    [
+      changes.map(({ no }) => no),
+      changes.map(({ lineNo }) => lineNo),
+      changes.map(({ status }) => status),
+      changes.map(({ endedMs }) => endedMs),
+    ],
+  );
+}
+
+/** By what was added, not to the total that Redis has: a voided unit may have left Redis's total and not this one. */
+async function addUnits(client: Queryable, added: readonly [number, number][]): Promise<void> {
+  if (added.length === 0) return;
+  await client.query(
+    `update campaigns c set total_limit = c.total_limit + n.units, updated_at = now()
+     from unnest($1::int[], $2::bigint[]) as n(no, units) where c.no = n.no`,
+    [added.map(([no]) => no), added.map(([, units]) => units)],
+  );
+}
+
+/** A sale that was opened before its time began then. */
+async function setBeginnings(client: Queryable, begun: readonly [number, number][]): Promise<void> {
+  if (begun.length === 0) return;
+  await client.query(
+    `update campaigns c set starts_at = least(c.starts_at, ms(n.at))
+     from unnest($1::int[], $2::bigint[]) as n(no, at) where c.no = n.no`,
+    [begun.map(([no]) => no), begun.map(([, atMs]) => atMs)],
+  );
+}
+
+/** Under the user and the key, so that two users may have the same key. */
+async function insertAnswers(client: Queryable, rows: Projection['answers']): Promise<void> {
+  if (rows.length === 0) return;
+  await client.query(
+    `insert into remembered_answers (campaign_id, idempotency_key, answer, made_at)
+     select c.campaign_id, ${answerOwner('n.answer')} || '|' || n.key, n.answer, ms(n.at)
+     from unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) as n(no, key, answer, at) join campaigns c on c.no = n.no
+     on conflict (idempotency_key) do nothing`,
+    [
+      rows.map(({ no }) => no),
+      rows.map(({ key }) => key),
+      rows.map(({ answer }) => answer),
+      rows.map(({ atMs }) => atMs),
+    ],
+  );
+}
+
+/** What changes a campaign is joined with it and would vanish without a trace when it is not there. */
+async function assertCampaigns(client: Queryable, batch: Projection): Promise<void> {
+  const changed = new Set([
+    ...batch.added.keys(),
+    ...batch.statuses.keys(),
+    ...batch.ticketChanges.map(({ no }) => no),
+    ...batch.closedLines.keys(),
+    ...batch.answers.map(({ no }) => no),
+  ]);
+  if (changed.size === 0) return;
+  const { rows } = await client.query<{ no: number }>(
+    `select n.no from unnest($1::int[]) as n(no) where not exists (select 1 from campaigns c where c.no = n.no)`,
+    [[...changed]],
+  );
+  if (rows.length > 0) throw new UnknownCampaigns(rows.map(({ no }) => no));
+}
+
+/** Closing a campaign ends its line: the script dropped it, so the tickets end here in one statement. */
+async function setStatuses(client: Queryable, statuses: readonly [number, string][]): Promise<void> {
+  if (statuses.length === 0) return;
+  await client.query(
+    `update campaigns c set status = n.status, updated_at = now()
+     from unnest($1::int[], $2::text[]) as n(no, status) where c.no = n.no`,
+    [statuses.map(([no]) => no), statuses.map(([, status]) => status)],
+  );
+  const closed = statuses.filter(([, status]) => status === 'closed').map(([no]) => no);
+  if (closed.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = 'closed', ended_at = now()
+     from campaigns c where c.no = any($1::int[]) and t.campaign_id = c.campaign_id and t.status = 'waiting'`,
+    [closed],
+  );
+}
+
+/** Tickets of the same batch included: those that were promoted or left do not wait any more. */
+async function closeLines(
+  client: Queryable,
+  lines: readonly [number, { upTo: number; atMs: number }][],
+): Promise<void> {
+  if (lines.length === 0) return;
+  await client.query(
+    `update waiting_tickets t set status = 'closed', ended_at = ms(n.at)
+     from unnest($1::int[], $2::bigint[], $3::bigint[]) as n(no, up_to, at) join campaigns c on c.no = n.no
+     where t.campaign_id = c.campaign_id and t.status = 'waiting' and t.line_no <= n.up_to`,
+    [lines.map(([no]) => no), lines.map(([, { upTo }]) => upTo), lines.map(([, { atMs }]) => atMs)],
+  );
+}
+
+async function insertAudit(client: Queryable, rows: Projection['audit']): Promise<void> {
+  if (rows.length === 0) return;
+  await client.query(
+    `insert into audit_log (at, actor, action, campaign_id, before, after, request_id)
+     select ms(n.at), n.actor, n.action, c.campaign_id, n.before, n.after, nullif(n.request, '')
+     from unnest($1::bigint[], $2::text[], $3::text[], $4::int[], $5::jsonb[], $6::jsonb[], $7::text[])
+       with ordinality as n(at, actor, action, no, before, after, request, position)
+     join campaigns c on c.no = n.no order by n.position`,
+    [
+      rows.map(({ atMs }) => atMs),
+      rows.map(({ actor }) => actor),
+      rows.map(({ action }) => action),
+      rows.map(({ no }) => no),
+      rows.map(({ before }) => JSON.stringify(before)),
+      rows.map(({ after }) => JSON.stringify(after)),
+      rows.map(({ request }) => request),
+    ],
+  );
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { inspectRedis, judgeRedis, parseInfo } from './redis-requirements.js';
+
+const INFO = { redis_version: '7.0.15', maxmemory_policy: 'noeviction', aof_enabled: '1', connected_slaves: '0' };
+const judge = (fields: Record<string, string> = {}, appendfsync: string | null = 'always', waitReplicas = 0) =>
+  judgeRedis(new Map(Object.entries({ ...INFO, ...fields })), appendfsync, { production: true, waitReplicas });
+
+describe('judgeRedis', () => {
+  it.each(['7.0.0', '7.0.15', '7.2.4-rc1', '8.0.0', '10.1.0'])('accepts version %s', (redis_version) => {
+    expect(judge({ redis_version }).problems).toEqual([]);
+  });
+
+  it.each(['2.8.24', '5.0.14', '6.2.14', '6.10.1', '0.0.0'])('refuses version %s', (redis_version) => {
+    expect(judge({ redis_version }).problems).toEqual([
+      `Redis is ${redis_version}; 7.0 or newer is needed. Remedy: upgrade it.`,
+    ]);
+  });
+
+  it('names every problem, each with its remedy', () => {
+    const { problems } = judge({ redis_version: '5.0.14', maxmemory_policy: 'allkeys-lru', aof_enabled: '0' });
+    expect(problems.length).toBe(3);
+    for (const problem of problems) expect(problem).toMatch(/Remedy: ./);
+  });
+
+  it.each([
+    ['1', 'always', 0, 'disk'],
+    ['1', 'always', 1, 'disk and replicas'],
+    ['1', 'everysec', 1, 'replicas'],
+    ['0', 'always', 2, 'replicas'],
+    ['1', null, 1, 'replicas'],
+    ['1', 'everysec', 0, 'none'],
+    ['0', 'always', 0, 'none'],
+    ['1', null, 0, 'none'],
+  ])(
+    'with aof_enabled %s, appendfsync %s and %s replicas the protection is: %s',
+    (aof_enabled, appendfsync, wait, expected) => {
+      const shape = judge({ aof_enabled, connected_slaves: '5' }, appendfsync, wait);
+      expect(shape.protection).toBe(expected);
+      expect(shape.problems.length).toBe(expected === 'none' ? 1 : 0);
+      expect(shape.summary).toMatch(/^promises are protected by /);
+      expect(shape.warnings).toEqual([]);
+    },
+  );
+
+  it('demands no protection outside production', () => {
+    const info = new Map(Object.entries({ ...INFO, aof_enabled: '0' }));
+    expect(judgeRedis(info, null, { production: false, waitReplicas: 0 }).problems).toEqual([]);
+  });
+
+  it('warns, and does not refuse, while fewer replicas are connected than a promise needs', () => {
+    const { problems, warnings } = judge({ connected_slaves: '1' }, 'always', 2);
+    expect(problems).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining('REDIS_WAIT_REPLICAS is 2 and 1 replicas are connected')]);
+  });
+});
+
+describe('inspectRedis', () => {
+  const redis = (config: () => Promise<string[]>) =>
+    ({
+      info: async () =>
+        `# Server\r\n${Object.entries(INFO)
+          .map((pair) => `${pair.join(':')}\r\n`)
+          .join('')}`,
+      config,
+    }) as unknown as Redis;
+  const requirements = { production: true, waitReplicas: 0 };
+
+  it('takes a CONFIG that is refused for unknown', async () => {
+    const refused = async () => {
+      throw Object.assign(new Error('ERR unknown command CONFIG'), { name: 'ReplyError' });
+    };
+    const { problems } = await inspectRedis(redis(refused), requirements);
+    expect(problems).toEqual([expect.stringContaining('CONFIG GET is refused')]);
+  });
+
+  it('reads appendfsync', async () => {
+    expect(
+      (
+        await inspectRedis(
+          redis(async () => ['appendfsync', 'always']),
+          requirements,
+        )
+      ).problems,
+    ).toEqual([]);
+  });
+
+  it('fails when Redis is away', async () => {
+    const away = async () => {
+      throw new Error('Connection is closed.');
+    };
+    await expect(inspectRedis(redis(away), requirements)).rejects.toThrow('closed');
+  });
+});
+
+describe('parseInfo', () => {
+  it('reads fields, whose values may have colons', () => {
+    expect([...parseInfo('# Server\r\nos:Linux\r\nlistener0:name=tcp,bind=127.0.0.1:1\r\n')]).toEqual([
+      ['os', 'Linux'],
+      ['listener0', 'name=tcp,bind=127.0.0.1:1'],
+    ]);
+  });
+});

@@ -1,0 +1,117 @@
+import type { Redis } from 'ioredis';
+
+/** Journal ids that Redis numbers within a generation: XADD <generation>-*. */
+const OLDEST_VERSION = [7, 0] as const;
+
+export type RedisRequirements = {
+  /** Only production demands that promises are protected. */
+  production: boolean;
+  /** REDIS_WAIT_REPLICAS. */
+  waitReplicas: number;
+};
+
+/** How a promise survives the loss of the primary: on its disk, on replicas, on both, or not at all. */
+export type Protection = 'disk' | 'replicas' | 'disk and replicas' | 'none';
+
+export type RedisSetup = {
+  /** Each with its remedy; calls must not go to this Redis. Empty when it will do. */
+  problems: readonly string[];
+  /** Something is missing at present that does not endanger a promise. */
+  warnings: readonly string[];
+  protection: Protection;
+  /** For the log: `promises are protected by …`. */
+  summary: string;
+};
+
+/** Reads the shape of this Redis through INFO, which managed services allow, and CONFIG GET, which many refuse. */
+export async function inspectRedis(redis: Redis, requirements: RedisRequirements): Promise<RedisSetup> {
+  const [info, appendfsync] = await Promise.all([redis.info(), readAppendfsync(redis)]);
+  return judgeRedis(parseInfo(info), appendfsync, requirements);
+}
+
+/** @param appendfsync null = unknown */
+export function judgeRedis(
+  info: ReadonlyMap<string, string>,
+  appendfsync: string | null,
+  { production, waitReplicas }: RedisRequirements,
+): RedisSetup {
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  const version = info.get('redis_version') ?? '0';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1])) {
+    problems.push(`Redis is ${version}; ${OLDEST_VERSION.join('.')} or newer is needed. Remedy: upgrade it.`);
+  }
+  const policy = info.get('maxmemory_policy') ?? 'unknown';
+  if (policy !== 'noeviction') {
+    problems.push(
+      `Redis may evict keys (maxmemory-policy is ${policy}), which would lose promises. ` +
+        'Remedy: redis-cli CONFIG SET maxmemory-policy noeviction, and in its configuration.',
+    );
+  }
+  const onDisk = info.get('aof_enabled') === '1' && appendfsync === 'always';
+  const protection: Protection =
+    waitReplicas > 0 ? (onDisk ? 'disk and replicas' : 'replicas') : onDisk ? 'disk' : 'none';
+  if (production && protection === 'none') {
+    problems.push(
+      `Promises are not protected: ${whyNotOnDisk(info, appendfsync)} and REDIS_WAIT_REPLICAS is 0, so a restart or a ` +
+        'failover would lose promises. Remedy: redis-cli CONFIG SET appendonly yes and redis-cli CONFIG SET appendfsync ' +
+        'always, and both in its configuration; or two replicas and REDIS_WAIT_REPLICAS=1.',
+    );
+  }
+  const connected = Number(info.get('connected_slaves') ?? 0);
+  if (waitReplicas > connected) {
+    warnings.push(
+      `REDIS_WAIT_REPLICAS is ${waitReplicas} and ${connected} replicas are connected: checkouts are refused until ` +
+        'they are. Remedy: start the replicas, or set a smaller REDIS_WAIT_REPLICAS.',
+    );
+  }
+  return { problems, warnings, protection, summary: summaryOf(protection, waitReplicas) };
+}
+
+/** What is wrong with this Redis, each with its remedy; empty when it will do. */
+export async function redisProblems(redis: Redis, production: boolean, waitReplicas = 0): Promise<readonly string[]> {
+  return (await inspectRedis(redis, { production, waitReplicas })).problems;
+}
+
+export function parseInfo(text: string): Map<string, string> {
+  return new Map(
+    text
+      .split(/\r?\n/)
+      .filter((line) => line.includes(':'))
+      .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)] as const),
+  );
+}
+
+/** Null when Redis refuses to say, as managed services do. */
+async function readAppendfsync(redis: Redis): Promise<string | null> {
+  try {
+    const [, value] = (await redis.config('GET', 'appendfsync')) as string[];
+    return value ?? null;
+  } catch (error) {
+    if (error instanceof Error && error.name === 'ReplyError') return null;
+    throw error;
+  }
+}
+
+function whyNotOnDisk(info: ReadonlyMap<string, string>, appendfsync: string | null): string {
+  if (info.get('aof_enabled') !== '1') return 'Redis does not write an append-only file';
+  if (appendfsync === null)
+    return 'Redis does not say whether it writes its append-only file before it replies (CONFIG GET is refused)';
+  return `Redis writes its append-only file later than it replies (appendfsync is ${appendfsync})`;
+}
+
+function summaryOf(protection: Protection, waitReplicas: number): string {
+  const disk = 'the append-only file, written before each reply';
+  const replicas = waitReplicas === 1 ? 'one replica' : `${waitReplicas} replicas`;
+  switch (protection) {
+    case 'disk':
+      return `promises are protected by ${disk}`;
+    case 'replicas':
+      return `promises are protected by ${replicas}`;
+    case 'disk and replicas':
+      return `promises are protected by ${disk}, and by ${replicas}`;
+    case 'none':
+      return 'promises are protected by nothing but the memory of Redis and of the API until Postgres has them';
+  }
+}

@@ -1,0 +1,68 @@
+import type { Redis } from 'ioredis';
+import type { ProductId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import { keys } from '../redis/keys.js';
+import type { RedisClock } from '../redis/redis-clock.js';
+import type { SaleStore } from './sale-store.js';
+
+/** A new campaign is found within this time; before that it has no deadline that could have passed. */
+const DIRECTORY_FRESH_MS = 1_000;
+
+/** Longer than the estimate of Redis's clock is off. */
+const DUE_SOON_MS = 1_000;
+
+/** Campaigns in which there is something to sweep, found without running a script in each. */
+export class ActiveCampaigns {
+  #products: ProductId[] = [];
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    readonly sale: Pick<SaleStore, 'directory'>,
+    readonly redis: Redis,
+    readonly clock: Pick<RedisClock, 'nowMs'>,
+  ) {}
+
+  /** Campaigns in which users wait. @throws EngineUnavailable */
+  async waiting(): Promise<ProductId[]> {
+    return this.#which((product) => this.#isWaiting(product));
+  }
+
+  /**
+   * Campaigns in which users wait, or a deadline has passed or passes soon. A clock of Redis that jumps ahead is noticed
+   * within a second, when it is sampled again.
+   * @throws EngineUnavailable
+   */
+  async dueOrWaiting(): Promise<ProductId[]> {
+    return this.#which(async (product) => {
+      const [waiting, due] = await Promise.all([this.#isWaiting(product), this.#isDue(product)]);
+      return waiting || due;
+    });
+  }
+
+  async #isWaiting(product: ProductId): Promise<boolean> {
+    return (await this.redis.zcard(keys.line(product))) > 0;
+  }
+
+  async #isDue(product: ProductId): Promise<boolean> {
+    return (await this.redis.zcount(keys.deadlines(product), '-inf', this.clock.nowMs() + DUE_SOON_MS)) > 0;
+  }
+
+  async #which(isActive: (product: ProductId) => Promise<boolean>): Promise<ProductId[]> {
+    const products = await this.#directory();
+    try {
+      const active = await Promise.all(products.map(isActive));
+      return products.filter((_product, i) => active[i]);
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  async #directory(): Promise<ProductId[]> {
+    const now = performance.now();
+    if (now - this.#readAt >= DIRECTORY_FRESH_MS) {
+      this.#products = [...(await this.sale.directory()).values()];
+      this.#readAt = now;
+    }
+    return this.#products;
+  }
+}

@@ -1,0 +1,99 @@
+import type { RawEntry } from '../contracts/journal.js';
+import { reservationIdOf } from '../domain/ids.js';
+import { durabilityOf, encodeIdempotencyRecord } from '../redis/idempotency-record.js';
+import type { ReserveInput } from './reserve-call.js';
+import type { ReserveOutcome } from './scripts/reserve.js';
+
+type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;
+
+/**
+ * The entry that lua/reserve.lua has appended, made again from the request and the reply. The script is the hot path and
+ * returns no entry; a test compares both for every case.
+ */
+export function reservedEntry(
+  input: ReserveInput,
+  outcome: Outcome<'reserved'>,
+  no: number,
+  replicas: number,
+): RawEntry {
+  const { reservationId, orderId, dueMs, durable, code, terms, slot, atMs, journalId } = outcome;
+  const { ticketKey } = input;
+  const durability = durabilityOf(durable, replicas);
+  const completed = { kind: 'completed', reservationId, orderId, dueMs, ticketKey, durability, code, terms } as const;
+  return {
+    journalId,
+    fields: {
+      kind: 'reserved',
+      no: String(no),
+      reservation: reservationId,
+      user: input.user,
+      order: orderId,
+      qty: String(input.qty),
+      slot: String(slot),
+      at: String(atMs),
+      due: String(dueMs),
+      line: '0',
+      state: dueMs > 0 ? 'reserved' : 'redeemed',
+      code: code === null ? '' : String(code),
+      terms: String(terms),
+      key: input.key,
+      answer: answerText(input, no, completed),
+      device: input.device ?? '',
+      trace: input.trace,
+      stacking: outcome.stacking,
+    },
+  };
+}
+
+export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): RawEntry {
+  const { no, journalId, lineNo, atMs } = outcome;
+  return {
+    journalId,
+    fields: {
+      kind: 'queued',
+      no: String(no),
+      reservation: reservationIdOf(input.reservationPrefix, no),
+      user: input.user,
+      order: input.order ?? '',
+      qty: String(input.qty),
+      line: String(lineNo),
+      code: input.coupon?.code ? String(input.coupon.code) : '',
+      at: String(atMs),
+      key: input.key,
+      answer: placeText(input, outcome, reservationIdOf(input.reservationPrefix, no)),
+      device: input.device ?? '',
+      trace: input.trace,
+      stacking: outcome.stacking,
+    },
+  };
+}
+
+/** Of a user who waited already and asked with another key. */
+export function answeredEntry(input: ReserveInput, outcome: Outcome<'waiting'>): RawEntry {
+  const { no, journalId, atMs } = outcome;
+  const fields = { kind: 'answered', no: String(no), at: String(atMs), key: input.key };
+  return { journalId, fields: { ...fields, answer: placeText(input, outcome, outcome.reservationId) } };
+}
+
+/** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
+export function requestOf({ coupon, order }: Pick<ReserveInput, 'coupon' | 'order'>): string {
+  return coupon ? `R|${coupon.code}|${order ?? ''}|` : '';
+}
+
+/** @param placeId of the ticket; "" = the answer has none */
+function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>, placeId: string): string {
+  const { position, queueSize, paceMs, presenceMs } = outcome;
+  return answerText(input, outcome.no, {
+    kind: 'queued',
+    position,
+    queueSize,
+    ticketKey: placeId === '' ? null : input.ticketKey,
+    paceMs,
+    presenceMs,
+    reservationId: placeId || null,
+  });
+}
+
+function answerText(input: ReserveInput, no: number, answer: Parameters<typeof encodeIdempotencyRecord>[0]): string {
+  return `${no}|${input.qty}|${input.user}|${requestOf(input)}${encodeIdempotencyRecord(answer)}`;
+}

@@ -1,0 +1,62 @@
+import type { ProductId } from '../domain/ids.js';
+import { EngineUnavailable } from '../errors/faults.js';
+import { keys } from '../redis/keys.js';
+import type { ScriptRunner } from '../redis/script-runner.js';
+
+/** A place in line: the number it was given, and the reservation that a promotion makes of it. */
+export type Place = { lineNo: number; reservation: string };
+
+/** A user who was not seen for a while has this much added to the score (lua/includes/presence.lua). */
+const AWAY = 2 ** 52;
+
+/** Reads who waits in a campaign. Changes nothing. */
+export class LineReader {
+  constructor(readonly scripts: Pick<ScriptRunner, 'redis' | 'gate'>) {}
+
+  /** Every place in a line, a batch at a time; one may come twice while the line moves. */
+  async *places(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, Place>> {
+    let cursor = '0';
+    do {
+      const [next, flat] = await this.#read(() => this.scripts.redis.zscan(keys.line(product), cursor, 'COUNT', batch));
+      cursor = next;
+      yield await this.placesOf(
+        product,
+        flat.filter((_, i) => i % 2 === 0),
+      );
+    } while (cursor !== '0');
+  }
+
+  /** The places of those users who wait. */
+  async placesOf(product: ProductId, users: readonly string[]): Promise<ReadonlyMap<string, Place>> {
+    if (users.length === 0) return new Map();
+    const results = await this.#read(() =>
+      this.scripts.redis
+        .multi()
+        .zmscore(keys.line(product), ...users)
+        .hmget(keys.people(product), ...users)
+        .exec(),
+    );
+    const [scores, people] = (results ?? []).map(([error, value]) => {
+      if (error) throw new EngineUnavailable('redis', error.message, { cause: error });
+      return value as (string | null)[];
+    });
+    const places = new Map<string, Place>();
+    for (const [i, user] of users.entries()) {
+      const score = scores?.[i];
+      if (score == null) continue;
+      const reservation = people?.[i]?.split('|')[4] ?? '';
+      places.set(user, { lineNo: Number(score) % AWAY, reservation });
+    }
+    return places;
+  }
+
+  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
+    const { gate } = this.scripts;
+    try {
+      return await (gate ? gate.guard(read) : read());
+    } catch (error) {
+      if (error instanceof EngineUnavailable) throw error;
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+}

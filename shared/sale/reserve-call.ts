@@ -1,0 +1,112 @@
+import {
+  type DeviceId,
+  type IdempotencyKey,
+  type OrderId,
+  orderIdOf,
+  type ProductId,
+  type UserId,
+} from '../domain/ids.js';
+import { keys, saleKeys } from '../redis/keys.js';
+import type { CallOf } from '../redis/script-contract.js';
+import { requestOf } from './checkout-entries.js';
+import type { SaleLimits } from './sale-store.js';
+import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reserve.js';
+
+export type ReserveInput = {
+  product: ProductId;
+  user: UserId;
+  qty: number;
+  reservationPrefix: string;
+  /** null = made from the reservation id */
+  order: OrderId | null;
+  /** null = no token was sent; its signature is checked before, its age by the script */
+  token: { expiresAtSeconds: number } | null;
+  key: IdempotencyKey;
+  ticketKey: string;
+  /** For the record; null = unknown */
+  device: DeviceId | null;
+  /** Whether the caller has proved to be the user. */
+  proven: boolean;
+  /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
+  holderDevice: DeviceId | null;
+  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
+  counted: string | null;
+  trace: string;
+  /**
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
+   * is enough for a campaign without an audience.
+   */
+  terms: number;
+  /** null = a checkout, by no code */
+  coupon: CouponClaim | null;
+  /** Promises that the caller may still get under new keys, beyond as many as the user may have. */
+  newKeys: number;
+};
+
+/** What a redemption by code adds to a checkout. */
+export type CouponClaim = {
+  /** Number of the code; 0 = the campaign's one code. */
+  code: number;
+  /** null = no one-time token; its signature is checked before, its age and use by the script */
+  once: { nonce: string; expiresAtMs: number } | null;
+};
+
+/**
+ * What lua/reserve.lua is given for some claims of one campaign.
+ * @param packed whether their promises may share a journal entry
+ */
+export function reserveCall(
+  inputs: readonly ReserveInput[],
+  limits: SaleLimits,
+  packed: boolean,
+): CallOf<typeof reserveScript> {
+  const { product, ticketKey } = inputs[0] as ReserveInput;
+  const requestKeys: string[] = [];
+  // Four for each request, also those that it does not need.
+  for (const input of inputs) {
+    const { user, key, counted } = input;
+    requestKeys.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
+    requestKeys.push(keys.order(user, orderOf(input)), keys.device(counted ?? ''));
+  }
+  const input: ReserveCall = {
+    requests: inputs.map((input) => requestAs(input, (key) => requestKeys.push(key))),
+    key_ttl_ms: String(limits.idempotencyTtlMs),
+    ticket_key: ticketKey,
+    journal_limit: limits.journalLimitEntries,
+    device_quota: limits.deviceQuota,
+    device_window_ms: limits.deviceWindowMs,
+    replicated: limits.waitReplicas > 0,
+    order_ttl_ms: String(limits.orderMemoryMs),
+    packed,
+  };
+  return { keys: { ...saleKeys(product), request_keys: requestKeys }, args: { input } };
+}
+
+/** @param place adds a key to the request_keys and returns its position, from 1 */
+function requestAs(input: ReserveInput, place: (key: string) => number): ReserveRequest {
+  const { user, product, coupon } = input;
+  const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };
+  if (input.terms !== 0) request.terms = input.terms;
+  // A user may have at least one promise.
+  if (input.newKeys < 0) request.new_keys = input.newKeys;
+  if (input.counted !== null) request.has_quota = true;
+  if (input.order !== null) request.order = input.order;
+  if (input.token) request.token_expires_at = String(input.token.expiresAtSeconds);
+  if (input.device !== null) request.device = input.device;
+  if (input.trace !== '') request.trace = input.trace;
+  if (input.proven) request.proven = true;
+  if (input.holderDevice !== null) request.holder_device = input.holderDevice;
+  if (coupon) {
+    request.request = requestOf(input);
+    request.code = coupon.code;
+    if (coupon.once) {
+      request.once_key = place(keys.once(product, coupon.once.nonce));
+      request.once_expires_at = coupon.once.expiresAtMs;
+    }
+  }
+  return request;
+}
+
+/** The order that a claim is for: the caller's, else the one that the script will make. */
+export const orderOf = ({ order, reservationPrefix }: Pick<ReserveInput, 'order' | 'reservationPrefix'>): OrderId =>
+  order ?? orderIdOf(reservationPrefix);

@@ -1,0 +1,260 @@
+import type { Redis } from 'ioredis';
+import type { RawEntry } from '../contracts/journal.js';
+import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
+import type { ProductId } from '../domain/ids.js';
+import { type FieldTerms, termsOfFields } from '../domain/terms.js';
+import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { entriesOf } from '../redis/journal.js';
+import { keys } from '../redis/keys.js';
+import { type CampaignDetails, detailsOf } from './campaign-details.js';
+import { decodeReservation, type ReservationRecord } from './reservation-record.js';
+
+/** A campaign hash: sale terms and counters. */
+export type CampaignCopy = {
+  no: number;
+  product: ProductId;
+  type: CampaignType;
+  status: CampaignStatus;
+  version: number;
+  terms: FieldTerms;
+  requireToken: boolean;
+  /** Not everybody may take a unit; by whom, only Postgres knows. */
+  hasAudience: boolean;
+  /** null = an earlier version of the project put these terms here */
+  details: CampaignDetails | null;
+  codes: number;
+  /** null = unlimited */
+  total: number | null;
+  held: number;
+  redeemed: number;
+  burned: number;
+  waiting: number;
+  /** Its reservations are in Postgres only. */
+  archived: boolean;
+};
+
+/** What a user's record says of the line. */
+export type PersonCopy = {
+  state: string;
+  inLine: boolean;
+  lineNo: number;
+  qty: number;
+  reservation: string;
+  /** "" = made from the reservation id */
+  order: string;
+  code: number | null;
+};
+
+/** Records of one campaign to be read together. */
+export type Wanted = { product: ProductId; reservations: readonly string[]; users: readonly string[] };
+export type Records = { reservations: Map<string, ReservationRecord>; people: Map<string, PersonCopy> };
+
+/** Everything that was read in one moment, and the journal as it was then. */
+export type Moment = {
+  lastId: string;
+  entries: RawEntry[];
+  campaigns: Map<ProductId, CampaignCopy>;
+  records: Map<ProductId, Records>;
+};
+
+/** Reads what Redis has of a sale, as it is, to copy it to Postgres. Changes nothing, and works beside the scripts. */
+export class SaleCopy {
+  constructor(readonly redis: Redis) {}
+
+  /** Campaign number → product. */
+  async directory(): Promise<ReadonlyMap<number, ProductId>> {
+    const entries = await engine(() => this.redis.hgetall(keys.directory));
+    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+  }
+
+  /** Every product that has a campaign, whether or not the directory still names it. */
+  async products(batch: number): Promise<ProductId[]> {
+    const [before, after] = keys.campaign('*' as ProductId).split('*') as [string, string];
+    const products = new Set<string>();
+    let cursor = '0';
+    do {
+      const [next, names] = await engine(() =>
+        this.redis.scan(cursor, 'MATCH', `${before}*${after}`, 'COUNT', batch, 'TYPE', 'hash'),
+      );
+      cursor = next;
+      for (const name of names) products.add(name.slice(before.length, -after.length));
+    } while (cursor !== '0');
+    return [...products] as ProductId[];
+  }
+
+  /** null = Redis does not have it. */
+  async campaign(product: ProductId): Promise<CampaignCopy | null> {
+    return campaignOf(product, await engine(() => this.redis.hgetall(keys.campaign(product))));
+  }
+
+  /** Every reservation, a batch at a time; one may come twice. */
+  async *reservations(product: ProductId, batch: number): AsyncGenerator<Map<string, ReservationRecord>> {
+    let cursor = '0';
+    do {
+      const [next, flat] = await engine(() => this.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch));
+      cursor = next;
+      const found = new Map<string, ReservationRecord>();
+      for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
+      yield found;
+    } while (cursor !== '0');
+  }
+
+  /** Every user, a batch at a time; one may come twice. */
+  async *people(product: ProductId, batch: number): AsyncGenerator<Map<string, PersonCopy>> {
+    let cursor = '0';
+    do {
+      const [next, flat] = await engine(() => this.redis.hscan(keys.people(product), cursor, 'COUNT', batch));
+      cursor = next;
+      const users = flat.filter((_, i) => i % 2 === 0);
+      const scores = users.length === 0 ? [] : await engine(() => this.redis.zmscore(keys.line(product), ...users));
+      const texts = flat.filter((_, i) => i % 2 === 1);
+      yield peopleOf(users, texts, scores);
+    } while (cursor !== '0');
+  }
+
+  /** The records of these users and reservations. */
+  async records(wanted: Wanted): Promise<Records> {
+    const transaction = this.redis.multi();
+    const decode = readRecords(transaction, wanted);
+    return decode(await run(transaction));
+  }
+
+  /** In one moment: these records, these campaigns, and the entries of the journal later than `after`. */
+  async moment(after: string, products: readonly ProductId[], wanted: readonly Wanted[]): Promise<Moment> {
+    const transaction = this.redis.multi();
+    transaction.xrange(keys.journal, `(${after}`, '+');
+    transaction.xinfo('STREAM', keys.journal);
+    for (const product of products) transaction.hgetall(keys.campaign(product));
+    const decoders = wanted.map((one) => ({ product: one.product, decode: readRecords(transaction, one) }));
+    const results = await run(transaction);
+    const entries = entriesOf(results.shift() as [string, string[]][], after);
+    const journal = results.shift() as unknown[] | null;
+    // Entries after `after` may have been persisted and trimmed before this moment.
+    const lastId = journal ? String(journal[journal.indexOf('last-generated-id') + 1]) : after;
+    const campaigns = new Map<ProductId, CampaignCopy>();
+    for (const product of products) {
+      const campaign = campaignOf(product, results.shift() as Record<string, string>);
+      if (campaign) campaigns.set(product, campaign);
+    }
+    const records = new Map(decoders.map(({ product, decode }) => [product, decode(results)]));
+    return { lastId, entries, campaigns, records };
+  }
+
+  /** Idempotency keys of users with their remembered answers, a batch at a time. */
+  async *answers(batch: number): AsyncGenerator<{ key: string; answer: string }[]> {
+    const prefix = keys.unscopedIdempotency('' as never);
+    let cursor = '0';
+    do {
+      const [next, names] = await engine(() => this.redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', batch));
+      cursor = next;
+      const texts = names.length === 0 ? [] : await engine(() => this.redis.mget(...names));
+      yield names.flatMap((name, i) => {
+        const answer = texts[i];
+        // `user|key`, or only the key in a record of an earlier version; the answer names the user.
+        return answer ? [{ key: name.slice(Math.max(prefix.length, name.lastIndexOf('|') + 1)), answer }] : [];
+      });
+    } while (cursor !== '0');
+  }
+}
+
+type Transaction = ReturnType<Redis['multi']>;
+
+/** Adds the commands; the function that is returned takes their results from the front of the list. */
+function readRecords(transaction: Transaction, { product, reservations, users }: Wanted) {
+  if (reservations.length > 0) transaction.hmget(keys.reservations(product), ...reservations);
+  if (users.length > 0) {
+    transaction.hmget(keys.people(product), ...users);
+    transaction.zmscore(keys.line(product), ...users);
+  }
+  return (results: unknown[]): Records => {
+    const found = new Map<string, ReservationRecord>();
+    const texts = reservations.length > 0 ? (results.shift() as (string | null)[]) : [];
+    for (const [i, id] of reservations.entries()) {
+      const text = texts[i];
+      if (text) found.set(id, decodeReservation(text));
+    }
+    if (users.length === 0) return { reservations: found, people: new Map() };
+    const people = results.shift() as (string | null)[];
+    return { reservations: found, people: peopleOf(users, people, results.shift() as (string | null)[]) };
+  };
+}
+
+function peopleOf(
+  users: readonly string[],
+  texts: readonly (string | null | undefined)[],
+  scores: readonly (string | null)[],
+): Map<string, PersonCopy> {
+  const people = new Map<string, PersonCopy>();
+  for (const [i, user] of users.entries()) {
+    const text = texts[i];
+    if (text) people.set(user, decodePerson(text, scores[i] != null));
+  }
+  return people;
+}
+
+/** Decodes `state|slots|line_no|qty|reservation_id|order_id|code`. */
+function decodePerson(text: string, inLine: boolean): PersonCopy {
+  const fields = text.split('|');
+  if (fields.length !== 7) throw new ContractError(`a person record is malformed: ${text}`);
+  const [state, , lineNo, qty, reservation, order, code] = fields as [
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return {
+    state,
+    inLine,
+    lineNo: Number(lineNo),
+    qty: Number(qty),
+    reservation,
+    order,
+    code: code ? Number(code) : null,
+  };
+}
+
+function campaignOf(product: ProductId, hash: Record<string, string>): CampaignCopy | null {
+  if (!hash.no) return null;
+  const flag = (name: string) => hash[name] === '1';
+  const number = (name: string) => Number(hash[name] ?? 0);
+  const total = number('total');
+  return {
+    no: number('no'),
+    product,
+    type: hash.type as CampaignType,
+    status: hash.status as CampaignStatus,
+    version: number('version'),
+    terms: termsOfFields(hash),
+    requireToken: flag('once'),
+    hasAudience: hash.open_to_all === '0',
+    details: detailsOf(hash.details ?? '', number('version')),
+    codes: number('codes'),
+    total: total === -1 ? null : total,
+    held: number('held'),
+    redeemed: number('redeemed'),
+    burned: number('burned'),
+    waiting: number('waiting'),
+    archived: hash.archived !== undefined,
+  };
+}
+
+async function run(transaction: Transaction): Promise<unknown[]> {
+  const results = await engine(() => transaction.exec());
+  return (results ?? []).map(([error, value]) => {
+    // Of a journal that was never written to.
+    if (error && /no such key/.test(error.message)) return null;
+    if (error) throw new EngineUnavailable('redis', error.message, { cause: error });
+    return value;
+  });
+}
+
+async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (error) {
+    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}

@@ -1,0 +1,48 @@
+import { flag, rebuilding, text } from '../../redis/reply-fields.js';
+import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
+import { RECORD_KEYS } from './sale-keys.js';
+
+export const archiveScript = defineScript({
+  name: 'archive',
+  keys: [...RECORD_KEYS, 'holders', 'journal', 'epoch', 'payments'],
+  args: ['committed', 'limit:int', 'grace_ms:int', 'rest_ms:int', 'redeemed:int?', 'burned:int?', 'rows:int?'],
+  replies: {
+    archived: (f) => ({ forgotten: text(f, 0) }),
+    unchanged: (f) => ({ forgotten: text(f, 0) }),
+    ready: () => ({}),
+    differs: () => ({}),
+    not_closed: () => ({}),
+    held: () => ({}),
+    early: () => ({}),
+    unsettled: () => ({}),
+    busy: () => ({}),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type ArchiveOutcome = OutcomeOf<typeof archiveScript>;
+
+/** Reservations of one user that one call brings back: about 10 ms of Redis. */
+export const MAX_RECALLED = 10_000;
+
+export const recallScript = defineScript({
+  name: 'recall',
+  keys: ['campaign', 'people', 'reservations', 'epoch', 'payments'],
+  args: ['archived', 'user', 'person'],
+  each: ['reservation_id', 'record', 'references'],
+  replies: { recalled: () => ({}), late: () => ({}), not_found: () => ({}), rebuilding },
+});
+export type RecallOutcome = OutcomeOf<typeof recallScript>;
+
+export const forgetAnswerScript = defineScript({
+  name: 'forget_answer',
+  keys: ['campaign', 'idempotency', 'epoch'],
+  args: ['up_to'],
+  replies: {
+    forgotten: (f) => ({ removed: flag(f, 0) }),
+    not_archived: () => ({}),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type ForgetAnswerOutcome = OutcomeOf<typeof forgetAnswerScript>;

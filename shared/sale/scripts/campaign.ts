@@ -1,0 +1,99 @@
+import { CAMPAIGN_STATUSES } from '../../domain/campaign.js';
+import { acknowledged, archived, count, fenced, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
+import { SALE_KEYS } from './sale-keys.js';
+
+export const loadCampaignScript = defineScript({
+  name: 'load_campaign',
+  keys: ['campaign', 'directory', 'filler', 'epoch'],
+  args: [
+    'no',
+    'product_id',
+    'version',
+    'status',
+    'type',
+    'codes',
+    'total:int',
+    'held:int',
+    'redeemed:int',
+    'burned:int',
+    'waiting',
+    'last_line_no',
+    'archived',
+    'promised',
+    'token',
+  ],
+  each: ['field', 'value'],
+  replies: { loaded: () => ({}), known: (f) => ({ version: count(f, 0) }), fenced, rebuilding },
+});
+export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
+
+export const amendScript = defineScript({
+  name: 'amend',
+  keys: ['campaign', 'epoch'],
+  args: ['version:int'],
+  each: ['field', 'value'],
+  replies: {
+    amended: () => ({}),
+    known: (f) => ({ version: count(f, 0) }),
+    refused: (f) => ({ perUserLimit: count(f, 0) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type AmendOutcome = OutcomeOf<typeof amendScript>;
+
+/** What may be done to a campaign's status; the last three are the clock's and the publisher's, not an operator's. */
+export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
+
+export const setStatusScript = defineScript({
+  name: 'set_status',
+  keys: ['campaign', 'line', 'presence', 'journal', 'news', 'epoch'],
+  args: ['action', 'actor', 'request_id', 'reason'],
+  replies: {
+    changed: (f) => ({
+      before: oneOf(f, 0, CAMPAIGN_STATUSES),
+      after: oneOf(f, 1, CAMPAIGN_STATUSES),
+      ...acknowledged(f, 3),
+      journalId: text(f, 2),
+    }),
+    unchanged: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
+    refused: (f) => ({ status: oneOf(f, 0, CAMPAIGN_STATUSES) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type SetStatusOutcome = WithoutEntries<OutcomeOf<typeof setStatusScript>>;
+
+export const restockScript = defineScript({
+  name: 'restock',
+  keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
+  args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
+  replies: {
+    restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),
+    key_reused: () => ({}),
+    insufficient: (f) => ({ free: count(f, 0) }),
+    too_many: (f) => ({ maxTotal: count(f, 0) }),
+    unlimited: () => ({}),
+    closed: () => ({}),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type RestockOutcome = WithoutEntries<OutcomeOf<typeof restockScript>>;
+
+export const addCodesScript = defineScript({
+  name: 'add_codes',
+  keys: ['campaign', 'epoch'],
+  args: ['codes:int'],
+  replies: { added: () => ({}), not_found: () => ({}), rebuilding },
+});
+export type AddCodesOutcome = OutcomeOf<typeof addCodesScript>;
+
+export const rejournalScript = defineScript({
+  name: 'rejournal',
+  keys: ['campaign', 'reservations', 'journal', 'epoch'],
+  args: ['reservation_id', 'row'],
+  replies: { rejournaled: (f) => ({ entries: count(f, 0) }), archived, not_found: () => ({}), rebuilding },
+});
+export type RejournalOutcome = Decided<typeof rejournalScript>;

@@ -1,0 +1,28 @@
+import { archived, count, rebuilding } from '../../redis/reply-fields.js';
+import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
+
+export const checkOrderClaimScript = defineScript({
+  name: 'check_order_claim',
+  keys: ['campaign', 'people', 'reservations', 'line', 'order', 'epoch'],
+  args: ['reservation_id', 'user', 'unknown:flag'],
+  replies: { held: () => ({}), freed: () => ({}), archived, not_found: () => ({}), rebuilding },
+});
+
+export const appraiseScript = defineScript({
+  name: 'appraise',
+  keys: ['campaign', 'people', 'codes', 'epoch'],
+  args: ['user', 'code:int'],
+  replies: {
+    usable: (f) => ({ free: count(f, 0), total: count(f, 1) }),
+    code_used: () => ({}),
+    limit_reached: () => ({}),
+    sold_out: () => ({}),
+    line_full: () => ({}),
+    paused: () => ({}),
+    ended: () => ({}),
+    not_started: (f) => ({ startsAtMs: count(f, 0) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type AppraiseOutcome = OutcomeOf<typeof appraiseScript>;

@@ -1,0 +1,115 @@
+import type { Standing } from '../../domain/reservation.js';
+import { acknowledged, archived, count, flag, journaled, paceMs, rebuilding } from '../../redis/reply-fields.js';
+import { type Decided, defineScript, type OutcomeOf, type WithoutEntries } from '../../redis/script-contract.js';
+import { MOVING_KEYS } from './sale-keys.js';
+
+export const expireScript = defineScript({
+  name: 'expire',
+  keys: MOVING_KEYS,
+  args: ['limit:int'],
+  replies: {
+    swept: (f) => ({ expired: count(f, 0), promoted: count(f, 1), due: count(f, 2), ...journaled(f, 3) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type ExpireOutcome = WithoutEntries<OutcomeOf<typeof expireScript>>;
+
+export const promoteScript = defineScript({
+  name: 'promote',
+  keys: MOVING_KEYS,
+  args: ['limit:int'],
+  replies: { promoted: (f) => ({ count: count(f, 0), ...journaled(f, 1) }), not_found: () => ({}), rebuilding },
+});
+export type PromoteOutcome = WithoutEntries<OutcomeOf<typeof promoteScript>>;
+
+export const leaveScript = defineScript({
+  name: 'leave',
+  keys: MOVING_KEYS,
+  args: ['user', 'place', 'trace'],
+  replies: { left: (f) => acknowledged(f, 0), not_waiting: () => ({}), archived, not_found: () => ({}), rebuilding },
+});
+export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
+
+export const tendLineScript = defineScript({
+  name: 'tend_line',
+  keys: MOVING_KEYS,
+  args: ['limit:int', 'group_wait_ms:int', 'settle_ms:int'],
+  replies: {
+    tended: (f) => ({
+      away: count(f, 0),
+      left: count(f, 1),
+      closed: count(f, 2),
+      promoted: count(f, 3),
+      more: flag(f, 4),
+      ...journaled(f, 5),
+    }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
+
+export const attendScript = defineScript({
+  name: 'attend',
+  keys: ['campaign', 'line', 'presence', 'epoch'],
+  each: ['user', 'age_ms:int'],
+  batched: true,
+  replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
+});
+export type AttendOutcome = OutcomeOf<typeof attendScript>;
+
+export const standingScript = defineScript({
+  name: 'standing',
+  keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
+  each: ['user', 'place'],
+  batched: true,
+  replies: {
+    standings: (f) => ({
+      queueSize: count(f, 0),
+      presenceMs: count(f, 1),
+      durable: flag(f, 2),
+      paceMs: paceMs(f, 3),
+      /** One text for each request (shared/sale/standings.ts reads them). */
+      standings: f.slice(4),
+    }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+/** Where one user stands; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
+export type StandingOutcome =
+  | {
+      kind: 'standing';
+      status: Standing;
+      /** 0 = not in the line */
+      position: number;
+      queueSize: number;
+      reservationId: string;
+      orderId: string;
+      dueMs: number;
+      code: number | null;
+      /** Milliseconds between two promotions; null = unknown, or the user does not wait. */
+      paceMs: number | null;
+      /** 0 = presence does not matter */
+      presenceMs: number;
+      /** Whether answers wait for Postgres. */
+      durable: boolean;
+    }
+  | { kind: 'not_found' };
+
+export const positionsScript = defineScript({
+  name: 'positions',
+  keys: ['campaign', 'line', 'epoch'],
+  each: ['user'],
+  replies: {
+    positions: (f) => ({
+      queueSize: count(f, 0),
+      paceMs: paceMs(f, 1),
+      positions: f.slice(2).map(Number),
+    }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+export type PositionsOutcome = OutcomeOf<typeof positionsScript>;

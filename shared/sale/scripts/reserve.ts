@@ -1,0 +1,237 @@
+import {
+  type DeviceId,
+  type IdempotencyKey,
+  type OrderId,
+  orderIdOf,
+  type ReservationId,
+  reservationIdOf,
+  type UserId,
+} from '../../domain/ids.js';
+import { ContractError } from '../../errors/faults.js';
+import { rebuilding, text } from '../../redis/reply-fields.js';
+import { defineScript } from '../../redis/script-contract.js';
+import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
+import { SALE_KEYS } from './sale-keys.js';
+
+/** Requests that one call decides at most: about 1 ms of Redis. */
+export const MAX_REQUESTS = 64;
+
+/** What lua/reserve.lua is given as `input`. Its header says what each name means; a test compares both. */
+export type ReserveCall = {
+  requests: readonly ReserveRequest[];
+  key_ttl_ms: string;
+  ticket_key: string;
+  journal_limit: number;
+  device_quota: number;
+  device_window_ms: number;
+  replicated: boolean;
+  order_ttl_ms: string;
+  packed: boolean;
+};
+
+/** One request of a call. `once_key` is a position in the keys of the requests, from 1. */
+export type ReserveRequest = {
+  user: UserId;
+  qty: string;
+  prefix: string;
+  order?: OrderId;
+  token_expires_at?: string;
+  key: IdempotencyKey;
+  has_quota?: true;
+  once_key?: number;
+  device?: DeviceId;
+  trace?: string;
+  request?: string;
+  code?: number;
+  terms?: number;
+  once_expires_at?: number;
+  proven?: true;
+  holder_device?: DeviceId;
+  new_keys?: number;
+};
+
+/** Names of a call and of a request, as the script's header has them. */
+export const CALL_NAMES = namesOf<ReserveCall>({
+  requests: true,
+  key_ttl_ms: true,
+  ticket_key: true,
+  journal_limit: true,
+  device_quota: true,
+  device_window_ms: true,
+  replicated: true,
+  order_ttl_ms: true,
+  packed: true,
+});
+export const REQUEST_NAMES = namesOf<ReserveRequest>({
+  user: true,
+  qty: true,
+  prefix: true,
+  order: true,
+  token_expires_at: true,
+  key: true,
+  once_key: true,
+  has_quota: true,
+  device: true,
+  trace: true,
+  request: true,
+  code: true,
+  terms: true,
+  once_expires_at: true,
+  proven: true,
+  holder_device: true,
+  new_keys: true,
+});
+
+/** What all decisions of a call have in common. */
+export type DecidedCall = {
+  no: number;
+  at: number;
+  due: number;
+  terms: number;
+  durable: boolean;
+  replies: readonly RawDecision[];
+};
+
+/** What a decoder of a decision is given. */
+type Decision = {
+  raw: RawDecision;
+  call: DecidedCall;
+  request: Decided;
+  /** Journal id of the promise; "" = none was made. */
+  journalId: string;
+};
+
+/** What the decoders need of a request. */
+type Decided = { reservationPrefix: string; order: OrderId | null };
+
+export const reserveScript = defineScript({
+  name: 'reserve',
+  keys: [...SALE_KEYS, 'holders', 'epoch', 'request_keys...'],
+  args: ['input:json'],
+  batched: true,
+  replies: {
+    decided: (f) => ({ decisions: text(f, 0), lastId: text(f, 1) }),
+    not_found: () => ({}),
+    rebuilding,
+  },
+});
+
+/** Every decision that the script may make about a request, with its fields as TypeScript has them. */
+const DECISIONS = {
+  reserved: ({ raw, call, request, journalId }: Decision) => {
+    const reservationId = reservationIdOf(request.reservationPrefix, call.no);
+    return {
+      reservationId,
+      orderId: request.order ?? orderIdOf(reservationId),
+      dueMs: call.due,
+      durable: call.durable,
+      journalId,
+      quotaLeft: number(raw, 'quota_left'),
+      code: numberOrNull(raw, 'code'),
+      terms: call.terms,
+      slot: number(raw, 'slot'),
+      atMs: call.at,
+      stacking: word(raw, 'stacking'),
+    };
+  },
+  queued: ({ raw, call, journalId }: Decision) => ({
+    no: call.no,
+    position: number(raw, 'position'),
+    queueSize: number(raw, 'queue_size'),
+    durable: call.durable,
+    journalId,
+    quotaLeft: number(raw, 'quota_left'),
+    /** Milliseconds between two promotions; null = the script cannot say. */
+    paceMs: numberOrNull(raw, 'pace'),
+    presenceMs: number(raw, 'presence_ms'),
+    lineNo: number(raw, 'line_no'),
+    atMs: call.at,
+    stacking: word(raw, 'stacking'),
+  }),
+  waiting: ({ raw, call, journalId }: Decision) => ({
+    no: call.no,
+    position: number(raw, 'position'),
+    queueSize: number(raw, 'queue_size'),
+    quotaLeft: number(raw, 'quota_left'),
+    paceMs: numberOrNull(raw, 'pace'),
+    presenceMs: number(raw, 'presence_ms'),
+    durable: call.durable,
+    journalId,
+    atMs: call.at,
+    reservationId: word(raw, 'place_id'),
+  }),
+  place_limited: () => ({}),
+  replayed: ({ raw, call }: Decision) => ({ no: call.no, answer: word(raw, 'answer'), durable: call.durable }),
+  archived: ({ raw }: Decision) => ({ pass: word(raw, 'pass') }),
+  key_reused: () => ({}),
+  attestation_missing: () => ({}),
+  attestation_expired: () => ({}),
+  attestation_future: () => ({}),
+  rate_limited: ({ raw }: Decision) => ({ retryMs: number(raw, 'retry_ms') }),
+  journal_full: () => ({}),
+  not_found: () => ({}),
+  paused: () => ({}),
+  ended: () => ({}),
+  not_started: ({ raw, call }: Decision) => ({ startsAtMs: number(raw, 'starts_at_ms'), nowMs: call.at }),
+  qty_above_max: ({ raw }: Decision) => ({ maxQty: number(raw, 'max_qty') }),
+  limit_reached: () => ({}),
+  sold_out: () => ({}),
+  line_full: () => ({}),
+  audience_mismatch: () => ({}),
+  terms_changed: ({ raw }: Decision) => ({ version: number(raw, 'version') }),
+  code_needed: () => ({}),
+  code_used: () => ({}),
+  token_missing: () => ({}),
+  token_expired: () => ({}),
+  token_used: () => ({}),
+  not_combinable: ({ raw }: Decision) => ({ reservations: words<ReservationId>(raw, 'reservations') }),
+};
+
+/** What became of a request. `archived` is left to the store, which recalls what is asked for. */
+export type ReserveDecision = {
+  [Kind in keyof typeof DECISIONS]: { kind: Kind } & ReturnType<(typeof DECISIONS)[Kind]>;
+}[keyof typeof DECISIONS];
+export type ReserveOutcome = Exclude<ReserveDecision, { kind: 'archived' }>;
+
+/** Kinds of decisions that TypeScript knows, for the tests that compare them with the header. */
+export const DECISION_KINDS = Object.keys(DECISIONS);
+
+/**
+ * Decodes what a call has decided, a decision for each request in their order.
+ * @param lastId journal id of the last promise of the call; "" = none was made
+ * @returns an Error for a request that failed alone
+ * @throws ContractError when the reply has another form
+ */
+export function decodeDecisions(
+  text: string,
+  lastId: string,
+  requests: readonly Decided[],
+): (ReserveDecision | ContractError)[] {
+  const call = JSON.parse(text) as DecidedCall;
+  if (call.replies.length !== requests.length) throw new ContractError(`script reserve replied ${text}`);
+  const promises = call.replies.filter(isPromise).length;
+  const dash = lastId.indexOf('-');
+  const history = lastId.slice(0, dash + 1);
+  let number = Number(lastId.slice(dash + 1)) - promises;
+  return call.replies.map((raw, i) => {
+    if (isPromise(raw)) number += 1;
+    const journalId = isPromise(raw) ? history + number : '';
+    return decodeDecision({ raw, call, request: requests[i] as Decided, journalId });
+  });
+}
+
+/** Whether a decision has an entry in the journal. */
+function isPromise({ kind, journaled }: RawDecision): boolean {
+  return kind === 'reserved' || kind === 'queued' || journaled === true;
+}
+
+/** @throws ContractError when the decision is none that this file names */
+export function decodeDecision(decision: Decision): ReserveDecision | ContractError {
+  const { raw } = decision;
+  if (raw.kind === 'failed') return new ContractError(`script reserve failed: ${raw.reason}`);
+  const kind = raw.kind as ReserveDecision['kind'];
+  if (!Object.hasOwn(DECISIONS, kind)) throw new ContractError(`script reserve decided ${JSON.stringify(raw)}`);
+  const outcome = DECISIONS[kind](decision) as ReserveDecision;
+  outcome.kind = kind;
+  return outcome;
+}

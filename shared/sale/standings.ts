@@ -1,0 +1,59 @@
+import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
+import { STANDINGS } from '../domain/reservation.js';
+import { ContractError } from '../errors/faults.js';
+import { saleKeys } from '../redis/keys.js';
+import { codeNumber, count, oneOf, text } from '../redis/reply-fields.js';
+import type { OutcomeOf } from '../redis/script-contract.js';
+import type { ScriptRunner } from '../redis/script-runner.js';
+import type { Missed } from './recall.js';
+import { type StandingOutcome, standingScript } from './scripts/line.js';
+
+/** Requests in one call; 64 of them keep Redis for less than a millisecond. */
+export const MAX_STANDINGS = 64;
+
+/** One user to look up; `place` as in `SaleStore.standing`. */
+export type StandingRequest = { user: UserId; place: ReservationId | null };
+export type StandingReply = StandingOutcome | Required<Missed>;
+
+/**
+ * Reads where users stand in one campaign, with one call.
+ * @param requests 1 to `MAX_STANDINGS`
+ * @returns a reply for each request, or the error that it alone gets
+ * @throws EngineUnavailable when Redis cannot be used
+ */
+export async function readStandings(
+  scripts: ScriptRunner,
+  product: ProductId,
+  requests: readonly StandingRequest[],
+): Promise<readonly (StandingReply | ContractError)[]> {
+  const outcome = await scripts.run(standingScript, {
+    keys: saleKeys(product),
+    each: requests.map(({ user, place }) => ({ user, place: place ?? '' })),
+  });
+  if (outcome.kind === 'not_found') return requests.map(() => outcome);
+  return outcome.standings.map((standing) => decodeStanding(standing, outcome));
+}
+
+type Standings = Extract<OutcomeOf<typeof standingScript>, { kind: 'standings' }>;
+
+/** Reads one `standing` of the reply (lua/standing.lua). */
+function decodeStanding(standing: string, reply: Standings): StandingReply | ContractError {
+  const { queueSize, presenceMs, durable, paceMs } = reply;
+  const fields = standing.split('|');
+  if (fields[0] === 'archived') return { kind: 'archived', pass: text(fields, 1), presenceMs };
+  if (fields[0] === 'failed') return new ContractError(`script standing failed: ${standing.slice('failed|'.length)}`);
+  const status = oneOf(fields, 0, STANDINGS);
+  return {
+    kind: 'standing',
+    status,
+    position: count(fields, 1),
+    queueSize,
+    reservationId: text(fields, 2),
+    orderId: text(fields, 3),
+    dueMs: count(fields, 4),
+    code: codeNumber(fields, 5),
+    paceMs: status === 'queued' ? paceMs : null,
+    presenceMs,
+    durable,
+  };
+}

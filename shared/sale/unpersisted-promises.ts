@@ -1,0 +1,74 @@
+import type { RawEntry } from '../contracts/journal.js';
+import { journalPlace } from '../redis/journal.js';
+
+type Kept = { journalId: string; generation: number; n: number; describe: () => RawEntry };
+
+/**
+ * Keeps every journal entry that this process's script calls appended until Postgres has committed it: normally a few
+ * milliseconds' worth. When Redis loses entries in between, this is the only copy
+ * (docs/decisions/0022-unpersisted-promises.md).
+ */
+export class UnpersistedPromises {
+  /** In the order of their ids. */
+  #kept: Kept[] = [];
+
+  constructor(
+    /** Entries kept at most. Beyond it the oldest tenth is dropped: with Postgres away for long, Redis has them. */
+    readonly limit: number,
+  ) {}
+
+  /** @param describe is called only in a recovery */
+  remember(journalId: string, describe: () => RawEntry): void {
+    const [generation, n] = journalPlace(journalId);
+    const kept = this.#kept;
+    const entry: Kept = { journalId, generation, n, describe };
+    // Replies come back in the order of the calls, so nearly every entry is the latest.
+    let at = kept.length;
+    while (at > 0 && isLater(kept[at - 1] as Kept, generation, n)) at -= 1;
+    if (at === kept.length) kept.push(entry);
+    else kept.splice(at, 0, entry);
+    if (kept.length > this.limit) kept.splice(0, Math.ceil(this.limit / 10));
+  }
+
+  /** Postgres has everything up to here. */
+  committed(upTo: string): void {
+    const first = this.#firstAfter(upTo);
+    if (first > 0) this.#kept.splice(0, first);
+  }
+
+  get size(): number {
+    return this.#kept.length;
+  }
+
+  /** Entries with an id later than `afterId`, in order of their ids, at most `limit`; only generations older than `before`. */
+  after(afterId: string, before: number, limit: number): RawEntry[] {
+    const found: RawEntry[] = [];
+    for (let at = this.#firstAfter(afterId); at < this.#kept.length && found.length < limit; at += 1) {
+      const { generation, describe } = this.#kept[at] as Kept;
+      if (generation >= before) break;
+      found.push(describe());
+    }
+    return found;
+  }
+
+  /** They are safe elsewhere. */
+  forget(journalIds: readonly string[]): void {
+    const gone = new Set(journalIds);
+    this.#kept = this.#kept.filter(({ journalId }) => !gone.has(journalId));
+  }
+
+  #firstAfter(journalId: string): number {
+    const [generation, n] = journalPlace(journalId);
+    let [low, high] = [0, this.#kept.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isLater(this.#kept[middle] as Kept, generation, n)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+function isLater(kept: Kept, generation: number, n: number): boolean {
+  return kept.generation === generation ? kept.n > n : kept.generation > generation;
+}

@@ -1,0 +1,37 @@
+import type { OwnedKey } from '../../shared/domain/ids.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import { ANSWER_COLUMNS } from '../../shared/postgres/snapshot.js';
+
+/** Where a walk over a campaign's idempotency keys begins, and where it is over. */
+export const FIRST_KEY = '';
+export const ALL_KEYS = 'done';
+
+const TABLES = ['redemptions', 'waiting_tickets', 'remembered_answers'] as const;
+type Table = (typeof TABLES)[number];
+/** Each by the index that its campaign's rows are read in the order of, from the first one on. */
+const OWNED = 'user_id as "user", idempotency_key as key';
+const WALKS: Record<Table, { id: string; type: string; first: string; columns: string }> = {
+  redemptions: { id: 'redemption_id', type: 'uuid', first: '00000000-0000-0000-0000-000000000000', columns: OWNED },
+  waiting_tickets: { id: 'line_no', type: 'bigint', first: '0', columns: OWNED },
+  remembered_answers: { id: 'idempotency_key', type: 'text', first: '', columns: ANSWER_COLUMNS },
+};
+
+/** Walks the idempotency keys of a campaign: of its reservations, of its tickets, and those that stand by themselves. */
+export class IdempotencyKeys {
+  constructor(readonly database: Database) {}
+
+  /** @param after FIRST_KEY, or what the page before has returned as `upTo`: a table and its last row */
+  async page(campaignId: string, after: string, limit: number): Promise<{ keys: OwnedKey[]; upTo: string }> {
+    const [name, ...rest] = after.split(' ');
+    const table = TABLES.find((one) => one === name) ?? 'redemptions';
+    const { id, type, first, columns } = WALKS[table];
+    const { rows } = await this.database.query<{ id: string; user: string; key: string | null }>(
+      `select ${id}::text as id, ${columns} from ${table}
+       where campaign_id = $1 and ${id} > $2::${type} order by ${table}.${id} limit $3`,
+      [campaignId, after === FIRST_KEY ? first : rest.join(' ') || first, limit],
+    );
+    const next = TABLES[TABLES.indexOf(table) + 1];
+    const upTo = rows.length === limit ? `${table} ${rows.at(-1)?.id}` : (next ?? ALL_KEYS);
+    return { keys: rows.flatMap(({ user, key }) => (key === null ? [] : [{ user, key }])), upTo };
+  }
+}

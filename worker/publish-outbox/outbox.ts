@@ -1,0 +1,72 @@
+import type { EventType, OutboxEvent } from '../../shared/contracts/events.js';
+import type { Database } from '../../shared/postgres/pool.js';
+
+type Row = {
+  seq: string;
+  event_id: string;
+  type: EventType;
+  subject: string;
+  occurred_at: Date;
+  trace: string | null;
+  data: Record<string, unknown>;
+};
+
+export type EventRange = { after: number; upTo: number; types: readonly string[] | null };
+
+/** Table `outbox` and view `outbox_events`, for what carries events to others. */
+export class Outbox {
+  constructor(readonly database: Database) {}
+
+  /** 0 = there is none */
+  async lastSeq(): Promise<number> {
+    const { rows } = await this.database.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from outbox');
+    return Number(rows[0]?.seq ?? 0);
+  }
+
+  /** Events later than `after` and up to `upTo`, in their order. */
+  async read({ after, upTo, types }: EventRange, limit: number): Promise<OutboxEvent[]> {
+    const { rows } = await this.database.query<Row>(
+      `select seq, event_id, type, subject, occurred_at, trace, data from outbox_events
+       where seq > $1 and seq <= $2 and ($3::text[] is null or type = any($3)) order by seq limit $4`,
+      [after, upTo, types, limit],
+    );
+    return rows.map(fromRow);
+  }
+
+  /** Age of the first event later than `after`; 0 = there is none. */
+  async lagSeconds(after: number): Promise<number> {
+    const { rows } = await this.database.query<{ seconds: number }>(
+      `select greatest(0, extract(epoch from now() - occurred_at))::float8 as seconds from outbox
+       where seq > $1 order by seq limit 1`,
+      [after],
+    );
+    return rows[0]?.seconds ?? 0;
+  }
+
+  /**
+   * Forgets events that are old enough and that the stream and every endpoint in use have.
+   * @returns how many were removed; fewer than `limit` when nothing is left to remove
+   */
+  async prune(streamSeq: number, olderThanMs: number, limit: number): Promise<number> {
+    const { rowCount } = await this.database.query(
+      `delete from outbox where seq in (
+         select seq from outbox
+         where seq <= least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled))
+           and occurred_at < now() - make_interval(secs => $2) order by seq limit $3)`,
+      [streamSeq, olderThanMs / 1000, limit],
+    );
+    return rowCount ?? 0;
+  }
+}
+
+function fromRow(row: Row): OutboxEvent {
+  return {
+    seq: Number(row.seq),
+    id: row.event_id,
+    type: row.type,
+    subject: row.subject,
+    occurredAt: row.occurred_at,
+    trace: row.trace,
+    data: row.data,
+  };
+}

@@ -1,0 +1,102 @@
+import type { IdempotencyKey, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
+import { campaignKeys, keys } from '../../shared/redis/keys.js';
+import { encodePerson, type PersonRecord } from '../../shared/sale/person-record.js';
+import { encodeReservation, type ReservationRecord } from '../../shared/sale/reservation-record.js';
+import type { FillAction, RedisFill } from './redis-fill.js';
+
+/** @see lua/includes/orders.lua */
+export type OrderClaim = { reservation: string; user: UserId; order: OrderId; stacking: string; ttlMs: number };
+
+/** Records in one call: about a millisecond of Redis. */
+const BATCH = 1_000;
+
+/**
+ * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load), so
+ * no script sees half of the campaign. Every method throws FencedOut when another worker has begun to fill Redis since.
+ */
+export class CampaignRestore {
+  /**
+   * @param token with which this worker has begun
+   * @param seenMs when those who wait count as seen; null = the campaign does not ask for presence
+   */
+  constructor(
+    readonly fill: RedisFill,
+    readonly token: string,
+    readonly product: ProductId,
+    readonly seenMs: number | null = null,
+  ) {}
+
+  /** Removes the campaign and what an older Redis may still hold of it. */
+  clear(): Promise<void> {
+    return this.fill.write(this.token, 'remove', [...campaignKeys(this.product), keys.payments(this.product)]);
+  }
+
+  async reservations(records: ReadonlyMap<string, ReservationRecord>): Promise<void> {
+    const keyNames = [keys.reservations(this.product), keys.deadlines(this.product)];
+    await this.#write('reservations', keyNames, [...records], ([id, record]) => [
+      id,
+      encodeReservation(record),
+      record.state === 'reserved' ? record.dueMs : '',
+    ]);
+  }
+
+  /** @param references of each reservation's payments, the first one first */
+  async payments(references: readonly (readonly [string, readonly string[]])[]): Promise<void> {
+    await this.#write('payments', [keys.payments(this.product)], references, ([id, some]) => [
+      id,
+      JSON.stringify(some),
+    ]);
+  }
+
+  async people(people: readonly (readonly [string, PersonRecord])[]): Promise<void> {
+    const { product, seenMs } = this;
+    const keyNames = [keys.people(product), keys.line(product), keys.presence(product)];
+    await this.#write('people', keyNames, people, ([user, person]) => [
+      user,
+      encodePerson(person),
+      person.inLine ? person.lineNo : '',
+      person.inLine ? (seenMs ?? '') : '',
+    ]);
+  }
+
+  /** Which device took which place in line. */
+  async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
+    await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
+      user,
+      `${lineNo}|${device}`,
+    ]);
+  }
+
+  /** Marks codes as used. */
+  async codes(numbers: readonly number[]): Promise<void> {
+    await this.#write('codes', [keys.usedCodes(this.product)], numbers, (number) => [number]);
+  }
+
+  async answers(answers: readonly { user: string; key: string; answer: string; ttlMs: number }[]): Promise<void> {
+    for (let start = 0; start < answers.length; start += BATCH) {
+      const some = answers.slice(start, start + BATCH);
+      const keyNames = some.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
+      await this.#write('answers', keyNames, some, ({ answer, ttlMs }) => [answer, ttlMs]);
+    }
+  }
+
+  /** What takes part in orders; added to what is there, since codes of several campaigns may be on one. */
+  async orders(claims: readonly OrderClaim[]): Promise<void> {
+    for (let start = 0; start < claims.length; start += BATCH) {
+      const some = claims.slice(start, start + BATCH);
+      const keyNames = some.map(({ user, order }) => keys.order(user, order));
+      await this.#write('orders', keyNames, some, ({ reservation, stacking, ttlMs }) => [reservation, stacking, ttlMs]);
+    }
+  }
+
+  async #write<Row>(
+    action: FillAction,
+    keyNames: readonly string[],
+    rows: readonly Row[],
+    data: (row: Row) => (string | number)[],
+  ): Promise<void> {
+    for (let start = 0; start < rows.length; start += BATCH) {
+      await this.fill.write(this.token, action, keyNames, rows.slice(start, start + BATCH).flatMap(data));
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { type Epoch, encodeEpoch } from '../../shared/redis/epoch.js';
+import { keys } from '../../shared/redis/keys.js';
+import type { ScriptRunner } from '../../shared/redis/script-runner.js';
+import {
+  type BeginHistoryOutcome,
+  beginFillScript,
+  beginHistoryScript,
+  endFillScript,
+  fillScript,
+} from '../../shared/sale/scripts/fill.js';
+
+const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, journal: keys.journal };
+
+export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers' | 'orders' | 'payments';
+
+/**
+ * Fills a Redis that is out of service. The worker that began last holds the token; every write of another worker, one that was
+ * paused for instance, throws FencedOut and changes nothing.
+ */
+export class RedisFill {
+  /** @param scripts without a gate, which is shut while Redis is filled */
+  constructor(readonly scripts: ScriptRunner) {}
+
+  /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token names this attempt only */
+  async begin(token: string): Promise<void> {
+    await this.scripts.run(beginFillScript, { keys: FILL_KEYS, args: { token } });
+  }
+
+  /** @throws FencedOut */
+  async write(
+    token: string,
+    action: FillAction,
+    keyNames: readonly string[],
+    data: readonly (string | number)[] = [],
+  ): Promise<void> {
+    await this.scripts.run(fillScript, {
+      keys: { ...FILL_KEYS, filled_keys: keyNames },
+      args: { token, action },
+      each: data.map((value) => ({ value })),
+    });
+  }
+
+  /** Removes the journal, so that the first entry of the next history has the number 0. @throws FencedOut */
+  resetJournal(token: string): Promise<void> {
+    return this.write(token, 'remove', [keys.journal]);
+  }
+
+  /** Puts Redis into service. @throws FencedOut */
+  async end(token: string, epoch: Epoch): Promise<void> {
+    await this.scripts.run(endFillScript, { keys: FILL_KEYS, args: { token, epoch: encodeEpoch(epoch) } });
+  }
+
+  /**
+   * Begins another history in a Redis that keeps what it has.
+   * @param expected the epoch that was read; null = none
+   * @param lastId last entry of the journal when Postgres registered the history: a later one would be in neither
+   */
+  beginHistory(expected: Epoch | null, next: Epoch, lastId: string): Promise<BeginHistoryOutcome> {
+    return this.scripts.run(beginHistoryScript, {
+      keys: FILL_KEYS,
+      args: { expected: expected ? encodeEpoch(expected) : '', next_epoch: encodeEpoch(next), last_id: lastId },
+    });
+  }
+}

@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { untilNext } from '../../shared/observability/shared-interval.js';
+import type { SweepTurns } from './sweep-turns.js';
+
+/** What the worker does again and again, by name: how often, ms, and a run of it. */
+export type Sweep = { everyMs: number; run: () => Promise<void> };
+
+export type SweepsDeps<Name extends string> = {
+  sweeps: { readonly [Key in Name]: Sweep };
+  turns: Pick<SweepTurns, 'take'>;
+  /** Whether Redis is in service; nothing is swept meanwhile. */
+  inService: () => boolean;
+  onFailed: (name: Name, error: Error) => void;
+};
+
+/**
+ * Runs each sweep at its interval, in one of the workers at a time. The intervals are measured by the monotonic clock of the
+ * process, so a clock that jumps changes nothing. A run that fails is not repeated: the next one comes.
+ */
+export class Sweeps<Name extends string> {
+  readonly #stop = new AbortController();
+  #loops: Promise<void>[] = [];
+
+  constructor(readonly deps: SweepsDeps<Name>) {}
+
+  start(): void {
+    this.#loops = (Object.entries(this.deps.sweeps) as [Name, Sweep][]).map(([name, sweep]) => this.#loop(name, sweep));
+  }
+
+  /** Returns when the runs that are under way have ended. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#loops);
+  }
+
+  async #loop(name: Name, { everyMs, run }: Sweep): Promise<void> {
+    const { inService, turns, onFailed } = this.deps;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        if (inService() && (await turns.take(name, everyMs)) && !signal.aborted) await run();
+      } catch (error) {
+        onFailed(name, error instanceof Error ? error : new Error(String(error)));
+      }
+      await sleep(untilNext(everyMs), undefined, { signal, ref: false }).catch(() => {});
+    }
+  }
+}
