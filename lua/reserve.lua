@@ -100,11 +100,16 @@ local batch = new_batch(c, input, { campaign = campaign_key, line = line_key, co
   holders = holders_key }, request_keys, now_ms())
 batch.token_life_ms, batch.token_skew_ms = token_life_ms, token_skew_ms
 
+--#parse fingerprint
+
 -- First decision: what an idempotency key returns that has an answer. Returns nil for a new key.
 local function replay(batch, r, fingerprint)
   local remembered, unscoped = value_of(batch, r.keys), value_of(batch, r.keys + 1)
   -- Earlier versions kept the record under the key alone. Another user's record is not this user's.
-  if not remembered and unscoped and string.match(unscoped, '^%d+|%d+|([^|]*)|') == r.user then remembered = unscoped end
+  if not remembered and unscoped then
+    local earlier = parse_fingerprint(unscoped)
+    if earlier and earlier.user == r.user then remembered = unscoped end
+  end
   if remembered then
     if string.sub(remembered, 1, #fingerprint) ~= fingerprint then return { kind = 'key_reused' } end
     local answer = string.sub(remembered, #fingerprint + 1)
@@ -240,7 +245,7 @@ end
 local function decide(batch, r)
   -- A redemption may come without a device.
   if batch.c.attest and not r.token_expires_at and not r.request then return { kind = 'attestation_missing' } end
-  local fingerprint = batch.no .. '|' .. r.qty .. '|' .. r.user .. '|' .. (r.request or '')
+  local fingerprint = pack_fingerprint{ no = batch.no, qty = r.qty, user = r.user, request = r.request or '' }
   -- A replay comes before everything that may have changed since the first call, the age of the token included.
   local decision = replay(batch, r, fingerprint)
   if decision then return decision end
@@ -278,9 +283,9 @@ local entry, entry_id, fields, used_bits = nil, generation .. '-*', changed_coun
 local count = #batch.promises
 if count > 0 and input.packed then
   entry_id = id_for(journal_key, generation, count)
-  local common = batch.at .. '\t' .. batch.due .. '\t' .. batch.version .. '\t' .. input.ticket_key .. '\t' .. batch.durability
-  entry = { 'no', batch.no, 'count', text_of(batch, count),
-    'promises', common .. '\n' .. table.concat(batch.promises, '\n') }
+  local common = pack_promises_header{ at = batch.at, due = batch.due, terms = batch.version, ticket_key = input.ticket_key,
+    durability = batch.durability }
+  entry = { 'no', batch.no, 'count', text_of(batch, count), 'promises', common .. '\n' .. table.concat(batch.promises, '\n') }
 end
 for code in pairs(batch.codes) do used_bits[#used_bits + 1] = code - 1 end
 local first_pace = batch.begins_line and new_pace(batch.now)

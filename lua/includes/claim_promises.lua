@@ -6,8 +6,8 @@
 
 --   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
 local function queued_answer(batch, position, waiting, pace, place_id)
-  return 'Q|' .. position .. '|' .. waiting .. '|' .. (place_id == '' and '' or batch.input.ticket_key) .. '|' .. pace ..
-    '|' .. batch.c.presence_ms .. '|' .. place_id
+  return pack_queued{ position = position, queue_size = waiting, ticket_key = place_id == '' and '' or batch.input.ticket_key,
+    pace = pace, presence_ms = batch.c.presence_ms, place_id = place_id }
 end
 
 -- A user who waits already keeps the place, and counts as seen.
@@ -18,14 +18,15 @@ local function keep_place(batch, r, fingerprint, quota_left, person, score)
   local position, pace = places_before(batch, was_away and person.line_no or score) + 1, pace_now(batch)
   -- The ticket of a place goes to a caller who has proved to be its user, or to use the device that took it.
   local is_holder = r.proven or (r.holder_device and
-    (batch.holders[r.user] or redis.call('HGET', batch.keys.holders, r.user)) == person.line_no .. '|' .. r.holder_device)
+    (batch.holders[r.user] or redis.call('HGET', batch.keys.holders, r.user)) ==
+      pack_holder{ line_no = person.line_no, device = r.holder_device })
   local place_id = is_holder and person.reservation_id or ''
   local answer = fingerprint .. queued_answer(batch, position, c.waiting, pace, place_id)
   -- A full journal does not reject the request, since the place is promised already. Then only this Redis remembers the answer.
   local journaled = not journal_is_full(batch)
   local change = { answer = answer, line_no = was_away and person.line_no, seen = must_be_seen }
   if journaled then
-    change.promise = 'answered\t' .. r.key .. '\t' .. answer
+    change.promise = pack_answered_promise{ key = r.key, answer = answer }
     change.plain = not batch.input.packed and
       { 'kind', 'answered', 'no', batch.no, 'at', batch.at, 'key', r.key, 'answer', answer }
   end
@@ -42,17 +43,19 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
   assert(c.unlimited or (c.free >= units and c.free + c.held + c.redeemed + c.burned == c.total), 'conservation is broken')
   local order_id, due, slot_text = r.order or order_id_of(reservation_id), batch.due, text_of(batch, slot)
   local state, trace, device = batch.pays and 'reserved' or 'redeemed', r.trace or '', r.device or ''
-  local answer = fingerprint .. 'C|' .. reservation_id .. '|' .. order_id .. '|' .. due .. '|' .. input.ticket_key ..
-    '|' .. batch.durability .. '|' .. code .. '|' .. batch.version
+  local answer = fingerprint .. pack_completed{ reservation_id = reservation_id, order_id = order_id, due = due,
+    ticket_key = input.ticket_key, durability = batch.durability, code = code, terms = batch.version }
   local plain = not input.packed and { 'kind', 'reserved', 'no', batch.no, 'reservation', reservation_id, 'user', r.user,
     'order', order_id, 'qty', r.qty, 'slot', slot_text, 'at', batch.at, 'due', due, 'line', 0, 'state', state, 'code', code,
     'terms', batch.version, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
   local change = {
     answer = answer, plain = plain, units = units, reservation_id = reservation_id,
-    promise = 'reserved\t' .. reservation_id .. '\t' .. r.user .. '\t' .. (r.order or '') .. '\t' .. r.qty .. '\t' .. slot_text ..
-      '\t' .. code .. '\t' .. r.key .. '\t' .. (r.request or '') .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking,
-    reservation = reservation_text(state, r.user, r.qty, slot_text, due, '0', order_id, code),
-    person = person_text('held', with_slot(person.slots, slot_text), '0', r.qty, reservation_id, '', code),
+    promise = pack_reserved_promise{ reservation = reservation_id, user = r.user, order = r.order or '', qty = r.qty,
+      slot = slot_text, code = code, key = r.key, request = r.request or '', device = device, trace = trace, stacking = stacking },
+    reservation = pack_reservation{ state = state, user = r.user, qty = r.qty, slot = slot_text, due = due, line_no = '0',
+      order_id = order_id, code = code },
+    person = pack_person{ state = 'held', slots = with_slot(person.slots, slot_text), line_no = '0', qty = r.qty,
+      reservation_id = reservation_id, order_id = '', code = code },
   }
   -- Most decisions are this one; an encoder would take longer than what it is for.
   return '{"kind":"reserved","quota_left":' .. text_of(batch, quota_left) .. ',"slot":' .. slot_text ..
@@ -74,10 +77,11 @@ local function join_line(batch, r, fingerprint, quota_left, person, code, reserv
     'device', device, 'trace', trace, 'stacking', stacking }
   local change = {
     answer = answer, plain = plain, joins = true, line_no = line_no, seen = c.presence_ms > 0,
-    promise = 'queued\t' .. reservation_id .. '\t' .. r.user .. '\t' .. order_id .. '\t' .. r.qty .. '\t' .. line_text ..
-      '\t' .. code .. '\t' .. r.key .. '\t' .. answer .. '\t' .. device .. '\t' .. trace .. '\t' .. stacking,
-    person = person_text('queued', person.slots, line_text, r.qty, reservation_id, order_id, code),
-    holder = r.holder_device and line_text .. '|' .. r.holder_device,
+    promise = pack_queued_promise{ reservation = reservation_id, user = r.user, order = order_id, qty = r.qty,
+      line_no = line_text, code = code, key = r.key, answer = answer, device = device, trace = trace, stacking = stacking },
+    person = pack_person{ state = 'queued', slots = person.slots, line_no = line_text, qty = r.qty,
+      reservation_id = reservation_id, order_id = order_id, code = code },
+    holder = r.holder_device and pack_holder{ line_no = line_text, device = r.holder_device },
   }
   return { kind = 'queued', quota_left = quota_left, position = position, queue_size = waiting,
     line_no = line_no, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ContractError } from '../errors/faults.js';
 import { readHeader, type ScriptHeader } from './script-header.js';
+import { expandRecords } from './script-records.js';
 
 /** A script as Redis gets it, and the names of its header in the order in which it takes them. */
 export type LoadedScript = { source: string; sha: string; keys: string[]; args: string[]; each: string[] };
@@ -18,17 +19,18 @@ const READ: Record<string, (argument: string) => string> = {
 
 /**
  * Reads <folder>/<name>.lua. Its `--#include` files come in place of the lines that name them, and the names of its header
- * before the first line of code.
- * @throws Error when the header is incomplete
+ * before the first line of code. Records are written and read by their formats (script-records.ts).
+ * @throws Error when the header is incomplete, or a record is written without one of its fields
  */
 export function loadScript(folder: string, name: string): LoadedScript {
   const text = readFileSync(join(folder, `${name}.lua`), 'utf8');
   const header = readHeader(text);
   const body = text.search(/^(?!--|$)/m);
-  const source = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`.replace(
+  const included = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`.replace(
     /^--#include (\w+)$/gm,
     (_line, part: string) => readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8'),
   );
+  const source = expandRecords(included);
   const sha = createHash('sha1').update(source).digest('hex');
   return { source, sha, keys: header.keys.map(nameOf), args: header.args.map(nameOf), each: header.each.map(nameOf) };
 }
