@@ -219,7 +219,10 @@ export class SaleStore {
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
     const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, this.limits, this.claims.mayPack()));
-    if (outcome.kind === 'decided') return decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+    if (outcome.kind === 'decided') {
+      const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+      return decisions.map((one) => this.scripts.located('reserve', one));
+    }
     return inputs.map(() => ({ kind: outcome.kind }));
   }
 
