@@ -1,11 +1,11 @@
 -- Checkouts: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal. Decides several requests of one
 -- campaign in the given order, each as if it came alone. The campaign is read and written once for all of them.
 --
--- Each request takes three decisions: `replay` (the key has a response), `admit` (token, device, sale window) and `claim` (a
--- unit, a place in line or a refusal). They only read. `apply` takes what they decide into the batch, where the
--- next request reads it. At the end the script writes the batch to Redis.
--- A request that is refused after its device was counted costs quota: everything from `not_started` on under DECISION. A replay,
--- an unacceptable token and `rate_limited` itself cost none.
+-- Each request takes three decisions: `replay` (the key has an answer), `admit` (token, device, sale window) and `claim` (a unit,
+-- a place in line or a refusal). They only read. `apply` takes what they decide into the batch, where the next request reads it.
+-- At the end the script writes the batch to Redis.
+-- A refused request costs quota too, once its device is counted: all but `replayed`, `archived`, `key_reused`, `attestation_…` and
+-- `rate_limited` do.
 --
 -- The request_keys are four for each request, in their order: its idempotency key, the same without the user, the key of its
 -- order and the key of its device; then those that requests name.
@@ -19,6 +19,7 @@
 --   ticket_key      id of the key that signs the tickets, so that a replay can sign the same one
 --   journal_limit   promises the journal may hold
 --   device_quota device_window_ms   checkouts that may be counted under a device's key in any window, and its length
+--   token_life_ms token_skew_ms   how long a token is valid, and how far the caller's clock may differ from the one of Redis
 --   replicated      whether the caller waits for replicas before it answers
 --   order_ttl_ms    how long claims on an order are kept, as text
 --   packed          whether every worker can read an entry with several promises
@@ -90,7 +91,6 @@
 --#include claim_promises
 
 assert(#input.requests <= most_in_entry, 'reserve takes at most 64 requests')
-local token_life_ms, token_skew_ms = 30000, 30000
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -98,7 +98,6 @@ local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local batch = new_batch(c, input, { campaign = campaign_key, line = line_key, codes = codes_key, journal = journal_key,
   holders = holders_key }, request_keys, now_ms())
-batch.token_life_ms, batch.token_skew_ms = token_life_ms, token_skew_ms
 
 --#parse fingerprint
 
@@ -121,31 +120,14 @@ local function replay(batch, r, fingerprint)
   return batch.c.archived and { kind = 'archived', pass = batch.c.archived }
 end
 
--- Counts a call of the device. Returns the times of its calls that lie in the window, newest first, and how many are left.
--- When the quota is used up it returns nil, and the time in ms until a call is free.
-local function count_call(batch, r)
-  local now, window_ms, quota = batch.now, batch.input.device_window_ms, batch.input.device_quota
-  local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 3)
-  if not earlier then return times, quota - 1 end
-  for time in string.gmatch(earlier, '%d+') do
-    local at = tonumber(time)
-    -- The clock may have gone back: a time later than now is not of this window.
-    if at <= now and now - at < window_ms then
-      times, used = times .. ',' .. time, used + 1
-      if used == quota then return nil, at + window_ms - now end
-    end
-  end
-  return times, quota - used - 1
-end
-
 -- Second decision: why token, device or campaign do not allow a claim; false when they do.
 -- Returns as well how many calls the device has left, and the times of its calls.
 local function admit(batch, r)
-  local c, phase, times, left = batch.c, batch.phase, nil, 0
+  local c, input, phase, times, left = batch.c, batch.input, batch.phase, nil, 0
   if r.token_expires_at then
     local age_ms = batch.now - number_of(batch, r.token_expires_at) * 1000
-    if age_ms > batch.token_skew_ms then return { kind = 'attestation_expired' } end
-    if age_ms < -(batch.token_life_ms + batch.token_skew_ms) then return { kind = 'attestation_future' } end
+    if age_ms > input.token_skew_ms then return { kind = 'attestation_expired' } end
+    if age_ms < -(input.token_life_ms + input.token_skew_ms) then return { kind = 'attestation_future' } end
   end
   if r.has_quota then
     times, left = count_call(batch, r)

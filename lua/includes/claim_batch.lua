@@ -68,6 +68,23 @@ local function places_before(batch, score)
   return places
 end
 
+-- Counts a call of the device. Returns the times of its calls that lie in the window, newest first, and how many are left.
+-- When the quota is used up it returns nil, and the time in ms until a call is free.
+local function count_call(batch, r)
+  local now, window_ms, quota = batch.now, batch.input.device_window_ms, batch.input.device_quota
+  local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 3)
+  if not earlier then return times, quota - 1 end
+  for time in string.gmatch(earlier, '%d+') do
+    local at = tonumber(time)
+    -- The clock may have gone back: a time later than now is not of this window.
+    if at <= now and now - at < window_ms then
+      times, used = times .. ',' .. time, used + 1
+      if used == quota then return nil, at + window_ms - now end
+    end
+  end
+  return times, quota - used - 1
+end
+
 -- Takes what a request has decided into the batch. Only assignments, so that a request is decided whole or not at all.
 --   device_calls   times of the device's calls, as its key keeps them; also of a request that is rejected. nil = not counted
 --   change         of a request that gets a promise; else nil. It has those of these fields that apply:

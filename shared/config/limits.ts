@@ -45,8 +45,6 @@ export const LIMITS = {
   /** One statement of a batch takes milliseconds; one that hangs is begun again, with half as much. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
-  /** Attestation lives so long and is tolerated so much longer (CONTRACT §5). Also stands in lua/reserve.lua. */
-  attestationLifeSeconds: 30,
   /** 20 checkouts in any second for one device (CONTRACT §5). */
   deviceQuota: 20,
   deviceWindowMs: 1_000,
