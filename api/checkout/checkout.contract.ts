@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import { CLAIM_REFUSALS, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
 import { attributes, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
@@ -22,34 +21,6 @@ export const checkoutBody = z.object({
   challenge_solution: challengeSolution.optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
-
-/**
- * Whether a body has every field right. The same rules as `checkoutBody` written flat, for the one route on which a schema
- * is a tenth of the request; a body that it does not take goes to the schema, which says what is wrong, or takes it after
- * all. A test holds the two together.
- */
-export function isPlainCheckout(body: unknown): body is CheckoutBody {
-  if (typeof body !== 'object' || body === null) return false;
-  const { product_id, user_id, qty, device_fp, attestation, expires_at, idempotency_key } = body as CheckoutBody;
-  const { attributes: given, challenge_solution } = body as CheckoutBody;
-  return (
-    isExternalId(product_id) &&
-    isExternalId(user_id) &&
-    Number.isSafeInteger(qty) &&
-    qty >= 1 &&
-    qty <= MAX_QTY &&
-    (device_fp === undefined || isExternalId(device_fp)) &&
-    (attestation === undefined || (typeof attestation === 'string' && attestation.length <= MAX_TOKEN)) &&
-    (expires_at === undefined ||
-      (Number.isSafeInteger(expires_at) && expires_at >= 0 && expires_at <= MAX_UNIX_SECONDS)) &&
-    (idempotency_key === undefined || typeof idempotency_key === 'string') &&
-    // Rare, and not flat: the schema's.
-    given === undefined &&
-    challenge_solution === undefined
-  );
-}
-
-const isExternalId = (value: unknown) => typeof value === 'string' && EXTERNAL_ID_PATTERN.test(value);
 
 export const completedData = z.object({
   status: z.literal('completed'),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
+import { CODES_BY_PRODUCT, CODES_OF_CLAIMS } from '../../shared/sale/scripts/claim-refusals.js';
 
 const PLACE_TICKET =
   'absent when the user was in line already and the caller has neither proved to be the user nor to use the device that took the place';
@@ -27,28 +28,19 @@ export const PLACE_ANSWER = {
 
 /** Codes with which any claim may be refused. */
 export const CLAIM_REFUSALS = [
+  ...CODES_OF_CLAIMS,
   'invalid_request',
-  'attestation_invalid',
-  'attestation_expired',
-  'campaign_not_found',
-  'audience_mismatch',
-  'already_redeemed',
   'duplicate_request',
   'campaign_not_started',
-  'sold_out',
-  'waiting_room_full',
-  'campaign_ended',
-  'idempotency_key_reused',
   'rate_limited',
-  'campaign_paused',
   'temporarily_unavailable',
-] as const satisfies readonly ErrorCode[];
+] as const;
 
 /** Codes with which a claim by product may be refused beside them. */
-export const PRODUCT_REFUSALS = ['code_required', 'token_invalid'] as const satisfies readonly ErrorCode[];
+export const PRODUCT_REFUSALS = CODES_BY_PRODUCT;
 
 /** Codes with which a claim by code may be refused beside them. */
-export const CODE_REFUSALS = ['token_invalid', 'not_combinable'] as const satisfies readonly ErrorCode[];
+export const CODE_REFUSALS = ['not_combinable'] as const satisfies readonly ErrorCode[];
 
 /** Every code with which a claim may be refused. */
 export type ClaimRefusal = (typeof CLAIM_REFUSALS | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];

@@ -1,4 +1,3 @@
-import { assertNever } from '../../shared/domain/assert-never.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import {
   campaignNoOf,
@@ -20,6 +19,7 @@ import {
 } from '../../shared/redis/idempotency-record.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 import type { Tickets } from '../guards/auth/ticket.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
@@ -95,8 +95,6 @@ export class TermsChanged extends Error {
   }
 }
 
-/** A pause has no known end; shoppers come back at this pace. */
-const PAUSE_RETRY_SECONDS = 5;
 /** Nobody is told to wait longer than this for an opening; clients count down by `starts_at`. */
 const OPENING_RETRY_MAX_SECONDS = 3_600;
 
@@ -261,28 +259,12 @@ export class Claim {
   ): Problem<ClaimRefusal> {
     const { deviceQuota, deviceWindowMs, placeCalls, placeWindowMs } = this.limits;
     switch (outcome.kind) {
-      case 'key_reused':
-        return new Problem('idempotency_key_reused', 'This key was used for another request.');
-      case 'attestation_missing':
-        return new Problem('attestation_invalid', 'attestation and expires_at are required for this campaign.');
-      case 'attestation_expired':
-        return new Problem('attestation_expired', 'The token is too old.');
-      case 'attestation_future':
-        return new Problem('attestation_invalid', 'expires_at is further ahead than a token can be.');
       case 'rate_limited':
         return rateLimited('device', deviceQuota, deviceWindowMs / 1000, outcome.retryMs);
       case 'place_limited':
         return rateLimited('place', placeCalls, placeWindowMs / 1000, this.#promises.waitOf(caller));
       case 'journal_full':
         return unavailable();
-      case 'not_found':
-        return new Problem('campaign_not_found', 'No campaign sells this product.');
-      case 'paused':
-        return new Problem('campaign_paused', 'The sale is paused; places and reservations are kept.', {
-          retryAfterSeconds: PAUSE_RETRY_SECONDS,
-        });
-      case 'ended':
-        return new Problem('campaign_ended', 'The sale is over.');
       case 'not_started':
         return new Problem('campaign_not_started', 'The sale opens at starts_at.', {
           members: { starts_at: timeOrNull(outcome.startsAtMs) },
@@ -292,28 +274,12 @@ export class Claim {
         return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
           members: { errors: [{ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` }] },
         });
-      case 'audience_mismatch':
-        return new Problem('audience_mismatch', 'The campaign is for others.');
-      case 'limit_reached':
-        return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
-      case 'code_used':
-        return new Problem('already_redeemed', 'The code is used.');
-      case 'code_needed':
-        return new Problem('code_required', 'Every unit of this campaign is bound to a code; redeem the code.');
-      case 'token_missing':
-        return new Problem('token_invalid', 'This campaign needs a one-time token.');
-      case 'token_expired':
-        return new Problem('token_invalid', 'The one-time token is too old.');
-      case 'token_used':
-        return new Problem('token_invalid', 'The one-time token was used.');
       case 'not_combinable':
         return new Problem('not_combinable', 'The order has a code that this one does not combine with.');
-      case 'sold_out':
-        return new Problem('sold_out', 'Not enough units are free, and this campaign has no line.');
-      case 'line_full':
-        return new Problem('waiting_room_full', 'The line has reached its limit.');
-      default:
-        return assertNever(outcome);
+      default: {
+        const refused = CLAIM_REFUSALS[outcome.kind];
+        return new Problem(refused.code, refused.detail, 'extras' in refused ? refused.extras : {});
+      }
     }
   }
 }

@@ -112,7 +112,7 @@ export function createHttpServer(
 
   function observe(this: Response): void {
     const { routePath, startedAt, socket } = this.req;
-    metrics.requestTimes.observe(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
+    metrics.observeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
     pipelines.finished(socket);
   }
   const turns = new RequestScheduler(LIMITS.requestsPerTurn);

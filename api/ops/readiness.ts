@@ -14,6 +14,17 @@ export type Readiness = { ready: boolean; checks: Record<string, Check> };
 const JOURNAL_LAG_WARN_SECONDS = 10;
 const CHECK_EVERY_MS = 1_000;
 
+export type ReadinessDeps = {
+  scripts: ScriptRunner;
+  scriptNames: readonly string[];
+  gate: RedisGate;
+  database: Database;
+  journal: Journal;
+  clock: RedisClock;
+  history: HistoryWatch;
+  journalLimitEntries: number;
+};
+
 /**
  * What this process needs to serve: Redis with our scripts, and room in the journal. Postgres away and a journal that lags
  * are told but do not take the process out of service, since the sale goes on without them.
@@ -23,16 +34,7 @@ export class ReadinessCheck {
   /** Checks the engines at most once a second, since /readyz needs no key. */
   readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
 
-  constructor(
-    readonly scripts: ScriptRunner,
-    readonly gate: RedisGate,
-    readonly scriptNames: readonly string[],
-    readonly database: Database,
-    readonly journal: Journal,
-    readonly clock: RedisClock,
-    readonly watch: HistoryWatch,
-    readonly journalLimitEntries: number,
-  ) {}
+  constructor(readonly deps: ReadinessDeps) {}
 
   async run(): Promise<Readiness> {
     const { redis, ...others } = await this.#engines.get();
@@ -46,10 +48,11 @@ export class ReadinessCheck {
     const [redis, scripts, postgres, journal] = await Promise.all([
       check(async () => {
         // A Redis that was emptied without losing its connections is found here at the latest.
-        if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('Redis is empty or being filled');
+        if ((await readEpoch(this.deps.scripts.redis)) === null)
+          this.deps.gate.distrust('Redis is empty or being filled');
       }, 'answers'),
-      check(() => this.scripts.load(this.scriptNames), 'loaded'),
-      check(async () => void (await this.database.query('select 1')), 'answers'),
+      check(() => this.deps.scripts.load(this.deps.scriptNames), 'loaded'),
+      check(async () => void (await this.deps.database.query('select 1')), 'answers'),
       this.#journal(),
     ]);
     return { redis, scripts, postgres, journal };
@@ -57,18 +60,18 @@ export class ReadinessCheck {
 
   /** The gate is looked at each time: it closes at once when Redis goes. */
   #withGate(redis: Check): Check {
-    if (!redis.ok || this.gate.isOpen) return redis;
-    return { ok: false, detail: this.gate.reason || 'has not been verified yet; a worker does it' };
+    if (!redis.ok || this.deps.gate.isOpen) return redis;
+    return { ok: false, detail: this.deps.gate.reason || 'has not been verified yet; a worker does it' };
   }
 
   async #journal(): Promise<Check> {
     try {
-      const { entries, oldestMs } = await this.journal.backlog();
-      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.clock.nowMs() - oldestMs) / 1000));
+      const { entries, oldestMs } = await this.deps.journal.backlog();
+      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.deps.clock.nowMs() - oldestMs) / 1000));
       const late = lag > JOURNAL_LAG_WARN_SECONDS ? '; the worker or Postgres is behind' : '';
       const gap = (await this.#hasGap()) ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
       return {
-        ok: entries < this.journalLimitEntries,
+        ok: entries < this.deps.journalLimitEntries,
         detail: `${entries} entries, the oldest ${lag} s old${late}${gap}`,
       };
     } catch {
@@ -78,12 +81,12 @@ export class ReadinessCheck {
 
   /** Whether Postgres lacks entries that are not in the journal any more. The sale goes on without them. */
   async #hasGap(): Promise<boolean> {
-    const { state } = this.watch;
+    const { state } = this.deps.history;
     if (!state?.latest) return false;
-    const { firstId, lastId } = await this.journal.position();
+    const { firstId, lastId } = await this.deps.journal.position();
     if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
     // The journal was read after the cursor, so that entries persisted in between are not missing.
-    const { cursor } = await this.watch.beat();
+    const { cursor } = await this.deps.history.beat();
     if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
     return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }

@@ -32,15 +32,12 @@ function found(req: Request): Found {
 /** Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For; what cannot be read there is the proxy's own address. */
 function find(req: Request): Found {
   const { ip = '' } = req;
-  // Nearly every request, and refusing one must cost little.
-  if (PLAIN_IPV4.test(ip)) return { network: ip, address: ip };
   const parsed = parseAddress(ip) ?? parseAddress(req.socket.remoteAddress ?? '');
   return parsed === null
     ? { network: 'unknown', address: 'unknown' }
     : { network: networkNotation(parsed), address: parsed.toString() };
 }
 
-const PLAIN_IPV4 = /^(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(\.(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /**
