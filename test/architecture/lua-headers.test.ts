@@ -7,7 +7,7 @@ import { decodeEntry } from '../../shared/redis/journal.js';
 import type { ScriptContract } from '../../shared/redis/script-contract.js';
 import { readHeader } from '../../shared/redis/script-header.js';
 import { loadScript } from '../../shared/redis/script-source.js';
-import { SALE_SCRIPTS } from '../../shared/sale/sale-store.js';
+import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/sale/scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,

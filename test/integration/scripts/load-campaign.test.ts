@@ -58,7 +58,7 @@ test('puts the terms and the counters of a campaign into Redis and its number in
     waiting: '0',
     last_line_no: '0',
   });
-  expect((await campaign.store.directory()).get(no)).toBe(campaign.product);
+  expect((await campaign.store.reader.directory()).get(no)).toBe(campaign.product);
   expect(await sale.journal.lastId()).toBe('0-0');
 });
 
@@ -123,7 +123,7 @@ test('puts an archived campaign there with its counters and nothing to forget', 
     redeemed: '2',
     free: '2',
   });
-  expect(await campaign.store.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
+  expect(await campaign.store.reader.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
 });
 
 test('needs a Redis in service, or the token of the worker that fills it', async () => {
