@@ -110,7 +110,7 @@ export function defaultStore(): KeyStore {
   }
 }
 
-/** The intention of one shopper in one sale, the same in every tab and after a reload. */
+/** The attempt of one shopper in one sale, the same in every tab and after a reload. */
 export class KeptAttempt {
   readonly #name: string;
 
@@ -139,14 +139,14 @@ export class KeptAttempt {
     });
   }
 
-  /** Adds the ticket, unless the intention was given up meanwhile. */
-  async keepTicket(intention: Attempt, ticket: string): Promise<void> {
+  /** Adds the ticket, unless the attempt was given up meanwhile. */
+  async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
     await this.#alone(async () => {
-      if ((await this.read())?.key === intention.key) await this.#write({ ...intention, ticket });
+      if ((await this.read())?.key === attempt.key) await this.#write({ ...attempt, ticket });
     });
   }
 
-  /** Gives up this intention; one that another tab has begun since is left alone. */
+  /** Gives up this attempt; one that another tab has begun since is left alone. */
   async forget(key: string): Promise<void> {
     await this.#alone(async () => {
       if ((await this.read())?.key === key) await this.store.removeItem(this.#name);
@@ -163,9 +163,9 @@ export class KeptAttempt {
     });
   }
 
-  async #write(intention: Attempt): Promise<Attempt> {
-    await this.store.setItem(this.#name, JSON.stringify(intention));
-    return intention;
+  async #write(attempt: Attempt): Promise<Attempt> {
+    await this.store.setItem(this.#name, JSON.stringify(attempt));
+    return attempt;
   }
 
   /** One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one store. */

@@ -396,6 +396,7 @@ test('what a browser loads of the client has less than 6.5 KB, compressed', () =
   expect(scripts.sort()).toEqual([
     'attempt.js',
     'calls.js',
+    'device-token.js',
     'emitter.js',
     'proof-of-work.js',
     'sale.js',
