@@ -47,9 +47,10 @@ export class MemoryStore implements KeyStore {
 }
 
 /**
- * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a copy of its own, which
- * may be behind that of the tab that has just let go of the lock. What IndexedDB has committed, every later transaction sees.
- * `localStorage` gets a copy: it notifies the other tabs of changes, and is the only store where the database cannot be used.
+ * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a
+ * copy of its own, which may be behind that of the tab that has just let go of the lock. What IndexedDB has committed,
+ * every later transaction sees. `localStorage` gets a copy: it notifies the other tabs of changes, and is the only
+ * store where the database cannot be used.
  */
 export class TabStore implements KeyStore {
   readonly #database: Promise<Opened | null>;
@@ -70,7 +71,8 @@ export class TabStore implements KeyStore {
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is returned again.
+    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is
+    // returned again.
     return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 
@@ -168,7 +170,10 @@ export class KeptAttempt {
     return attempt;
   }
 
-  /** One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one store. */
+  /**
+   * One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one
+   * store.
+   */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
     const locks = (globalThis as Globals).navigator?.locks;
     if (locks) return locks.request('doorbuster', work);

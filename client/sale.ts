@@ -26,7 +26,8 @@ const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 /**
  * One shopper in one sale. The wish to buy has a key that is kept before the first try, so a lost answer, a reload or a
- * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new one.
+ * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new
+ * one.
  */
 export class Sale extends Emitter<SaleEvents> {
   /** The last one known; null = not known yet. */
@@ -57,8 +58,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave` and
-   * `release` are refused: the user checked out on another device.
+   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave`
+   * and `release` are refused: the user checked out on another device.
    */
   get holdsTicket(): boolean {
     return Boolean(this.#pending?.ticket);
@@ -100,8 +101,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way, another is the
-   * same one. An attempt that was begun before and never answered is ended first, with its own quantity.
+   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way,
+   * another is the same one. An attempt that was begun before and never answered is ended first, with its own quantity.
    * @throws Refusal: the service refused, or did not answer for `retryForMs`
    */
   attempt(qty = 1): Promise<Standing> {
