@@ -100,7 +100,7 @@ export class OverviewReader {
       );
       return Object.fromEntries(counts) as Overview['queues'];
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 }

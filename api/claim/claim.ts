@@ -25,6 +25,7 @@ import type { Tickets } from '../guards/auth/ticket.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import { rateLimited } from '../guards/limits/quotas.js';
 import { unavailable } from '../http/problem.js';
+import { invalidFields } from '../http/validate.js';
 import type { Acknowledgement } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 
@@ -271,9 +272,7 @@ export class Claim {
           retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, (outcome.startsAtMs - outcome.nowMs) / 1000),
         });
       case 'qty_above_max':
-        return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-          members: { errors: [{ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` }] },
-        });
+        return invalidFields({ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` });
       case 'not_combinable':
         return new Problem('not_combinable', 'The order has a code that this one does not combine with.');
       default: {

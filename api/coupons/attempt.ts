@@ -4,11 +4,15 @@ import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ReservationId } from '../../shared/domain/ids.js';
 import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
-import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { callerOf, type FailedAttemptLimiter, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import type { LocalQuota } from '../guards/limits/local-quota.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { rateLimited } from '../guards/limits/quotas.js';
-import type { IssuedCode } from './code-resolver.js';
-import type { CouponDeps } from './coupon-deps.js';
+import type { AttemptRecorder } from './attempt-recorder.js';
+import type { CodeResolver, IssuedCode } from './code-resolver.js';
 import type { Redeemed } from './redemption.js';
 
 /** Refusals that somebody meets who guesses codes; each request with one counts towards the caller's wait. */
@@ -27,6 +31,21 @@ export const UNKNOWN_CODES = 'unknown-codes';
 /** One request with codes. `failed`: whether one of its codes has counted as a failure, which happens once. */
 export type Attempted = { action: 'validate' | 'redeem'; guesser: Guesser; failed: boolean };
 
+/** What counts and records attempts, the same for both actions. */
+export type AttemptDeps = {
+  finder: CodeResolver;
+  policies: PolicyCache;
+  /** Failed requests by caller (`callerOf`), in this process. */
+  guesses: LocalQuota;
+  /** Codes that were never issued, or of which nothing is told, by network, in this process. */
+  unknownCodes: LocalQuota;
+  failures: FailedAttemptLimiter;
+  attempts: AttemptRecorder;
+  metrics: Metrics;
+  log: Log;
+  limits: { uniformRefusalMs: number };
+};
+
 type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
 
 /**
@@ -35,7 +54,7 @@ type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
  * is treated alike in all that is counted.
  */
 export async function recorded<Value>(
-  deps: CouponDeps,
+  deps: AttemptDeps,
   req: Request,
   attempted: Attempted,
   typed: string,
@@ -78,7 +97,7 @@ export async function recorded<Value>(
 }
 
 /** The guards of a code: those of its campaign, or those that all codes share of whose existence nothing is told. */
-export function policyOf({ policies }: CouponDeps, { terms, product }: IssuedCode): CampaignPolicy {
+export function policyOf({ policies }: Pick<AttemptDeps, 'policies'>, { terms, product }: IssuedCode): CampaignPolicy {
   return terms.uniformRefusals ? policies.ofUniform : policies.of(product);
 }
 
@@ -89,7 +108,7 @@ export function policyOf({ policies }: CouponDeps, { terms, product }: IssuedCod
  * @param count takes the quotas of the request by a policy
  */
 export async function foundOrCounted<Counted>(
-  { finder, guesses, policies, unknownCodes }: CouponDeps,
+  { finder, guesses, policies, unknownCodes }: AttemptDeps,
   { guesser }: Attempted,
   typed: string,
   count: (policy: CampaignPolicy) => Promise<Counted>,
@@ -113,7 +132,7 @@ export async function foundOrCounted<Counted>(
  * Counts a refused code for its network, and its request once for its caller. @returns the refusal to send instead when the network
  * has sent too many unknown codes. Right codes from the same network go on being served.
  */
-function countFailure(deps: CouponDeps, attempted: Attempted, { code }: Problem): Problem | null {
+function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem): Problem | null {
   if (!FAILURES.has(code)) return null;
   const { guesser } = attempted;
   noteFailure(deps, attempted);
@@ -126,7 +145,7 @@ function countFailure(deps: CouponDeps, attempted: Attempted, { code }: Problem)
 }
 
 /** FailedAttemptLimiter are counted for all processes when they are no slip any more, all of them at once. */
-function noteFailure({ failures, guesses }: CouponDeps, attempted: Attempted): void {
+function noteFailure({ failures, guesses }: AttemptDeps, attempted: Attempted): void {
   if (attempted.failed) return;
   attempted.failed = true;
   const { guesser } = attempted;

@@ -22,7 +22,12 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
     issue.code === 'unrecognized_keys' ? [] : [{ pointer: pointerOf(issue.path), detail: issue.message }],
   );
   if (unknown.length > 0) throw unknownFields(unknown, wrong);
-  throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', { members: { errors: wrong } });
+  throw invalidFields(...wrong);
+}
+
+/** The refusal of a request some of whose fields are wrong. */
+export function invalidFields(...errors: FieldError[]): Problem<'invalid_request'> {
+  return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', { members: { errors } });
 }
 
 /** RFC 6901, as a fragment. */

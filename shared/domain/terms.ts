@@ -2,7 +2,7 @@ import type { Discount } from './discount.js';
 
 /** How a script reads a field: a number, whether it is 1, or the text. */
 type FieldKind = 'int' | 'flag' | 'text';
-/** A hash in Redis. */
+/** What a hash in Redis has. */
 type Fields = Readonly<Record<string, string | undefined>>;
 type FieldValues = Readonly<Record<string, string | number>>;
 
@@ -33,19 +33,21 @@ const detail =
     toStored: asItIs,
     fromStored: asItIs,
   });
+/** A number with a field of the same name. @param missing the value of a campaign without the field */
 const count = <Column extends string>(column: Column, missing = 0): ScriptTerm<Column, number, number> => ({
   ...detail<number>()(column),
   fields: { [column]: 'int' },
   toFields: (value) => ({ [column]: value }),
   fromFields: (fields) => numberIn(fields[column], missing),
 });
+/** Yes or no; a campaign without the field has no. */
 const flag = <Column extends string>(column: Column, field: string): ScriptTerm<Column, boolean, boolean> => ({
   ...detail<boolean>()(column),
   fields: { [field]: 'flag' },
   toFields: (value) => ({ [field]: flagOf(value) }),
   fromFields: (fields) => fields[field] === '1',
 });
-/** @param choices the first one is that of a campaign without the field */
+/** One of several words, with a field of the same name. @param choices the first one is that of a campaign without the field */
 const choice = <Column extends string, const Choice extends string>(
   column: Column,
   choices: readonly [Choice, ...Choice[]],

@@ -8,6 +8,11 @@ export class EngineUnavailable extends Error {
   ) {
     super(message, options);
   }
+
+  /** The fault of a call that failed with this error. */
+  static from(engine: EngineUnavailable['engine'], error: unknown): EngineUnavailable {
+    return new EngineUnavailable(engine, error instanceof Error ? error.message : String(error), { cause: error });
+  }
 }
 
 /** Two of our own parts disagree on what they send each other. Never expected, never retried. */

@@ -53,7 +53,7 @@ export class ActiveCampaigns {
       const active = await Promise.all(products.map(isActive));
       return products.filter((_product, i) => active[i]);
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 

@@ -78,7 +78,7 @@ export class CampaignArchive {
     try {
       await (gate ? gate.guard(set) : set());
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 

@@ -58,7 +58,7 @@ export class LineReader {
       return await (gate ? gate.guard(read) : read());
     } catch (error) {
       if (error instanceof EngineUnavailable) throw error;
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 }

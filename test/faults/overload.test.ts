@@ -90,7 +90,8 @@ test('a flood of checkouts is answered to the last one: what is taken in is serv
   expect(told(200).length).toBeGreaterThan(0);
   expect(told(503).filter(({ retryAfter }) => !(retryAfter >= 1))).toEqual([]);
 
-  // Whoever was refused comes back with his key until he is told: the stock went to exactly as many as there were units.
+  // Whoever was refused comes back with his key until he is told: the stock went to exactly as many as there were
+  // units.
   let served = told(200).length;
   let refused = told(503).map(({ user }) => user);
   await until('everybody has been told', async () => {
@@ -109,7 +110,9 @@ type Told = { user: string; status: number; retryAfter: number; firstStatus: num
 const AT_ONCE = LIMITS.requestsPerConnection;
 const newUsers = (count: number) => Array.from({ length: count }, () => `user-${randomUUID()}`);
 
-/** A connection on which checkouts of many users are sent without waiting for answers, each with the user as its key. */
+/**
+ * A connection on which checkouts of many users are sent without waiting for answers, each with the user as its key.
+ */
 class Pipeline {
   readonly told: Told[] = [];
 

@@ -14,8 +14,8 @@ import { until } from '../harness/until.js';
 import { expectNothingLost } from '../harness/verdict.js';
 
 /**
- * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to a
- * process happens to a real one. Redis and Postgres write to disk as in production.
+ * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to
+ * a process happens to a real one. Redis and Postgres write to disk as in production.
  */
 export class Stage {
   readonly apis: ServiceProcess[] = [];
@@ -117,7 +117,10 @@ export class Stage {
     });
   }
 
-  /** New users at `perSecond` until the crowd is stopped, spread over the APIs. Few enough for a machine that does other work. */
+  /**
+   * New users at `perSecond` until the crowd is stopped, spread over the APIs. Few enough for a machine that does other
+   * work.
+   */
   crowd(product: string, perSecond = 150): Crowd {
     let next = 0;
     const target = () => String(this.#urls[next++ % this.#urls.length]);

@@ -21,8 +21,8 @@ export function checkoutAtOnce(shoppers: readonly Shopper[], fields: Record<stri
 }
 
 /**
- * A burst whose answers all came within a second, the window of a device's quota. A busy machine may need another one, so each
- * call of `burst` takes a new device.
+ * A burst whose answers all came within a second, the window of a device's quota. A busy machine may need another one,
+ * so each call of `burst` takes a new device.
  */
 export function withinASecond(burst: () => Promise<Answer[]>): Promise<Answer[]> {
   return until('a burst takes less than a second', async () => {

@@ -10,8 +10,8 @@ import { migrateToLatest } from '../../shared/postgres/migrate.js';
 const PASSWORD = 'stage';
 
 /**
- * Starts a migrated Postgres that a test may kill. It writes to disk as in production. The first start copies a cluster that
- * the first stage of a run makes: creating and migrating one takes seconds of CPU.
+ * Starts a migrated Postgres that a test may kill. It writes to disk as in production. The first start copies a cluster
+ * that the first stage of a run makes: creating and migrating one takes seconds of CPU.
  * @param port null = a free one
  */
 export async function startStagePostgres(dataDir: string, port: number | null): Promise<RunningEngine> {

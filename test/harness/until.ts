@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** So long that no busy machine reaches it; what fails for another reason fails with its name, not with Jest's time-out. */
+/**
+ * So long that no busy machine reaches it; what fails for another reason fails with its name, not with Jest's time-out.
+ */
 const LIMIT_MS = 60_000;
 
 /**
