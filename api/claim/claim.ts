@@ -203,7 +203,7 @@ export class Claim {
   /** @throws Problem 429 when the user has made too many calls without a token from one network, and this is no repetition */
   async #requireQuota({ user, network, key }: ClaimRequest): Promise<void> {
     const waitMs = this.#unproven.take(`${user}|${network}`);
-    if (waitMs === 0 || (await this.sale.remembers(user, key))) return;
+    if (waitMs === 0 || (await this.sale.reader.remembers(user, key))) return;
     const { deviceQuota, deviceWindowMs } = this.limits;
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }

@@ -3,9 +3,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ContractError } from '../errors/faults.js';
 import { readHeader, type ScriptHeader } from './script-header.js';
+import { expandRecords } from './script-records.js';
 
 /** A script as Redis gets it, and the names of its header in the order in which it takes them. */
-export type LoadedScript = { source: string; sha: string; keys: string[]; args: string[]; each: string[] };
+export type LoadedScript = {
+  source: string;
+  sha: string;
+  keys: string[];
+  args: string[];
+  each: string[];
+  /** File and line, `includes/plan.lua:12`, of each line of the source. */
+  origins: string[];
+};
 
 /** The Lua expression that reads an argument, by its type in the header. */
 const READ: Record<string, (argument: string) => string> = {
@@ -18,19 +27,43 @@ const READ: Record<string, (argument: string) => string> = {
 
 /**
  * Reads <folder>/<name>.lua. Its `--#include` files come in place of the lines that name them, and the names of its header
- * before the first line of code.
- * @throws Error when the header is incomplete
+ * before the first line of code. Records are written and read by their formats (script-records.ts).
+ * @throws Error when the header is incomplete, or a record is written without one of its fields
  */
 export function loadScript(folder: string, name: string): LoadedScript {
   const text = readFileSync(join(folder, `${name}.lua`), 'utf8');
   const header = readHeader(text);
   const body = text.search(/^(?!--|$)/m);
-  const source = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`.replace(
-    /^--#include (\w+)$/gm,
-    (_line, part: string) => readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8'),
-  );
+  const origins: string[] = [];
+  const included: string[] = [];
+  const add = (lines: readonly string[], file: string) => {
+    included.push(...lines);
+    origins.push(...lines.map((_line, i) => `${file}:${i + 1}`));
+  };
+  const declared = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`;
+  for (const [i, line] of declared.split('\n').entries()) {
+    const [, part] = /^--#include (\w+)$/.exec(line) ?? [];
+    if (part) add(readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8').split('\n'), `includes/${part}.lua`);
+    else {
+      included.push(line);
+      origins.push(`${name}.lua:${i + 1}`);
+    }
+  }
+  const source = expandRecords(included.join('\n'));
   const sha = createHash('sha1').update(source).digest('hex');
-  return { source, sha, keys: header.keys.map(nameOf), args: header.args.map(nameOf), each: header.each.map(nameOf) };
+  return {
+    source,
+    sha,
+    keys: header.keys.map(nameOf),
+    args: header.args.map(nameOf),
+    each: header.each.map(nameOf),
+    origins,
+  };
+}
+
+/** A message of Redis about a script, with the files and lines that it means by `user_script:<line of the source>`. */
+export function withOrigins({ origins }: LoadedScript, message: string): string {
+  return message.replace(/@?user_script:(\d+)/g, (found, line) => origins[Number(line) - 1] ?? found);
 }
 
 type Value = string | number | boolean | object | null;

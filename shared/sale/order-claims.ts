@@ -11,7 +11,7 @@ const TRIES = 3;
  * @returns the last reply; `not_combinable` when a reservation that has not ended excludes this one
  */
 export async function withLiveClaims<Reply extends { kind: string; reservations?: readonly ReservationId[] }>(
-  sale: Pick<SaleStore, 'checkOrderClaim' | 'productOf'>,
+  sale: Pick<SaleStore, 'checkOrderClaim' | 'reader'>,
   user: UserId,
   order: OrderId,
   first: Reply,
@@ -27,12 +27,12 @@ export async function withLiveClaims<Reply extends { kind: string; reservations?
 }
 
 async function isFreed(
-  sale: Pick<SaleStore, 'checkOrderClaim' | 'productOf'>,
+  sale: Pick<SaleStore, 'checkOrderClaim' | 'reader'>,
   reservation: ReservationId,
   user: UserId,
   order: OrderId,
 ): Promise<boolean> {
-  const product = await sale.productOf(campaignNoOf(reservation));
+  const product = await sale.reader.productOf(campaignNoOf(reservation));
   if (!product) return false;
   return (await sale.checkOrderClaim(product, reservation, user, order)).kind === 'freed';
 }

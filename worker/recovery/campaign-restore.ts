@@ -1,5 +1,7 @@
 import type { IdempotencyKey, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
+import { packRecord } from '../../shared/redis/record-format.js';
+import { HOLDER } from '../../shared/redis/record-formats.js';
 import { encodePerson, type PersonRecord } from '../../shared/sale/person-record.js';
 import { encodeReservation, type ReservationRecord } from '../../shared/sale/reservation-record.js';
 import type { FillAction, RedisFill } from './redis-fill.js';
@@ -63,7 +65,7 @@ export class CampaignRestore {
   async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
     await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
       user,
-      `${lineNo}|${device}`,
+      packRecord(HOLDER, { line_no: lineNo, device }),
     ]);
   }
 
