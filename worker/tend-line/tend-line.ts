@@ -22,7 +22,7 @@ export async function tendLines(
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
         product,
-        outcome: await sale.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+        outcome: await sale.line.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
       })),
     );
     const withMore: ProductId[] = [];
