@@ -15,7 +15,7 @@ export class OneTimeTokens {
 
   constructor(keys: readonly SigningKey[]) {
     const [first] = keys;
-    if (!first) throw new Error('at least one ticket key is needed');
+    if (!first) throw new Error('at least one ticket key is required');
     this.#signing = first;
     this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
   }
