@@ -21,13 +21,13 @@ import type { OneTimeTokens } from './one-time-token.js';
 import type { Redemption } from './redemption.js';
 import type { Shopper, Validation } from './validation.js';
 
-/** What the routes of coupons are made of. */
+/** Dependencies of the coupon routes. */
 export type CouponDeps = {
   admission: LoadShedder;
   finder: CodeResolver;
-  /** Failed requests by caller (`callerOf`), in this process. */
+  /** Counts failed requests by caller (`callerOf`), in this process. */
   guesses: LocalQuota;
-  /** Codes that were never issued, or of which nothing is told, by network, in this process. */
+  /** Counts unknown codes, and codes with uniform refusals, by network, in this process. */
   unknownCodes: LocalQuota;
   challenges: Challenges;
   redemption: Redemption;
@@ -50,7 +50,7 @@ export type CouponDeps = {
   limits: { oneTimeTokenMs: number; uniformRefusalMs: number; deviceQuota: number; deviceWindowMs: number };
 };
 
-/** The shopper that a body names, with the attributes that are believed. */
+/** Returns the shopper of a request, with the attributes of the proof of identity or else those of the body. */
 export function shopperOf(
   body: {
     user_id: string;
