@@ -3,13 +3,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { withTerms } from './lua-terms.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const built = (/** @type {string} */ path) => import(join(ROOT, 'dist/shared', path));
-/** @type {typeof import('../shared/config/config.js')} */
-const { ENVIRONMENT, SECRET_NAMES } = await built('config/config.js');
+/** @type {typeof import('../shared/config/environment.js')} */
+const { ENVIRONMENT, SECRET_NAMES } = await built('config/environment.js');
 /** @type {typeof import('../shared/contracts/events.js')} */
 const { EVENTS } = await built('contracts/events.js');
+/** @type {typeof import('../shared/domain/terms.js')} */
+const { textFields } = await built('domain/terms.js');
 /** @type {typeof import('../shared/errors/catalogue.js')} */
 const { ERRORS } = await built('errors/catalogue.js');
 /** @type {typeof import('../shared/redis/keys.js')} */
@@ -28,6 +31,7 @@ const documents = {
   'docs/redis-keys.md': keysDocument(),
   'docs/configuration.md': configurationDocument(),
   '.env.example': envExample(),
+  'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), textFields()),
 };
 
 const check = process.argv.includes('--check');
@@ -150,7 +154,7 @@ function envExample() {
     ({ name, fallback, meaning }) => `# ${meaning}\n${fallback === undefined ? '#' : ''}${name}=${fallback ?? ''}\n`,
   );
   const start = START_ENVIRONMENT.map(([name, fallback, meaning]) => `# ${meaning}\n${name}=${fallback}\n`);
-  return `# Made by \`npm run docs\` from shared/config/config.ts. Copy to .env and load it with your process manager
+  return `# Made by \`npm run docs\` from shared/config/environment.ts. Copy to .env and load it with your process manager
 # (\`node --env-file=.env\`); \`npm start\` needs none of it.
 
 ${lines.join('\n')}

@@ -16,6 +16,8 @@ const FILES = {
   '@noble/hashes/_u64.js': 'client/hashes/_u64.js',
   '@noble/hashes/utils.js': 'client/hashes/utils.js',
 };
+/** Files of the server that pages share. */
+const SHARED = ['shared/domain/phase.js'];
 /** Browsers know no packages: what a file imports by name it imports by this path instead. @type {Record<string, string>} */
 const MODULES = { uplot: 'pages/admin/uplot.js', '@noble/hashes/sha2.js': 'client/hashes/sha2.js' };
 
@@ -23,12 +25,11 @@ for (const [from, to] of Object.entries(FILES)) {
   mkdirSync(join(ROOT, 'dist', dirname(to)), { recursive: true });
   copyFileSync(join(ROOT, 'node_modules', from), join(ROOT, 'dist', to));
 }
-for (const folder of FOLDERS) {
-  for (const name of readdirSync(join(ROOT, 'dist', folder)).filter((file) => file.endsWith('.js'))) {
-    const path = join(ROOT, 'dist', folder, name);
-    const { code } = minifySync(readFileSync(path, 'utf8'), { module: true, compress: true, mangle: true });
-    writeFileSync(path, withPaths(code, folder));
-  }
+const ours = FOLDERS.flatMap((folder) => readdirSync(join(ROOT, 'dist', folder)).map((name) => `${folder}/${name}`));
+for (const file of [...ours.filter((name) => name.endsWith('.js')), ...SHARED]) {
+  const path = join(ROOT, 'dist', file);
+  const { code } = minifySync(readFileSync(path, 'utf8'), { module: true, compress: true, mangle: true });
+  writeFileSync(path, withPaths(code, dirname(file)));
 }
 for (const folder of PAGES) {
   for (const name of readdirSync(join(ROOT, folder)).filter((file) => /\.(html|css)$/.test(file))) {

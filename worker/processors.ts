@@ -1,101 +1,90 @@
-import type { LIMITS } from '../shared/config/limits.js';
+import { LIMITS } from '../shared/config/limits.js';
 import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
 import type { ProductId } from '../shared/domain/ids.js';
-import type { Log } from '../shared/observability/log.js';
-import type { Metrics } from '../shared/observability/metrics.js';
-import type { BansTable } from '../shared/postgres/bans.js';
-import type { CampaignsTable, StoredCampaign } from '../shared/postgres/campaigns.js';
-import type { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
-import type { JobQueues, Processor } from '../shared/queues/queues.js';
-import type { RedisClock } from '../shared/redis/redis-clock.js';
-import type { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
-import type { SaleCopy } from '../shared/sale/sale-copy.js';
-import type { SaleStore } from '../shared/sale/sale-store.js';
-import type { ArchiveClosed } from './archive/archive-closed.js';
-import type { IdempotencyRows } from './archive/idempotency-rows.js';
-import { type IssueDeps, issueCodes, resumeLeftJobs } from './codes/issue-codes.js';
+import { BansTable } from '../shared/postgres/bans.js';
+import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
+import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { RedemptionAttempts } from '../shared/postgres/redemption-attempts.js';
+import type { Processor } from '../shared/queues/queues.js';
+import { ActiveCampaigns } from '../shared/sale/active-campaigns.js';
+import { SaleCopy } from '../shared/sale/sale-copy.js';
+import { VelocityStore } from '../shared/sale/velocity-store.js';
+import type { Archiving } from './archive/archive.module.js';
+import type { CodeIssuing } from './codes/codes.module.js';
+import type { Core } from './core.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import { promoteWaiting } from './promote/promote.js';
-import { type DeliverDeps, deliverTo } from './publish-outbox/deliver.js';
-import type { EventPublisher } from './publish-outbox/event-publisher.js';
-import { type PublishDeps, pruneOutbox } from './publish-outbox/publish.js';
+import type { Events } from './publish-outbox/publish-outbox.module.js';
+import type { Refilling } from './recovery/recovery.module.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
 import type { Sweep } from './sweeps/sweeps.js';
 import { tendLines } from './tend-line/tend-line.js';
-import { type VelocityDeps, watchVelocity } from './velocity/watch-velocity.js';
+import { watchVelocity } from './velocity/watch-velocity.js';
 
-export type WorkDeps = {
-  sale: SaleStore;
-  copy: SaleCopy;
-  campaigns: CampaignsTable;
-  clock: RedisClock;
-  preheat: (campaign: StoredCampaign) => Promise<void>;
-  reconcile: Processor<'reconcile'>;
-  publish: PublishDeps;
-  publisher: Pick<EventPublisher, 'sweep'>;
-  queues: Pick<JobQueues, 'removeIntervals'>;
-  deliver: DeliverDeps;
-  remembered: IdempotencyRows;
-  issue: IssueDeps;
-  attempts: { table: RedemptionAttempts; keepDays: number };
-  bans: BansTable;
-  velocity: VelocityDeps;
-  archive: ArchiveClosed;
-  active: ActiveCampaigns;
-  metrics: Metrics;
-  log: Log;
-  limits: typeof LIMITS & { idempotencyTtlMs: number };
-};
+export type Processors = { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
+
+export type ProcessorsDeps = { reconcile: Processor<'reconcile'>; events: Events; codes: CodeIssuing };
+export type SweepsDeps = ProcessorsDeps & { archive: Archiving; refilling: Refilling };
 
 /** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
-export function createProcessors({ sale, metrics, log, limits, reconcile, deliver, issue }: WorkDeps) {
+export function createProcessors(
+  { sale, metrics, log }: Core,
+  { reconcile, events, codes }: ProcessorsDeps,
+): Processors {
   return {
     promote: {
       concurrency: 4,
-      run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, limits),
+      run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, LIMITS),
     },
     reconcile: { concurrency: 1, run: reconcile },
     // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
-    deliver: { concurrency: 8, run: ({ endpointId }) => deliverTo(endpointId, deliver) },
+    deliver: { concurrency: 8, run: ({ endpointId }) => events.deliver(endpointId) },
     // Two, so that a small job does not wait for a long one.
-    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? issueCodes(jobId, issue) : resumeLeftJobs(issue)) },
-  } satisfies { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
+    codes: { concurrency: 2, run: ({ jobId }) => (jobId ? codes.issue(jobId) : codes.resumeLeft()) },
+  };
 }
 
 /** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
-export function createSweeps(deps: WorkDeps) {
-  const { sale, copy, campaigns, clock, preheat, reconcile, publisher, publish, remembered, issue, attempts, bans } =
-    deps;
-  const { velocity, archive, queues, active, metrics, log, limits } = deps;
+export function createSweeps(
+  core: Core,
+  { reconcile, events, codes, archive, refilling: { preheat } }: SweepsDeps,
+): { [Name in SweepName]: Sweep } {
+  const { sale, commands, clock, database, metrics, log } = core;
+  const active = new ActiveCampaigns(sale, commands, clock);
+  const [copy, campaigns] = [new SaleCopy(commands), new CampaignsTable(database)];
   const ahead: TermsAhead = new Map();
+  const velocity = {
+    board: new VelocityStore(commands),
+    policies: new CampaignPolicies(database),
+    ...{ sale, metrics, log, limits: LIMITS },
+  };
   return {
     expire: {
-      everyMs: limits.sweepEveryMs,
-      run: async () => expireOverdue(sale, metrics, log, limits, await active.dueOrWaiting()),
+      everyMs: LIMITS.sweepEveryMs,
+      run: async () => expireOverdue(sale, metrics, log, LIMITS, await active.dueOrWaiting()),
     },
     tend: {
-      everyMs: limits.tendEveryMs,
-      run: async () => tendLines(sale, metrics, log, limits, await active.waiting()),
+      everyMs: LIMITS.tendEveryMs,
+      run: async () => tendLines(sale, metrics, log, LIMITS, await active.waiting()),
     },
     schedule: {
-      everyMs: limits.scheduleEveryMs,
-      run: () => keepSchedule({ sale, copy, campaigns, log, nowMs: clock.nowMs(), limits, preheat, ahead }),
+      everyMs: LIMITS.scheduleEveryMs,
+      run: () => keepSchedule({ sale, copy, campaigns, log, nowMs: clock.nowMs(), limits: LIMITS, preheat, ahead }),
     },
-    publish: { everyMs: limits.publishEveryMs, run: () => publisher.sweep() },
-    codes: { everyMs: limits.codeLeftEveryMs, run: () => resumeLeftJobs(issue) },
-    velocity: { everyMs: limits.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
-    archive: { everyMs: limits.archiveEveryMs, run: () => archive.run() },
-    reconcile: { everyMs: limits.reconcileEveryMs, run: () => reconcile({}) },
-    prune: {
-      everyMs: limits.pruneEveryMs,
-      run: async () => {
-        await pruneOutbox(publish.outbox, publish.stream, limits);
-        await remembered.prune(limits.idempotencyTtlMs, limits.pruneBatch);
-        await forgetAttempts(attempts.table, attempts.keepDays, limits);
-        await forgetRuleBans(bans, limits);
-        await queues.removeIntervals();
-      },
-    },
-  } satisfies { [Name in SweepName]: Sweep };
+    publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
+    codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
+    velocity: { everyMs: LIMITS.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
+    archive: { everyMs: LIMITS.archiveEveryMs, run: () => archive.run() },
+    reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile({}) },
+    prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
+  };
+}
+
+async function prune({ config, database, queues }: Core, events: Events, archive: Archiving): Promise<void> {
+  await events.prune();
+  await archive.prune();
+  await forgetAttempts(new RedemptionAttempts(database), config.attemptsKeepDays, LIMITS);
+  await forgetRuleBans(new BansTable(database), LIMITS);
+  await queues.removeIntervals();
 }

@@ -1,6 +1,6 @@
 import { localTime, momentOf, type WindowEdge } from '../../shared/calendar/sale-window.js';
-import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { type CampaignTerms, givenTerms, storedTerms, termsOf } from '../../shared/domain/terms.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { AmendBody, CampaignBody, CampaignData, rules as ruleFields } from './campaign.contract.js';
@@ -11,21 +11,12 @@ import type { AmendBody, CampaignBody, CampaignData, rules as ruleFields } from 
 export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
   const zone = body.time_zone;
   const startsAt = body.starts_at === undefined ? now : moment(body.starts_at, zone, 'start');
-  const terms = {
+  const terms = termsOf({
+    ...body,
     name: body.name ?? body.product_id,
-    startsAt,
-    endsAt: body.ends_at === null ? null : moment(body.ends_at, zone, 'end'),
-    timeZone: zone,
-    discount: body.discount,
-    holdSeconds: body.hold_seconds,
-    perUserLimit: body.per_user_limit,
-    maxQty: body.max_qty,
-    waitingRoom: roomOf(body.waiting_room),
-    confirmation: body.confirmation,
-    latePayment: body.late_payment,
-    refundPolicy: body.refund_policy,
-    requireAttestation: body.require_attestation,
-  };
+    starts_at: startsAt,
+    ends_at: body.ends_at === null ? null : moment(body.ends_at, zone, 'end'),
+  });
   checkWindow(terms);
   const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
   return {
@@ -55,21 +46,8 @@ export function amendedTerms(
   if (body.per_user_limit !== undefined && body.per_user_limit < current.perUserLimit && current.status !== 'draft') {
     throw limitOnlyRaised();
   }
-  const terms: CampaignTerms = {
-    name: body.name ?? current.name,
-    startsAt,
-    endsAt: amendedEnd(current.endsAt, body.ends_at, zone),
-    timeZone: zone,
-    discount: body.discount === undefined ? current.discount : body.discount,
-    holdSeconds: body.hold_seconds ?? current.holdSeconds,
-    perUserLimit: body.per_user_limit ?? current.perUserLimit,
-    maxQty: body.max_qty ?? current.maxQty,
-    waitingRoom: body.waiting_room ? roomOf(body.waiting_room) : current.waitingRoom,
-    confirmation: body.confirmation ?? current.confirmation,
-    latePayment: body.late_payment ?? current.latePayment,
-    refundPolicy: body.refund_policy ?? current.refundPolicy,
-    requireAttestation: body.require_attestation ?? current.requireAttestation,
-  };
+  const endsAt = amendedEnd(current.endsAt, body.ends_at, zone);
+  const terms = { ...current, ...givenTerms({ ...body, starts_at: startsAt, ends_at: endsAt }) };
   checkWindow(terms);
   const { require_token, risk, audience, stacking, uniform_refusals, limits } = body;
   const changed = Object.entries({ require_token, risk, audience, stacking, uniform_refusals, limits });
@@ -83,31 +61,18 @@ export function amendedTerms(
 export function campaignView(campaign: StoredCampaign): CampaignData {
   // Taken by `rules` of the contract when they were stored.
   const rules = campaign.rules as Pick<CampaignData, keyof typeof ruleFields>;
+  const { starts_at, ends_at, ...terms } = storedTerms(campaign);
   return {
     id: campaign.id,
     product_id: campaign.productId,
-    name: campaign.name,
     type: campaign.type,
     code: campaign.code,
     total_limit: campaign.totalLimit,
-    per_user_limit: campaign.perUserLimit,
-    max_qty: campaign.maxQty,
-    starts_at: campaign.startsAt.toISOString(),
-    starts_at_local: localTime(campaign.startsAt, campaign.timeZone),
-    ends_at: campaign.endsAt?.toISOString() ?? null,
-    ends_at_local: campaign.endsAt && localTime(campaign.endsAt, campaign.timeZone),
-    time_zone: campaign.timeZone,
-    discount: campaign.discount,
-    hold_seconds: campaign.holdSeconds,
-    waiting_room: {
-      enabled: campaign.waitingRoom.enabled,
-      max_size: campaign.waitingRoom.maxSize,
-      presence_seconds: campaign.waitingRoom.presenceSeconds,
-    },
-    confirmation: campaign.confirmation,
-    late_payment: campaign.latePayment,
-    refund_policy: campaign.refundPolicy,
-    require_attestation: campaign.requireAttestation,
+    ...terms,
+    starts_at: starts_at.toISOString(),
+    starts_at_local: localTime(starts_at, campaign.timeZone),
+    ends_at: ends_at?.toISOString() ?? null,
+    ends_at_local: ends_at && localTime(ends_at, campaign.timeZone),
     ...rules,
     buckets: 1,
     status: campaign.status,
@@ -115,10 +80,6 @@ export function campaignView(campaign: StoredCampaign): CampaignData {
     created_at: campaign.createdAt.toISOString(),
     updated_at: campaign.updatedAt.toISOString(),
   };
-}
-
-function roomOf(room: { enabled: boolean; max_size: number; presence_seconds: number | null }) {
-  return { enabled: room.enabled, maxSize: room.max_size, presenceSeconds: room.presence_seconds };
 }
 
 function amendedEnd(current: Date | null, given: string | null | undefined, zone: string): Date | null {

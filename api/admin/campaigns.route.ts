@@ -12,7 +12,7 @@ import { BODY_REFUSALS, type Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { amendBody, campaignBody, campaignData, stockBody } from './campaign.contract.js';
 import { campaignView } from './campaign-form.js';
-import type { Campaigns, Operator, OperatorAction } from './campaigns.js';
+import { type Campaigns, OPERATOR_ACTIONS, type Operator, type OperatorAction } from './campaigns.js';
 
 const id = z.object({ id: campaignId });
 /** Postgres numbers campaigns with four bytes. */
@@ -23,6 +23,13 @@ const listQuery = z.object({
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
 const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'campaign_conflict'] as const;
+
+const ACTIONS: Record<OperatorAction, string> = {
+  open: 'Open now, whatever starts_at says',
+  pause: 'Pause: newcomers are refused, holds and places stay',
+  resume: 'Resume; units that came back go to the line',
+  close: 'Close for good: the line ends, holds run out',
+};
 
 const admin = { tag: 'admin', caller: 'admin' } as const;
 
@@ -156,10 +163,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         call.reply(200, campaignView(campaign));
       },
     ),
-    action('open', 'Open now, whatever starts_at says'),
-    action('pause', 'Pause: newcomers are refused, holds and places stay'),
-    action('resume', 'Resume; units that came back go to the line'),
-    action('close', 'Close for good: the line ends, holds run out'),
+    ...OPERATOR_ACTIONS.map((name) => action(name, ACTIONS[name])),
     defineRoute(
       {
         ...admin,

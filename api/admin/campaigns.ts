@@ -17,11 +17,26 @@ import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 
-export type OperatorAction = 'open' | 'pause' | 'resume' | 'close';
+export const OPERATOR_ACTIONS = ['open', 'pause', 'resume', 'close'] as const;
+export type OperatorAction = (typeof OPERATOR_ACTIONS)[number];
 export type Operator = { name: string; requestId: string };
 
 /** Operators are few; a change that meets another one is tried again this often. */
 const AMEND_TRIES = 3;
+
+export type CampaignsDeps = {
+  database: Database;
+  table: CampaignsTable;
+  sale: SaleStore;
+  queues: JobQueues;
+  commits: CommitWatermark;
+  acknowledgement: Acknowledgement;
+  codes: CodesTable;
+  codeNotifications: CodeNotifications;
+  termsNotifications: TermsNotifications;
+  policies: PolicyCache;
+  limits: { operatorCommitWaitMs: number; promoteBatch: number; mayDemandPlatform: boolean };
+};
 
 /**
  * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and put into force in Redis before
@@ -30,38 +45,26 @@ const AMEND_TRIES = 3;
  * since operators read back what they changed.
  */
 export class Campaigns {
-  constructor(
-    readonly database: Database,
-    readonly table: CampaignsTable,
-    readonly sale: SaleStore,
-    readonly queues: JobQueues,
-    readonly commits: CommitWatermark,
-    readonly acknowledgement: Acknowledgement,
-    readonly codes: CodesTable,
-    readonly codeNotifications: CodeNotifications,
-    readonly termsNotifications: TermsNotifications,
-    readonly policies: PolicyCache,
-    readonly limits: { operatorCommitWaitMs: number; promoteBatch: number; mayDemandPlatform: boolean },
-  ) {}
+  constructor(readonly deps: CampaignsDeps) {}
 
   /** @throws Problem 409 when the product has a campaign, whose stock and buyers are never reset, or the code was issued */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.#requireKeepable(body.limits);
-    const campaign = await this.database.transaction(async (client) => {
-      const created = await this.table.insert(newCampaign(body, now), client);
+    const campaign = await this.deps.database.transaction(async (client) => {
+      const created = await this.deps.table.insert(newCampaign(body, now), client);
       if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       if (created) await this.#issueCode(created, client);
       return created;
     });
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
     await this.#tellGuards(campaign.productId);
-    await this.sale.load(campaign);
+    await this.deps.sale.load(campaign);
     return campaign;
   }
 
   /** A level that nobody can reach would sell to nobody. @throws Problem 400 */
   #requireKeepable(limits: CampaignBody['limits'] | undefined): void {
-    if (limits?.attestation_level !== 2 || this.limits.mayDemandPlatform) return;
+    if (limits?.attestation_level !== 2 || this.deps.limits.mayDemandPlatform) return;
     const detail = 'needs APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
     throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
       members: { errors: [{ pointer: '#/limits/attestation_level', detail }] },
@@ -70,16 +73,18 @@ export class Campaigns {
 
   /** Before the first shopper comes. Whoever misses it reads it again within seconds. */
   async #tellGuards(product: ProductId): Promise<void> {
-    await Promise.all([this.policies.refresh(product), this.termsNotifications.announce(product)]).catch(() => {});
+    await Promise.all([this.deps.policies.refresh(product), this.deps.termsNotifications.announce(product)]).catch(
+      () => {},
+    );
   }
 
   /** The one code of a shared campaign stands with all others, so that none is ever issued twice. */
   async #issueCode({ id, code }: StoredCampaign, client: Queryable): Promise<void> {
     const typed = normaliseCode(code ?? '');
     if (typed.kind !== 'code') return;
-    await this.codes.lockIssuing(client);
-    const settled = await this.codeNotifications.announce([typed.code]);
-    if (!(await this.codes.insertShared(id, typed.code, client)))
+    await this.deps.codes.lockIssuing(client);
+    const settled = await this.deps.codeNotifications.announce([typed.code]);
+    if (!(await this.deps.codes.insertShared(id, typed.code, client)))
       throw new Problem('code_taken', 'A campaign has or had this code.');
     await settled();
   }
@@ -92,14 +97,14 @@ export class Campaigns {
       if (current.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
       const { terms, rules } = amendedTerms(current, body);
       try {
-        const amended = await this.database.transaction(async (client) => {
-          const changed = await this.table.amend(current, terms, rules, client, above);
+        const amended = await this.deps.database.transaction(async (client) => {
+          const changed = await this.deps.table.amend(current, terms, rules, client, above);
           if (!changed) return null;
           await audit(client, operator, 'campaign.amend', changed, campaignView(current), campaignView(changed));
           return { changed, inRedis: await this.#carry(changed) };
         });
         if (!amended) continue;
-        if (!amended.inRedis) await this.sale.load(amended.changed);
+        if (!amended.inRedis) await this.deps.sale.load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for a minute.
         await this.#tellGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;
@@ -119,7 +124,7 @@ export class Campaigns {
    * @throws VersionTaken when Redis has these terms or newer ones of another amendment, which may not have been committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.sale.amend(amended);
+    const outcome = await this.deps.sale.amend(amended);
     switch (outcome.kind) {
       case 'amended':
         return true;
@@ -149,10 +154,10 @@ export class Campaigns {
     operator: Operator,
   ): Promise<StoredCampaign> {
     const { productId } = await this.find(idOrProduct);
-    const outcome = await this.sale.restock(
+    const outcome = await this.deps.sale.restock(
       productId,
       delta,
-      this.limits.promoteBatch,
+      this.deps.limits.promoteBatch,
       key,
       operator.name,
       operator.requestId,
@@ -184,7 +189,7 @@ export class Campaigns {
   /** @throws Problem 404 */
   async find(idOrProduct: string): Promise<StoredCampaign> {
     // Only what can be an id is looked up: a NUL, for one, is no text to Postgres.
-    const campaign = EXTERNAL_ID_PATTERN.test(idOrProduct) ? await this.table.find(idOrProduct) : null;
+    const campaign = EXTERNAL_ID_PATTERN.test(idOrProduct) ? await this.deps.table.find(idOrProduct) : null;
     if (!campaign) throw notFound();
     return campaign;
   }
@@ -194,7 +199,7 @@ export class Campaigns {
     action: OperatorAction | 'publish',
     operator: Operator,
   ): Promise<CampaignStatus> {
-    const outcome = await this.sale.setStatus(product, action, operator.name, operator.requestId);
+    const outcome = await this.deps.sale.setStatus(product, action, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'changed':
         await this.#acknowledge(outcome);
@@ -215,14 +220,14 @@ export class Campaigns {
    * so a commit that is late holds up the response of durable campaigns only.
    */
   async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
-    await this.acknowledgement.held(outcome);
-    await this.commits.committed(outcome.journalId, this.limits.operatorCommitWaitMs);
+    await this.deps.acknowledgement.held(outcome);
+    await this.deps.commits.committed(outcome.journalId, this.deps.limits.operatorCommitWaitMs);
   }
 
   /** Sooner than the sweep of the lines, which does the same: a job that cannot be queued now changes nothing. */
   async #promote(product: ProductId): Promise<void> {
     const id = `promote-${product.replaceAll(':', '_')}-${Date.now()}`;
-    await this.queues.add('promote', id, { productId: product }).catch(() => {});
+    await this.deps.queues.add('promote', id, { productId: product }).catch(() => {});
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
+import { CODES_BY_PRODUCT, CODES_OF_CLAIMS } from '../../shared/sale/scripts/claim-refusals.js';
 
 const PLACE_TICKET =
   'absent if the user was already in line, and the caller has proved neither to be the user nor to use the device of the place';
@@ -27,28 +28,19 @@ export const PLACE_ANSWER = {
 
 /** Error codes of every claim. */
 export const CLAIM_REFUSALS = [
+  ...CODES_OF_CLAIMS,
   'invalid_request',
-  'attestation_invalid',
-  'attestation_expired',
-  'campaign_not_found',
-  'audience_mismatch',
-  'already_redeemed',
   'duplicate_request',
   'campaign_not_started',
-  'sold_out',
-  'waiting_room_full',
-  'campaign_ended',
-  'idempotency_key_reused',
   'rate_limited',
-  'campaign_paused',
   'temporarily_unavailable',
-] as const satisfies readonly ErrorCode[];
+] as const;
 
 /** Additional error codes of a claim by product. */
-export const PRODUCT_REFUSALS = ['code_required', 'token_invalid'] as const satisfies readonly ErrorCode[];
+export const PRODUCT_REFUSALS = CODES_BY_PRODUCT;
 
 /** Additional error codes of a claim by code. */
-export const CODE_REFUSALS = ['token_invalid', 'not_combinable'] as const satisfies readonly ErrorCode[];
+export const CODE_REFUSALS = ['not_combinable'] as const satisfies readonly ErrorCode[];
 
 /** All error codes of claims. */
 export type ClaimRefusal = (typeof CLAIM_REFUSALS | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];

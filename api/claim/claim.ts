@@ -1,4 +1,3 @@
-import { assertNever } from '../../shared/domain/assert-never.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import {
   campaignNoOf,
@@ -20,6 +19,7 @@ import {
 } from '../../shared/redis/idempotency-record.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 import type { Tickets } from '../guards/auth/ticket.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
@@ -95,8 +95,6 @@ export class TermsChanged extends Error {
   }
 }
 
-/** `Retry-After` during a pause, whose end is unknown. */
-const PAUSE_RETRY_SECONDS = 5;
 /** Maximum of `Retry-After` before the opening. Clients use `starts_at` for a countdown. */
 const OPENING_RETRY_MAX_SECONDS = 3_600;
 
@@ -263,28 +261,12 @@ export class Claim {
   ): Problem<ClaimRefusal> {
     const { deviceQuota, deviceWindowMs, placeCalls, placeWindowMs } = this.limits;
     switch (outcome.kind) {
-      case 'key_reused':
-        return new Problem('idempotency_key_reused', 'This key was used for a different request.');
-      case 'attestation_missing':
-        return new Problem('attestation_invalid', 'This campaign requires `attestation` and `expires_at`.');
-      case 'attestation_expired':
-        return new Problem('attestation_expired', 'The device token has expired.');
-      case 'attestation_future':
-        return new Problem('attestation_invalid', '`expires_at` is later than the expiry of any valid token.');
       case 'rate_limited':
         return rateLimited('device', deviceQuota, deviceWindowMs / 1000, outcome.retryMs);
       case 'place_limited':
         return rateLimited('place', placeCalls, placeWindowMs / 1000, this.#promises.waitOf(caller));
       case 'journal_full':
         return unavailable();
-      case 'not_found':
-        return new Problem('campaign_not_found', 'No campaign sells this product.');
-      case 'paused':
-        return new Problem('campaign_paused', 'The sale is paused. Places and reservations are kept.', {
-          retryAfterSeconds: PAUSE_RETRY_SECONDS,
-        });
-      case 'ended':
-        return new Problem('campaign_ended', 'The sale has ended.');
       case 'not_started':
         return new Problem('campaign_not_started', 'The sale opens at `starts_at`.', {
           members: { starts_at: timeOrNull(outcome.startsAtMs) },
@@ -294,28 +276,12 @@ export class Claim {
         return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
           members: { errors: [{ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` }] },
         });
-      case 'audience_mismatch':
-        return new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
-      case 'limit_reached':
-        return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
-      case 'code_used':
-        return new Problem('already_redeemed', 'The code has been redeemed.');
-      case 'code_needed':
-        return new Problem('code_required', 'Each unit of this campaign needs a code. Use /coupons/redeem.');
-      case 'token_missing':
-        return new Problem('token_invalid', 'This campaign requires a one-time token.');
-      case 'token_expired':
-        return new Problem('token_invalid', 'The one-time token has expired.');
-      case 'token_used':
-        return new Problem('token_invalid', 'The one-time token has already been used.');
       case 'not_combinable':
         return new Problem('not_combinable', 'The order contains a code that cannot be combined with this one.');
-      case 'sold_out':
-        return new Problem('sold_out', 'Not enough units are free, and this campaign has no waiting room.');
-      case 'line_full':
-        return new Problem('waiting_room_full', 'The waiting room has reached its limit.');
-      default:
-        return assertNever(outcome);
+      default: {
+        const refused = CLAIM_REFUSALS[outcome.kind];
+        return new Problem(refused.code, refused.detail, 'extras' in refused ? refused.extras : {});
+      }
     }
   }
 }

@@ -1,5 +1,4 @@
-import type { Discount } from '../../shared/domain/campaign.js';
-import type { Cart } from '../../shared/domain/discount.js';
+import type { Cart, Discount } from '../../shared/domain/discount.js';
 import type { DeviceId, IdempotencyKey, OrderId, UserId } from '../../shared/domain/ids.js';
 import { applyDiscounts } from '../../shared/domain/stacking.js';
 import { Problem } from '../../shared/errors/catalogue.js';

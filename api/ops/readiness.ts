@@ -14,6 +14,17 @@ export type Readiness = { ready: boolean; checks: Record<string, Check> };
 const JOURNAL_LAG_WARN_SECONDS = 10;
 const CHECK_EVERY_MS = 1_000;
 
+export type ReadinessDeps = {
+  scripts: ScriptRunner;
+  scriptNames: readonly string[];
+  gate: RedisGate;
+  database: Database;
+  journal: Journal;
+  clock: RedisClock;
+  history: HistoryWatch;
+  journalLimitEntries: number;
+};
+
 /**
  * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. An outage of
  * Postgres and a lagging journal are reported, but they do not make the process unready, because the sale continues.
@@ -23,16 +34,7 @@ export class ReadinessCheck {
   /** Checks Redis and Postgres at most once a second, because /readyz needs no key. */
   readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
 
-  constructor(
-    readonly scripts: ScriptRunner,
-    readonly gate: RedisGate,
-    readonly scriptNames: readonly string[],
-    readonly database: Database,
-    readonly journal: Journal,
-    readonly clock: RedisClock,
-    readonly watch: HistoryWatch,
-    readonly journalLimitEntries: number,
-  ) {}
+  constructor(readonly deps: ReadinessDeps) {}
 
   async run(): Promise<Readiness> {
     const { redis, ...others } = await this.#engines.get();
@@ -46,10 +48,11 @@ export class ReadinessCheck {
     const [redis, scripts, postgres, journal] = await Promise.all([
       check(async () => {
         // Detects a Redis that was emptied without closing its connections, if no call has detected it before.
-        if ((await readEpoch(this.scripts.redis)) === null) this.gate.distrust('Redis is empty or being filled');
+        if ((await readEpoch(this.deps.scripts.redis)) === null)
+          this.deps.gate.distrust('Redis is empty or being filled');
       }, 'answers'),
-      check(() => this.scripts.load(this.scriptNames), 'loaded'),
-      check(async () => void (await this.database.query('select 1')), 'answers'),
+      check(() => this.deps.scripts.load(this.deps.scriptNames), 'loaded'),
+      check(async () => void (await this.deps.database.query('select 1')), 'answers'),
       this.#journal(),
     ]);
     return { redis, scripts, postgres, journal };
@@ -57,18 +60,18 @@ export class ReadinessCheck {
 
   /** Reads the gate on every call, because the gate closes at once when Redis becomes unavailable. */
   #withGate(redis: Check): Check {
-    if (!redis.ok || this.gate.isOpen) return redis;
-    return { ok: false, detail: this.gate.reason || 'not verified by a worker yet' };
+    if (!redis.ok || this.deps.gate.isOpen) return redis;
+    return { ok: false, detail: this.deps.gate.reason || 'not verified by a worker yet' };
   }
 
   async #journal(): Promise<Check> {
     try {
-      const { entries, oldestMs } = await this.journal.backlog();
-      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.clock.nowMs() - oldestMs) / 1000));
+      const { entries, oldestMs } = await this.deps.journal.backlog();
+      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.deps.clock.nowMs() - oldestMs) / 1000));
       const late = lag > JOURNAL_LAG_WARN_SECONDS ? '; the worker or Postgres is behind' : '';
       const gap = (await this.#hasGap()) ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
       return {
-        ok: entries < this.journalLimitEntries,
+        ok: entries < this.deps.journalLimitEntries,
         detail: `${entries} entries, the oldest ${lag} s old${late}${gap}`,
       };
     } catch {
@@ -78,12 +81,12 @@ export class ReadinessCheck {
 
   /** Whether Postgres lacks entries that are no longer in the journal. The sale continues without them. */
   async #hasGap(): Promise<boolean> {
-    const { state } = this.watch;
+    const { state } = this.deps.history;
     if (!state?.latest) return false;
-    const { firstId, lastId } = await this.journal.position();
+    const { firstId, lastId } = await this.deps.journal.position();
     if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
     // Reads the cursor again, so that entries persisted since the first read do not count as missing.
-    const { cursor } = await this.watch.beat();
+    const { cursor } = await this.deps.history.beat();
     if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
     return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { phaseAt } from '../../shared/domain/phase.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore, Schedule } from '../../shared/sale/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
@@ -11,7 +12,6 @@ import { validate } from '../http/validate.js';
 
 const query = z.object({ product_id: externalId });
 const PHASES = ['scheduled', 'open', 'paused', 'ended'] as const;
-type Phase = (typeof PHASES)[number];
 
 const contract = {
   method: 'get',
@@ -46,13 +46,13 @@ export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Rou
     const { req } = call;
     const product = validate(query, req.query).product_id as ProductId;
     const schedule = await sale.schedule(product);
-    if (!schedule || schedule.status === 'draft')
-      throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     const nowMs = clock.nowMs();
+    const phase = schedule ? phaseAt(schedule, nowMs) : 'draft';
+    if (!schedule || phase === 'draft') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     call.reply(200, {
       product_id: product,
       name: (await nameOf(terms, product)) ?? product,
-      status: phaseOf(schedule, nowMs),
+      status: phase === 'not_started' ? 'scheduled' : phase,
       starts_at: new Date(schedule.startsAtMs).toISOString(),
       ends_at: schedule.endsAtMs > 0 ? new Date(schedule.endsAtMs).toISOString() : null,
       server_time: new Date(nowMs).toISOString(),
@@ -68,11 +68,4 @@ async function nameOf(terms: TermsCache, product: ProductId): Promise<string | n
     if (error instanceof EngineUnavailable) return null;
     throw error;
   }
-}
-
-/** Returns the phase as lua/includes/campaign.lua decides it: by the clock, not by the worker. */
-function phaseOf({ status, startsAtMs, endsAtMs }: Schedule, nowMs: number): Phase {
-  if (status === 'closed' || (endsAtMs > 0 && nowMs >= endsAtMs)) return 'ended';
-  if (status === 'paused') return 'paused';
-  return status === 'scheduled' && nowMs < startsAtMs ? 'scheduled' : 'open';
 }

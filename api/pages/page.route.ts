@@ -12,6 +12,8 @@ const TYPES: Record<string, string> = {
 };
 /** Folders of dist/ that are served to browsers. Their modules import each other by these paths. */
 const FOLDERS = ['client', 'client/hashes', 'pages/sale', 'pages/admin'];
+/** Files of the server that pages share. */
+const SHARED = ['shared/domain/phase.js'];
 
 /**
  * Routes of the shopper's page, /sale/:product_id, and the operator's page, /admin, with their scripts and styles under
@@ -19,13 +21,11 @@ const FOLDERS = ['client', 'client/hashes', 'pages/sale', 'pages/admin'];
  */
 export async function pageRoutes(): Promise<Route[]> {
   const files = new Map<string, StaticFile>();
-  for (const folder of FOLDERS) {
-    for (const name of await readdir(join(projectRoot(), 'dist', folder))) {
-      const type = TYPES[extname(name)];
-      if (!type) continue;
-      const body = await readFile(join(projectRoot(), 'dist', folder, name));
-      files.set(`/assets/${folder}/${name}`, await staticFile(type, body));
-    }
+  const dist = join(projectRoot(), 'dist');
+  const ours = FOLDERS.map(async (folder) => (await readdir(join(dist, folder))).map((name) => `${folder}/${name}`));
+  for (const path of [...(await Promise.all(ours)).flat(), ...SHARED]) {
+    const type = TYPES[extname(path)];
+    if (type) files.set(`/assets/${path}`, await staticFile(type, await readFile(join(dist, path))));
   }
   const pageOf = (path: string): StaticFile => {
     const page = files.get(path);

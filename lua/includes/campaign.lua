@@ -1,44 +1,59 @@
 -- A campaign's state: its sale terms and its counters, read with one command and saved with one.
 
--- The terms of a version stand in fields of their own, and again as one text, since each field costs a search in the hash. A
--- text of another version than the campaign's was left behind by a process of an earlier version; then the fields count.
--- Written out, since every call of every script makes what stands here anew.
+-- The terms (shared/domain/terms.ts) are in fields of their own, and again in one text, because each field costs a search in
+-- the hash. A text that is of another version, or has another number of terms, was written by a process of another version of
+-- the project; then the fields count. The terms are written out, because every call of every script makes this code anew.
+--   open_to_all   names the version of the terms without an audience, so that terms which an older process put here are judged
+--   stacking      how it takes part in an order (includes/orders.lua)
+
+-- Made by `npm run docs`: the text of the terms
 local function terms_text(v)
   return v.version .. '|' .. v.ends_at .. '|' .. v.hold_ms .. '|' .. v.per_user_limit .. '|' .. v.max_qty .. '|' ..
-    v.line_enabled .. '|' .. v.line_max .. '|' .. v.late_payment .. '|' .. v.refund_policy .. '|' .. v.durable .. '|' ..
-    v.attest .. '|' .. v.once .. '|' .. v.presence_ms .. '|' .. v.open_to_all .. '|' .. v.stacking .. '|' .. v.type
+    v.line_enabled .. '|' .. v.line_max .. '|' .. v.late_payment .. '|' .. v.refund_policy .. '|' ..
+    v.durable .. '|' .. v.attest .. '|' .. v.once .. '|' .. v.presence_ms .. '|' .. v.open_to_all .. '|' ..
+    v.stacking .. '|' .. v.type
 end
-local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
-  '([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
+local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
+  '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
 
--- The terms that `text` has, in its order, if they are those of this version; else those of the fields.
+-- The terms that `text` has, if it is of this version and has as many as are known here; else those of the fields.
 local function terms_in(text, version, key)
-  if text and string.sub(text, 1, #version + 1) == version .. '|' then return string.match(text, terms_pattern) end
+  if text and string.sub(text, 1, #version + 1) == version .. '|' then
+    local found, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
+      durable, attest, once, presence_ms, open_to_all, stacking, type =
+      string.match(text, terms_pattern)
+    if found then return version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment,
+      refund_policy, durable, attest, once, presence_ms, open_to_all, stacking, type end
+  end
   local flat, f = redis.call('HGETALL', key), {}
   for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
-  return version, f.ends_at, f.hold_ms, f.per_user_limit, f.max_qty, f.line_enabled, f.line_max, f.late_payment,
-    f.refund_policy, f.durable, f.attest, f.once, f.presence_ms, f.open_to_all, f.stacking, f.type
+  return version, f.ends_at or '0', f.hold_ms or '0', f.per_user_limit or '0', f.max_qty or '0',
+    f.line_enabled or '0', f.line_max or '0', f.late_payment or 'refuse', f.refund_policy or 'return',
+    f.durable or '0', f.attest or '0', f.once or '0', f.presence_ms or '0', f.open_to_all or '',
+    f.stacking or 'combines', f.type or ''
 end
+-- Until here
 
 local function read_campaign(key)
   local v = redis.call('HMGET', key, 'terms', 'no', 'version', 'status', 'starts_at', 'total', 'free', 'held', 'redeemed',
     'burned', 'waiting', 'last_line_no', 'codes', 'code_hint', 'spent', 'archived')
   if not v[2] then return nil end
-  local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy, durable,
-    attest, once, presence_ms, open_to_all, stacking, type = terms_in(v[1], v[3], key)
+  -- Made by `npm run docs`: the terms
+  local version, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
+    durable, attest, once, presence_ms, open_to_all, stacking, type =
+    terms_in(v[1], v[3], key)
   return {
-    no = tonumber(v[2]), no_text = v[2], status = v[4], starts_at = tonumber(v[5]), ends_at = tonumber(ends_at),
-    hold_ms = tonumber(hold_ms), per_user_limit = tonumber(per_user_limit), max_qty = tonumber(max_qty),
-    line_enabled = line_enabled == '1', line_max = tonumber(line_max), late_payment = late_payment,
-    refund_policy = refund_policy, durable = durable == '1', attest = attest == '1',
-    total = tonumber(v[6]), free = tonumber(v[7]), held = tonumber(v[8]), redeemed = tonumber(v[9]), burned = tonumber(v[10]),
-    waiting = tonumber(v[11]), last_line_no = tonumber(v[12]), unlimited = v[6] == '-1',
-    version = tonumber(version), version_text = version, type = type, once = once == '1', codes = tonumber(v[13]),
-    code_hint = tonumber(v[14]), presence_ms = tonumber(presence_ms or 0), spent = v[15] == '1', archived = v[16],
-    -- Names the terms that have no audience, so that terms which an older version put here are judged.
-    open_to_all = open_to_all == version,
-    -- What it says of others on the same order (includes/orders.lua).
-    stacking = stacking or 'combines',
+    ends_at = tonumber(ends_at), hold_ms = tonumber(hold_ms), per_user_limit = tonumber(per_user_limit),
+      max_qty = tonumber(max_qty), line_enabled = line_enabled == '1', line_max = tonumber(line_max),
+      late_payment = late_payment, refund_policy = refund_policy, durable = durable == '1', attest = attest == '1',
+      once = once == '1', presence_ms = tonumber(presence_ms), open_to_all = open_to_all == version,
+      stacking = stacking, type = type,
+    -- Until here
+    no = tonumber(v[2]), no_text = v[2], version = tonumber(version), version_text = version, status = v[4],
+    starts_at = tonumber(v[5]), total = tonumber(v[6]), free = tonumber(v[7]), held = tonumber(v[8]),
+    redeemed = tonumber(v[9]), burned = tonumber(v[10]), waiting = tonumber(v[11]), last_line_no = tonumber(v[12]),
+    unlimited = v[6] == '-1', codes = tonumber(v[13]), code_hint = tonumber(v[14]), spent = v[15] == '1',
+    archived = v[16],
   }
 end
 

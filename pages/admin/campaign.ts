@@ -8,7 +8,7 @@ import type { CampaignNow, Overview } from './overview.js';
 import { paymentsCard } from './payments-card.js';
 import { recordsCard } from './records-card.js';
 import { stockBar } from './stock-bar.js';
-import { termsOf } from './terms.js';
+import { FACTS, type Terms } from './term-fields.js';
 import type { View } from './view.js';
 import { count, pauseOf, rate, seconds, stateOf } from './words.js';
 
@@ -116,4 +116,15 @@ export function campaignView(product: string, changed: () => void): View {
       payments.close();
     },
   };
+}
+
+/** The terms of a campaign, to read. They are changed by PATCH /admin/campaigns/:id. */
+function termsOf(terms: Terms, product: string): HTMLElement {
+  const sale = `/sale/${encodeURIComponent(product)}`;
+  return el(
+    'div',
+    {},
+    el('dl', { class: 'facts' }, ...FACTS.flatMap(([name, of]) => [el('dt', {}, name), el('dd', {}, of(terms))])),
+    el('p', { class: 'buttons' }, el('a', { class: 'button', href: sale }, 'The shopper’s page')),
+  );
 }

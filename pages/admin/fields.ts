@@ -1,5 +1,6 @@
 import { Refused } from './calls.js';
 import { button, el } from './elements.js';
+import type { FieldOptions } from './term-fields.js';
 
 export type Field = {
   root: HTMLElement;
@@ -7,15 +8,6 @@ export type Field = {
   /** Pointer of the field in what is sent, as problem documents name it. */
   pointer: string;
   error: HTMLElement;
-};
-
-type FieldOptions = {
-  pointer: string;
-  label: string;
-  hint?: string;
-  attributes?: Record<string, string | number | boolean>;
-  /** Makes it a choice: value → what is shown. */
-  options?: Record<string, string>;
 };
 
 let made = 0;
@@ -39,7 +31,6 @@ export function field({ pointer, label, hint, attributes = {}, options }: FieldO
   return { root, input, pointer, error };
 }
 
-export const isChecked = ({ input }: Field): boolean => (input as HTMLInputElement).checked;
 export const textOf = ({ input }: Field): string => input.value.trim();
 
 /** What was typed as a number: as it is when it is none, so that the service says what is wrong with it. */
@@ -47,6 +38,17 @@ export function numberOf(from: Field): number | string | undefined {
   const text = textOf(from);
   if (text === '') return undefined;
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
+/** What a field has, as the service takes it; undefined = no number or time was typed. */
+export function valueIn(from: Field): string | number | boolean | undefined {
+  const { type, inputMode } = from.input;
+  if (type === 'checkbox') return (from.input as HTMLInputElement).checked;
+  if (inputMode !== '') return numberOf(from);
+  const text = textOf(from);
+  if (type !== 'datetime-local') return text;
+  // Browsers leave out seconds that are 0.
+  return text === '' ? undefined : `${text}${text.length === 16 ? ':00' : ''}`;
 }
 
 /** A form that shows beside its fields what the service says of them. */

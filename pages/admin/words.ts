@@ -1,3 +1,4 @@
+import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
 import type { CampaignNow, LineNow, Overview } from './overview.js';
 
 /** Everything the page says in words. Functions of their arguments alone. */
@@ -40,15 +41,19 @@ export function time(iso: string): string {
   return new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(iso));
 }
 
+const STATES: Record<SalePhase, { word: string; tone: string }> = {
+  draft: { word: 'Draft', tone: 'off' },
+  not_started: { word: 'Scheduled', tone: 'plain' },
+  open: { word: 'Open', tone: 'good' },
+  paused: { word: 'Paused', tone: 'warn' },
+  ended: { word: 'Ended', tone: 'off' },
+};
+
 /** What a campaign does at this moment, by the service's clock. */
 export function stateOf({ status, starts_at, ends_at }: CampaignNow, now: string): { word: string; tone: string } {
-  const nowMs = Date.parse(now);
   if (status === 'closed') return { word: 'Closed', tone: 'off' };
-  if (status === 'draft') return { word: 'Draft', tone: 'off' };
-  if (ends_at !== null && Date.parse(ends_at) <= nowMs) return { word: 'Ended', tone: 'off' };
-  if (status === 'paused') return { word: 'Paused', tone: 'warn' };
-  if (status === 'scheduled' && Date.parse(starts_at) > nowMs) return { word: 'Scheduled', tone: 'plain' };
-  return { word: 'Open', tone: 'good' };
+  const [startsAtMs, endsAtMs] = [Date.parse(starts_at), ends_at === null ? null : Date.parse(ends_at)];
+  return STATES[phaseAt({ status, startsAtMs, endsAtMs }, Date.parse(now))];
 }
 
 /** Who has paused a campaign, when and why; null = it is not paused. */

@@ -1,81 +1,4 @@
-/** Every text of the page. A language that lacks one does not compile. */
-export type Texts = {
-  loading: string;
-  opensIn: string;
-  opensAt: string;
-  open: string;
-  openDetail: string;
-  endsAt: string;
-  buy: string;
-  again: string;
-  trying: string;
-  tryingDetail: string;
-  notYet: string;
-  paused: string;
-  pausedDetail: string;
-  ended: string;
-  endedDetail: string;
-  soldOut: string;
-  soldOutDetail: string;
-  inLine: string;
-  inLineDetail: string;
-  yourPlace: string;
-  of: string;
-  wait: string;
-  way: string;
-  leave: string;
-  leaveSure: string;
-  otherDevice: string;
-  yourTurn: string;
-  gotOne: string;
-  payDetail: string;
-  payBefore: string;
-  timeLeft: string;
-  timeUp: string;
-  nothingToPay: string;
-  order: string;
-  code: string;
-  giveBack: string;
-  giveBackSure: string;
-  paid: string;
-  paidDetail: string;
-  released: string;
-  releasedDetail: string;
-  expired: string;
-  expiredDetail: string;
-  left: string;
-  leftDetail: string;
-  closed: string;
-  closedDetail: string;
-  live: string;
-  polling: string;
-  offline: string;
-  retry: string;
-  sound: string;
-  languages: string;
-  moved: string;
-  minute: string;
-  problems: {
-    sold_out: string;
-    waiting_room_full: string;
-    campaign_ended: string;
-    campaign_paused: string;
-    campaign_not_found: string;
-    campaign_not_started: string;
-    already_redeemed: string;
-    rate_limited: string;
-    blocked: string;
-    challenge_required: string;
-    unauthorized: string;
-    unreachable: string;
-    temporarily_unavailable: string;
-    code_required: string;
-    ticket_invalid: string;
-    other: string;
-  };
-};
-
-const en: Texts = {
+const en = {
   loading: 'One moment…',
   opensIn: 'The sale opens in',
   opensAt: 'Opening: {time}. Stay here; the button wakes up by itself.',
@@ -150,6 +73,9 @@ const en: Texts = {
     other: 'Something went wrong. Please try again.',
   },
 };
+
+/** Every text of the page. A language that lacks one does not compile. */
+export type Texts = typeof en;
 
 const id: Texts = {
   loading: 'Sebentar…',

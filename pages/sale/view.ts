@@ -1,4 +1,5 @@
 import type { CampaignView, Connection, Standing } from '../../client/sale.js';
+import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
 import { fill, type Texts } from './texts.js';
 
 /** Everything the page depends on. */
@@ -70,7 +71,7 @@ function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number
   if (!campaign) return refusal === 'campaign_not_found' ? { headline: texts.problems.campaign_not_found } : {};
   const phase = phaseOf(campaign, nowMs);
   if (phase === 'ended' || refusal === 'campaign_ended') return { headline: texts.ended, detail: texts.endedDetail };
-  if (phase === 'scheduled') {
+  if (phase === 'not_started') {
     const clock = { label: texts.opensIn, untilMs: Date.parse(campaign.starts_at) };
     const detail = fill(texts.opensAt, { time: time(campaign.starts_at) });
     return { headline: texts.notYet, detail, clock, button: { label: texts.buy, enabled: false } };
@@ -145,10 +146,10 @@ function standingView(state: PageState, nowMs: number, { texts, time }: Words): 
   }
 }
 
-/** The clock opens and ends a sale, also between two looks at it. */
-function phaseOf({ status, starts_at, ends_at }: CampaignView, nowMs: number): CampaignView['status'] {
-  if (status === 'ended' || (ends_at && nowMs >= Date.parse(ends_at))) return 'ended';
-  return status === 'scheduled' && nowMs >= Date.parse(starts_at) ? 'open' : status;
+/** The phase between two responses: the clock opens and ends a sale. */
+function phaseOf({ status, starts_at, ends_at }: CampaignView, nowMs: number): SalePhase {
+  const [startsAtMs, endsAtMs] = [Date.parse(starts_at), ends_at === null ? null : Date.parse(ends_at)];
+  return phaseAt({ status: status === 'ended' ? 'closed' : status, startsAtMs, endsAtMs }, nowMs);
 }
 
 export function problemText(code: string, texts: Texts): string {

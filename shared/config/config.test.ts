@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { ConfigError, readConfig, type SigningKey } from './config.js';
+import { ConfigError, readConfig } from './config.js';
+import type { SigningKey } from './environment-values.js';
 
 const KEY = Buffer.alloc(32, 1).toString('base64');
 const GIVEN = {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SigningKey } from './config.js';
+import type { SigningKey } from './environment-values.js';
 
 /** How a request proves which shopper it comes from; docs/identity.md. */
 export type IdentityConfig =

@@ -8,8 +8,8 @@ const SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS'] as const;
 type Key = { variable: string; id: string; bytes: Buffer; differentAtLeast: number };
 
 /**
- * What production does not accept of keys that are well formed: keys that are not random, such as zeros, and one key in two places,
- * where a holder of the one could act as the other.
+ * What production does not accept of keys that are well formed: keys that are not random, such as zeros, and one key in
+ * two places, where a holder of the one could act as the other.
  * @param given the environment, not validated
  * @returns problems, without secrets
  */

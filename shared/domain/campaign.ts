@@ -1,4 +1,5 @@
 import type { CampaignId, CampaignNo, ProductId } from './ids.js';
+import type { CampaignTerms } from './terms.js';
 
 export const CAMPAIGN_TYPES = ['shared', 'unique', 'pool'] as const;
 export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'open', 'paused', 'closed'] as const;
@@ -6,34 +7,6 @@ export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'open', 'paused', 'close
 export const MAX_UNITS = 2_000_000_000;
 export type CampaignType = (typeof CAMPAIGN_TYPES)[number];
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
-
-export type Discount =
-  | { kind: 'percent'; percent: number }
-  | { kind: 'amount'; amount: number; currency: string }
-  | { kind: 'free_shipping' };
-
-export type WaitingRoomTerms = { enabled: boolean; maxSize: number; presenceSeconds: number | null };
-
-/** What is sold and how. Terms belong to Postgres: they are changed there first and then carried to Redis. */
-export type CampaignTerms = {
-  name: string;
-  startsAt: Date;
-  /** null = open end */
-  endsAt: Date | null;
-  timeZone: string;
-  discount: Discount | null;
-  /** 0 = nothing to pay, redeemed at once */
-  holdSeconds: number;
-  /** Redemptions, of any quantity, that one user may hold or have used. */
-  perUserLimit: number;
-  /** Units of one redemption. */
-  maxQty: number;
-  waitingRoom: WaitingRoomTerms;
-  confirmation: 'fast' | 'durable';
-  latePayment: 'refuse' | 'reacquire';
-  refundPolicy: 'return' | 'burn';
-  requireAttestation: boolean;
-};
 
 /** Terms that no script needs: audience, risk and the like, as the API takes them. */
 export type CampaignRules = Record<string, unknown>;

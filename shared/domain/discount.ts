@@ -1,5 +1,9 @@
-import type { Discount } from './campaign.js';
 import { basisPointsOf, isAmount, type MinorUnits, partOf } from './money.js';
+
+export type Discount =
+  | { kind: 'percent'; percent: number }
+  | { kind: 'amount'; amount: number; currency: string }
+  | { kind: 'free_shipping' };
 
 /** What is bought, before any discount. */
 export type Cart = { subtotal: MinorUnits; currency: string };

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Discount } from './campaign.js';
-import type { Cart } from './discount.js';
+import type { Cart, Discount } from './discount.js';
 import type { MinorUnits } from './money.js';
 import { applyDiscounts, MAX_CODES, type OfferedCode, type Stacking } from './stacking.js';
 

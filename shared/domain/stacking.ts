@@ -1,4 +1,4 @@
-import type { Discount } from './campaign.js';
+import type { Discount } from './discount.js';
 import { type Cart, discountOn, isDiscount, orderOfKind } from './discount.js';
 import { type MinorUnits, minus } from './money.js';
 

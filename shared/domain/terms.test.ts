@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { CampaignTerms } from './campaign.js';
-import { termColumns, termFields, termsOf, termsOfFields } from './terms.js';
+import { type CampaignTerms, type StoredTerms, termColumns, termFields, termsOf, termsOfFields } from './terms.js';
 
 const terms: CampaignTerms = {
   name: 'A sale',
@@ -27,13 +26,13 @@ const none: CampaignTerms = {
 };
 
 /** The row that Postgres returns, which has decoded the JSON. */
-const rowOf = (some: CampaignTerms) =>
+const rowOf = (some: CampaignTerms): StoredTerms =>
   Object.fromEntries(
     termColumns(some).map(({ column, value }) => [
       column,
       typeof value === 'string' && value.startsWith('{') ? JSON.parse(value) : value,
     ]),
-  );
+  ) as StoredTerms;
 
 describe('the terms of a campaign', () => {
   it('are read from the columns to which they are written', () => {

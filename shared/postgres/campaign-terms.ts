@@ -1,5 +1,6 @@
 import { type AudienceRule, storedAudience } from '../domain/audience.js';
-import type { CampaignType, Discount } from '../domain/campaign.js';
+import type { CampaignType } from '../domain/campaign.js';
+import type { Discount } from '../domain/discount.js';
 import type { CampaignId, ProductId } from '../domain/ids.js';
 import type { Stacking } from '../domain/stacking.js';
 import type { Database } from './pool.js';

@@ -1,8 +1,8 @@
 import { uuidv7 } from 'uuidv7';
-import type { Campaign, CampaignRules, CampaignStatus, CampaignTerms, CampaignType } from '../domain/campaign.js';
+import type { Campaign, CampaignRules, CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { CampaignId, CampaignNo, ProductId } from '../domain/ids.js';
 import { COMBINES, packStacking, type Stacking } from '../domain/stacking.js';
-import { termColumns, termsOf } from '../domain/terms.js';
+import { type CampaignTerms, type StoredTerms, termColumns, termsOf } from '../domain/terms.js';
 import type { Database, Queryable } from './pool.js';
 
 export type NewCampaign = CampaignTerms & {
@@ -19,8 +19,7 @@ export type RowCounters = { held: number; redeemed: number; burned: number; rese
 
 export type StoredCampaign = Campaign & RowCounters;
 
-/** Beside the columns of the terms (shared/domain/terms.ts). */
-type Row = {
+type Row = StoredTerms & {
   campaign_id: string;
   no: number;
   product_id: string;

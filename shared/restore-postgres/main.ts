@@ -12,8 +12,9 @@ import { EventStream } from '../redis/event-stream.js';
 import { Journal } from '../redis/journal.js';
 import { ScriptRunner } from '../redis/script-runner.js';
 import { SaleStore } from '../sale/sale-store.js';
+import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
-import { type Findings, restorePostgres } from './restore.js';
+import { restorePostgres } from './restore.js';
 
 /**
  * `npm run reconcile -- --after-restore`: makes Postgres whole from Redis. Exit code 0 when nothing is lost or drifted

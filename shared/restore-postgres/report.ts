@@ -1,5 +1,5 @@
 import type { Verdict } from '../contracts/verdict.js';
-import type { CampaignFindings, Findings } from './restore.js';
+import type { CampaignFindings, Findings } from './findings.js';
 
 /** What the command prints: what Postgres lacks, or lacked, in plain words. */
 export function reportOf(findings: Findings, dryRun: boolean): string[] {

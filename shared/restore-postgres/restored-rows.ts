@@ -1,9 +1,10 @@
 import { uuidv7 } from 'uuidv7';
 import type { JournalEntry } from '../contracts/journal.js';
 import { NOBODY } from '../domain/audience.js';
-import type { CampaignRules, CampaignStatus, Discount } from '../domain/campaign.js';
+import type { CampaignRules, CampaignStatus } from '../domain/campaign.js';
 import { normaliseCode } from '../domain/codes.js';
-import { type FieldTerms, termColumns } from '../domain/terms.js';
+
+import { type DetailTerms, type FieldTerms, termColumns } from '../domain/terms.js';
 import type { Queryable } from '../postgres/pool.js';
 import {
   RESERVATION_COLUMNS,
@@ -40,14 +41,7 @@ export type KnownTerms = {
   terms: FieldTerms;
   requireToken: boolean;
   hasAudience: boolean;
-  details: {
-    id: string;
-    name: string;
-    code: string | null;
-    timeZone: string;
-    discount: Discount | null;
-    rules: CampaignRules;
-  } | null;
+  details: (DetailTerms & { id: string; code: string | null; rules: CampaignRules }) | null;
   codes: number;
   total: number | null;
 };
@@ -139,12 +133,7 @@ export class RestoredRows {
       ...(terms.hasAudience ? { audience: NOBODY } : {}),
     };
     const id = details?.id ?? uuidv7();
-    const columns = termColumns({
-      ...terms.terms,
-      name: details?.name ?? terms.product,
-      timeZone: details?.timeZone ?? 'UTC',
-      discount: details?.discount ?? null,
-    });
+    const columns = termColumns({ name: terms.product, timeZone: 'UTC', discount: null, ...details, ...terms.terms });
     await this.client.query(
       `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version,
          ${columns.map(({ column }) => column).join(', ')})
@@ -183,8 +172,7 @@ export class RestoredRows {
    */
   async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<boolean> {
     const { details } = terms;
-    const named = details && { name: details.name, timeZone: details.timeZone, discount: details.discount };
-    const columns = termColumns({ ...terms.terms, ...named });
+    const columns = termColumns({ ...details, ...terms.terms });
     for (let version = row.version + 1; version <= terms.version; version += 1) {
       const { rowCount } = await this.client.query(
         `update campaigns set terms_version = $2, updated_at = now(),

@@ -1,15 +1,17 @@
 import type { Campaign } from '../domain/campaign.js';
+import { type DetailTerms, detailTerms } from '../domain/terms.js';
 
 /**
  * What no script needs of a campaign. Redis keeps it beside the terms, so that a Postgres that was set back gets the whole
  * campaign again.
  */
-export type CampaignDetails = Pick<Campaign, 'id' | 'name' | 'code' | 'timeZone' | 'discount' | 'rules'>;
+export type CampaignDetails = DetailTerms & Pick<Campaign, 'id' | 'code' | 'rules'>;
 
 /** `<version of the terms>|<JSON>`: an earlier version of the project changes the terms and leaves the details. */
-export function packDetails({ id, name, code, timeZone, discount, rules, termsVersion }: Campaign): string {
-  const details: CampaignDetails = { id, name, code, timeZone, discount, rules };
-  return `${termsVersion}|${JSON.stringify(details)}`;
+export function packDetails(campaign: Campaign): string {
+  const { id, code, rules } = campaign;
+  const details: CampaignDetails = { id, code, ...detailTerms(campaign), rules };
+  return `${campaign.termsVersion}|${JSON.stringify(details)}`;
 }
 
 /** @returns null when these are not the details of this version of the terms */

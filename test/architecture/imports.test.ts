@@ -26,6 +26,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', ...STORES],
   // The repair of a Postgres that was set back.
   'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', ...STORES],
+  // The connections of one process.
+  'shared/datastores': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.
   'shared/queues': [...BASIS, 'shared/redis/keys'],
 };
@@ -38,10 +40,19 @@ const PACKAGES: Record<string, readonly string[]> = {
 };
 const ENTRY_POINTS = ['shared/config', 'shared/observability'];
 
+/** Files of a process beside its features, and what of the process they may import; the composition knows all of it. */
+const OF_PROCESS: Record<string, readonly string[]> = {
+  'api/core': [],
+  'api/servers': ['api/core', 'api/http'],
+  'worker/core': [],
+  'worker/job-workers': ['worker/core', 'worker/processors', 'worker/sweeps'],
+};
+
 /** The guards' folders: each may import those before it. */
 const GUARDS = ['caller', 'limits', 'attestation', 'abuse', 'auth'];
 
 function upwardAmongGuards(path: string, imported: string): string | null {
+  if (path === 'api/guards/guards.module.ts') return null;
   const [from, to] = [path, imported].map((one) => GUARDS.indexOf(one.split('/')[2] ?? ''));
   return from !== undefined && to !== undefined && to !== -1 && to <= from ? null : 'a guard of a later folder';
 }
@@ -70,7 +81,9 @@ function violation(path: string, imported: string): string | null {
   }
   if (target.startsWith('shared/')) return null;
   if (!target.startsWith(`${process}/`)) return 'another process';
-  if (place === `${process}/composition` || place === `${process}/processors`) return null;
+  if (place === `${process}/composition` || place === 'worker/processors') return null;
+  if (place in OF_PROCESS) return OF_PROCESS[place]?.includes(target) ? null : 'only what it starts';
+  if (target === `${process}/core` && path.endsWith('.module.ts')) return null;
   if (place === 'api/http') return 'everything stands on http';
   if (place === 'api/guards') {
     if (target === 'api/http') return null;
@@ -115,10 +128,10 @@ test('nothing that is shipped imports tests, scripts or files outside of the pro
   expect(wrong).toEqual([]);
 });
 
-test('the client stands on one library, pages on it and on one more: browsers load nothing else', () => {
+test('the client stands on one library, pages on it, the phase of a sale and one more library', () => {
   const allowed: Record<string, RegExp> = {
     client: /^(client\/|@noble\/hashes\/sha2\.js$)/,
-    pages: /^(client\/sale|pages\/|uplot$)/,
+    pages: /^(client\/sale|pages\/|shared\/domain\/phase$|uplot$)/,
   };
   const wrong = Object.entries(allowed).flatMap(([folder, pattern]) =>
     sourcesIn([folder])
@@ -143,6 +156,12 @@ const REFUSED: [string, string][] = [
   ['api/guards/limits/quotas.ts', "import { Bans } from '../abuse/bans.js';"],
   ['shared/redis/journal.ts', "import { Recall } from '../sale/recall.js';"],
   ['api/guards/auth/ticket.ts', "import { Checkout } from '../checkout/checkout.js';"],
+  ['api/checkout/checkout.ts', "import type { Core } from '../core.js';"],
+  ['api/checkout/checkout.module.ts', "import { Redemption } from '../coupons/redemption.js';"],
+  ['api/checkout/checkout.module.ts', "import { start } from '../composition.js';"],
+  ['api/guards/limits/limits.module.ts', "import type { Abuse } from '../abuse/abuse.module.js';"],
+  ['api/core.ts', "import { Tickets } from './guards/auth/ticket.js';"],
+  ['worker/job-workers.ts', "import { Persist } from './persist/persist.js';"],
   ['api/main.ts', "import { Journal } from '../shared/redis/journal.js';"],
   ['api/composition.ts', "import { Persist } from '../worker/persist/persist.js';"],
   ['worker/persist/persist.ts', "import { keepSchedule } from '../schedule/schedule.js';"],

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { ERRORS } from '../../shared/errors/catalogue.js';
+import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
 
 /** Things that have one place in the project. */
@@ -88,7 +89,8 @@ function firstArgument(text: string): string {
 }
 
 test('every error code that is thrown stands in the catalogue, and every one of the catalogue is thrown', () => {
-  const thrown = problemCodes(product);
+  const ofClaims = Object.values(CLAIM_REFUSALS).map(({ code }) => ({ path: 'shared/sale/scripts', code }));
+  const thrown = [...problemCodes(product), ...ofClaims];
   expect(thrown.filter(({ code }) => !Object.hasOwn(ERRORS, code))).toEqual([]);
   const used = new Set(thrown.map(({ code }) => code));
   expect(Object.keys(ERRORS).filter((code) => !used.has(code))).toEqual([]);

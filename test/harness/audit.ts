@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
+import { textFields } from '../../shared/domain/terms.js';
 import { keys } from '../../shared/redis/keys.js';
 
 /** What Redis holds of one campaign, read in one moment and taken apart independently of the product's own decoders. */
@@ -111,11 +112,8 @@ export async function auditCampaign(redis: Redis, product: ProductId): Promise<s
   return inconsistencies(product, await readCampaign(redis, product));
 }
 
-/** Terms that stand in one text besides their fields, which a text of another version leaves alone. */
-const TERMS = [
-  ...['version', 'ends_at', 'hold_ms', 'per_user_limit', 'max_qty', 'line_enabled', 'line_max', 'late_payment'],
-  ...['refund_policy', 'durable', 'attest', 'once', 'presence_ms', 'open_to_all', 'stacking', 'type'],
-];
+/** Terms that are in one text besides their fields. A text of another version is left alone. */
+const TERMS = ['version', ...textFields().map(({ field }) => field)];
 
 function termsText(fields: Record<string, string>): string | undefined {
   if (fields.terms?.split('|')[0] !== fields.version) return fields.terms;

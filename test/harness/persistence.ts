@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import type { RawEntry } from '../../shared/contracts/journal.js';
-import type { CampaignRules, CampaignTerms } from '../../shared/domain/campaign.js';
+import type { CampaignRules } from '../../shared/domain/campaign.js';
 import { drawCodes } from '../../shared/domain/codes.js';
+import type { CampaignTerms } from '../../shared/domain/terms.js';
 import { Metrics } from '../../shared/observability/metrics.js';
 import { CampaignsTable, type NewCampaign } from '../../shared/postgres/campaigns.js';
 import { CodesTable } from '../../shared/postgres/codes.js';

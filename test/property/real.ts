@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import type { JournalEntry } from '../../shared/contracts/journal.js';
-import type { CampaignTerms } from '../../shared/domain/campaign.js';
 import type { DeviceId, IdempotencyKey, UserId } from '../../shared/domain/ids.js';
+import type { CampaignTerms } from '../../shared/domain/terms.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import type { Persist } from '../../worker/persist/persist.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';

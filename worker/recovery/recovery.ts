@@ -8,34 +8,23 @@ import type { JournalHistories } from '../../shared/postgres/journal-histories.j
 import type { Database } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
-import { decodeEpoch, type Epoch } from '../../shared/redis/epoch.js';
-import {
-  compareJournalIds,
-  earliest,
-  generationOf,
-  JOURNAL_START,
-  type Journal,
-  nextId,
-} from '../../shared/redis/journal.js';
-import { keys } from '../../shared/redis/keys.js';
-import { parseInfo } from '../../shared/redis/redis-requirements.js';
+import type { Epoch } from '../../shared/redis/epoch.js';
+import type { Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { type ApplyRecoveredDeps, applyRecovered } from './apply-recovered.js';
-import { type Diagnosis, diagnose, FIRST_START, isBehind, type Look } from './diagnosis.js';
+import { beginHistory, nextGeneration } from './begin-history.js';
+import { type Diagnosis, diagnose, FIRST_START } from './diagnosis.js';
+import { lookAt } from './look.js';
 import { LockLost, RecoveryLock } from './recovery-lock.js';
 import type { RedisFill } from './redis-fill.js';
 import { restoreCampaign } from './restore-campaign.js';
+import { UnsavedEntries } from './unsaved-entries.js';
 
 /** How often the worker looks while Redis is in service, and while it is not. */
 const LOOK_EVERY_MS = 500;
 const LOOK_SOON_MS = 50;
-/** Processes that are alive are waited for this long; longer only while they report that they are saving entries. */
-const COLLECT_MS = 1_000;
-const COLLECT_SAVING_MS = 30_000;
-const LOOK_FOR_REPORTS_MS = 20;
 /** A worker on a superseded server takes over when no process has used the newer one for this long. */
 const TAKE_OVER_MS = 5_000;
-const READ_ENTRIES = 1_000;
 
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
@@ -72,11 +61,12 @@ export class Recovery {
   #wake: (() => void) | null = null;
   #behindReported = false;
   #supersededSince: number | null = null;
-  #collectedFrom = '';
   readonly #lock: RecoveryLock;
+  readonly #unsaved: UnsavedEntries;
 
   constructor(readonly deps: RecoveryDeps) {
     this.#lock = new RecoveryLock(deps.lockDatabase);
+    this.#unsaved = new UnsavedEntries(deps);
     deps.sale.scripts.redis.on('ready', () => this.#wake?.());
   }
 
@@ -115,7 +105,7 @@ export class Recovery {
   async refill(campaign: StoredCampaign, reason: string): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
-      const look = await this.#look();
+      const look = await lookAt(this.deps);
       const { epoch } = look;
       if (epoch === null || diagnose(look).kind !== 'in_service') {
         throw new EngineUnavailable('redis', 'it is being recovered, or ahead of Postgres');
@@ -132,45 +122,19 @@ export class Recovery {
   }
 
   async #diagnose(): Promise<Diagnosis | null> {
-    const look = await this.#look();
+    const look = await lookAt(this.deps);
     if (look.role === 'master') return diagnose(look);
     this.deps.leaveServer('this Redis server is not the primary');
     return null;
   }
 
-  async #look(): Promise<Look & { role: string }> {
-    const { sale, journal, watch, histories, recovered } = this.deps;
-    const { redis } = sale.scripts;
-    // In this order: the cursor may move on meanwhile, and the journal is never behind it.
-    const postgres = await watch.beat();
-    const [text, epoch, position, pending] = await Promise.all([
-      engine(() => redis.call('INFO', 'replication') as Promise<string>),
-      engine(() => redis.get(keys.epoch)),
-      journal.position(),
-      recovered.hasPending(),
-    ]);
-    const info = parseInfo(text);
-    const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
-    const seemsBehind = isBehind(postgres.cursor, position, firstBegins);
-    return {
-      role: info.get('role') ?? '',
-      server: info.get('master_replid') ?? '',
-      epoch: epoch === null ? null : decodeEpoch(epoch),
-      journal: position,
-      postgres,
-      cursorAfter: seemsBehind ? await this.deps.cursor.read() : postgres.cursor,
-      firstBegins,
-      recovered: pending,
-    };
-  }
-
   /** This server was in service and another one is now. What only its journal has is saved; then the other one is looked for. */
   async #standAside(): Promise<boolean> {
     const { watch, histories, processId, leaveServer, log } = this.deps;
-    const look = await this.#look();
+    const look = await lookAt(this.deps);
     const latest = look.postgres.current;
     if (!latest || !look.epoch) return false;
-    await this.#collectJournal(look);
+    await this.#unsaved.saveFromJournal(look);
     this.#supersededSince ??= performance.now();
     if (await histories.isServed(latest.generation, processId, TAKE_OVER_MS)) this.#supersededSince = performance.now();
     if (performance.now() - this.#supersededSince < TAKE_OVER_MS) {
@@ -190,22 +154,22 @@ export class Recovery {
   async #recover(assertHeld: () => void, takeOver: boolean): Promise<void> {
     const { deps } = this;
     const began = performance.now();
-    const look = await this.#look();
+    const look = await lookAt(this.deps);
     const diagnosis: Diagnosis = takeOver
       ? { kind: 'recover', reason: 'the server of the latest history is gone', intact: false, behind: false }
       : diagnose(look);
     // Another worker may have been first.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
-    const generation = await this.#nextGeneration(look);
+    const generation = await nextGeneration(look, deps.nowMs);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
     // A server that is in use is taken out of service first, so that what it has is final.
     // Not while Postgres is behind: a recovery that fails then must leave Redis as it is.
     const inUse = look.epoch?.server === look.server && !diagnosis.behind;
     if (inUse) await deps.fill.begin(token);
-    await this.#collectJournal(look);
-    const { afterId, lastId, drainable } = await this.#begin(epoch, diagnosis, assertHeld);
-    await this.#untilReported(generation);
+    await this.#unsaved.saveFromJournal(look);
+    const { afterId, lastId, drainable } = await beginHistory(deps, epoch, diagnosis, assertHeld);
+    await this.#unsaved.untilReported(generation);
     assertHeld();
     // A Postgres that was set back is repaired first, by an operator; the entries wait for that.
     const missing = !diagnosis.behind && (await deps.recovered.hasPending());
@@ -241,41 +205,6 @@ export class Recovery {
     await deps.watch.beat();
   }
 
-  /** Later than every history that anybody has seen: also than those that a Postgres that was set back has forgotten. */
-  async #nextGeneration({ postgres, epoch, journal }: Look): Promise<number> {
-    const known = [
-      postgres.latest?.generation,
-      epoch?.generation,
-      generationOf(postgres.cursor),
-      generationOf(journal.lastId),
-    ];
-    const highest = Math.max(...known.map((generation) => generation ?? 0));
-    return Math.max(highest + 1, Math.floor(await this.deps.nowMs()));
-  }
-
-  /** Registers the history, under the lock on the cursor: from here on no worker persists an older one. */
-  async #begin(
-    epoch: Epoch,
-    { reason, intact, behind }: Extract<Diagnosis, { kind: 'recover' }>,
-    assertHeld: () => void,
-  ): Promise<{ afterId: string; lastId: string; drainable: boolean }> {
-    const { database, cursor, histories, journal } = this.deps;
-    return database.transaction(async (client) => {
-      const committed = await cursor.lock(client);
-      const { firstId, lastId } = await journal.position();
-      const follows =
-        firstId !== null && isNextOrCommitted(firstId, committed) && compareJournalIds(lastId, committed) > 0;
-      const drainable = !behind && follows;
-      // Behind a gap, which only a Postgres that was set back has, the journal still counts.
-      const afterId = drainable || (intact && compareJournalIds(lastId, committed) > 0) ? lastId : committed;
-      assertHeld();
-      if (!(await histories.begin(client, { ...epoch, afterId }, reason))) {
-        throw new LockLost('another worker has begun a later history');
-      }
-      return { afterId, lastId, drainable: drainable && compareJournalIds(lastId, JOURNAL_START) > 0 };
-    });
-  }
-
   /**
    * A server changes its id while it runs when its first replica comes, and processes append until they notice that. What
    * they appended after the history was registered would be in neither, so the recovery begins anew.
@@ -286,46 +215,6 @@ export class Recovery {
     if (before === null || (await journal.lastId()) === lastId) return;
     await fill.end(token, before);
     throw new LockLost('entries were appended meanwhile');
-  }
-
-  /** Waits for the processes that are alive: each saves what the new history lacks of its promises, and reports that. */
-  async #untilReported(generation: number): Promise<void> {
-    const { histories, processId, watch } = this.deps;
-    while (watch.savedGeneration < generation) await watch.beat();
-    const began = performance.now();
-    for (;;) {
-      const { processes, unsaved } = await histories.awaited(generation, processId, watch.aliveMs);
-      const limit = unsaved > 0 ? COLLECT_SAVING_MS : COLLECT_MS;
-      if (processes === 0 || performance.now() - began > limit) return;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_FOR_REPORTS_MS));
-    }
-  }
-
-  /**
-   * Saves what only this server's journal has: entries that it acknowledged after a later history had left it behind.
-   * Their processes may be gone.
-   */
-  async #collectJournal({ epoch, server, journal, postgres }: Look): Promise<void> {
-    const { histories, recovered, processId, log } = this.deps;
-    if (!epoch || epoch.generation === 0 || !postgres.latest || epoch.generation >= postgres.latest.generation) return;
-    const place = `${server} ${postgres.latest.generation} ${journal.lastId}`;
-    if (this.#collectedFrom === place) return;
-    const later = await histories.since(epoch.generation);
-    const contained = earliest([postgres.latest.afterId, ...later.map(({ afterId }) => afterId)]);
-    let saved = 0;
-    for (let after = contained; ; ) {
-      const read = await this.deps.journal.read(after, READ_ENTRIES);
-      const entries = read.filter(({ journalId }) => generationOf(journalId) === epoch.generation);
-      await recovered.save(processId, entries);
-      saved += entries.length;
-      const last = read.at(-1);
-      if (!last) break;
-      after = last.journalId;
-    }
-    this.#collectedFrom = place;
-    if (saved > 0) {
-      log.warn({ entries: saved }, 'entries that only a superseded Redis server has were saved from its journal');
-    }
   }
 
   async #restore(campaigns: readonly StoredCampaign[], token: string, assertHeld: () => void): Promise<void> {
@@ -390,22 +279,6 @@ function isFirstStart({ reason }: Extract<Diagnosis, { kind: 'recover' }>): bool
   return reason === FIRST_START;
 }
 
-function isNextOrCommitted(firstId: string, cursor: string): boolean {
-  return (
-    compareJournalIds(firstId, cursor) <= 0 ||
-    firstId === nextId(cursor) ||
-    generationOf(firstId) > generationOf(cursor)
-  );
-}
-
 function tokenOf(processId: string, generation: number): string {
   return `${processId}-${generation}`;
-}
-
-async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
-  try {
-    return await call();
-  } catch (error) {
-    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
-  }
 }

@@ -4,7 +4,7 @@ import { deriveKey } from 'altcha-lib/algorithms/sha';
 import type { Challenge, Payload } from 'altcha-lib/types';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { SigningKey } from '../../../shared/config/config.js';
+import type { SigningKey } from '../../../shared/config/environment-values.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { RedisGate } from '../../../shared/redis/gate.js';

@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { SigningKey } from '../../../shared/config/config.js';
+import type { SigningKey } from '../../../shared/config/environment-values.js';
 import type { ChallengeFor } from './challenges.js';
 
 const RANDOM_BYTES = 12;

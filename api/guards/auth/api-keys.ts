@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
-import type { ApiKey } from '../../../shared/config/config.js';
+import type { ApiKey } from '../../../shared/config/environment-values.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import { networkOf } from '../caller/address.js';
 import type { LocalQuota } from '../limits/local-quota.js';

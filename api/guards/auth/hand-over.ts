@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { SigningKey } from '../../../shared/config/config.js';
+import type { SigningKey } from '../../../shared/config/environment-values.js';
 import type { Attributes } from '../../../shared/domain/audience.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
 import { EXTERNAL_ID_PATTERN } from '../../../shared/domain/ids.js';

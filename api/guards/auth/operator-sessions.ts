@@ -1,6 +1,6 @@
 import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
-import type { ApiKey, SigningKey } from '../../../shared/config/config.js';
+import type { ApiKey, SigningKey } from '../../../shared/config/environment-values.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 

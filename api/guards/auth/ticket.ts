@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
-import type { SigningKey } from '../../../shared/config/config.js';
+import type { SigningKey } from '../../../shared/config/environment-values.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
 import {
   type CampaignNo,

@@ -12,6 +12,12 @@ export type PolicyDefaults = Required<
   Pick<CampaignLimits, 'validatePerMinutePerUser' | 'redeemPerMinutePerUser' | 'redeemPerMinutePerAddress'>
 >;
 
+/** Limits that codes have; a new one has to be combined here. */
+type CombinedLimit = Exclude<
+  keyof CampaignLimits,
+  'checkoutPerMinutePerAddress' | 'velocityFactor' | 'velocityFloorPerMinute' | 'unusualHours'
+>;
+
 const NONE: CampaignPolicy = {
   product: '',
   version: 0,
@@ -57,6 +63,6 @@ export function strictestOf(policies: readonly CampaignPolicy[], defaults: Polic
       ),
       accountMinAgeHours: Math.max(0, ...limits.map(({ accountMinAgeHours }) => accountMinAgeHours ?? 0)) || null,
       ...(unusualHours === undefined ? {} : { unusualHours }),
-    },
+    } satisfies Record<CombinedLimit, unknown>,
   };
 }

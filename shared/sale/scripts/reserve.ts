@@ -10,6 +10,7 @@ import {
 import { ContractError } from '../../errors/faults.js';
 import { rebuilding, text } from '../../redis/reply-fields.js';
 import { defineScript } from '../../redis/script-contract.js';
+import { REFUSED } from './claim-refusals.js';
 import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
 import { SALE_KEYS } from './sale-keys.js';
 
@@ -163,28 +164,13 @@ const DECISIONS = {
   place_limited: () => ({}),
   replayed: ({ raw, call }: Decision) => ({ no: call.no, answer: word(raw, 'answer'), durable: call.durable }),
   archived: ({ raw }: Decision) => ({ pass: word(raw, 'pass') }),
-  key_reused: () => ({}),
-  attestation_missing: () => ({}),
-  attestation_expired: () => ({}),
-  attestation_future: () => ({}),
   rate_limited: ({ raw }: Decision) => ({ retryMs: number(raw, 'retry_ms') }),
   journal_full: () => ({}),
-  not_found: () => ({}),
-  paused: () => ({}),
-  ended: () => ({}),
   not_started: ({ raw, call }: Decision) => ({ startsAtMs: number(raw, 'starts_at_ms'), nowMs: call.at }),
   qty_above_max: ({ raw }: Decision) => ({ maxQty: number(raw, 'max_qty') }),
-  limit_reached: () => ({}),
-  sold_out: () => ({}),
-  line_full: () => ({}),
-  audience_mismatch: () => ({}),
   terms_changed: ({ raw }: Decision) => ({ version: number(raw, 'version') }),
-  code_needed: () => ({}),
-  code_used: () => ({}),
-  token_missing: () => ({}),
-  token_expired: () => ({}),
-  token_used: () => ({}),
   not_combinable: ({ raw }: Decision) => ({ reservations: words<ReservationId>(raw, 'reservations') }),
+  ...REFUSED,
 };
 
 /** What became of a request. `archived` is left to the store, which recalls what is asked for. */

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { ContractError, EngineUnavailable, FencedOut } from '../../../shared/errors/faults.js';
+import { keys } from '../../../shared/redis/keys.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -59,6 +60,22 @@ test('puts the terms and the counters of a campaign into Redis and its number in
   });
   expect((await campaign.store.directory()).get(no)).toBe(campaign.product);
   expect(await sale.journal.lastId()).toBe('0-0');
+});
+
+test('a text that has another number of terms is ignored, and a field that is missing has its default', async () => {
+  const campaign = await sale.openCampaign({ maxQty: 2, perUserLimit: 9, holdSeconds: 60, latePayment: 'reacquire' });
+  const key = keys.campaign(campaign.product);
+  const { terms } = (await campaign.inRedis()).fields;
+  for (const text of [`${terms}|more`, String(terms).replace(/\|[^|]*$/, '')]) {
+    await sale.redis.hset(key, { terms: text, max_qty: 1 });
+    expect(await campaign.checkout('ann', { qty: 2 })).toEqual({ kind: 'qty_above_max', maxQty: 1 });
+    await sale.redis.hset(key, { max_qty: 2 });
+    expect(await campaign.checkout('ann', { qty: 2 })).toMatchObject({ kind: 'reserved' });
+  }
+  await sale.redis.hdel(key, 'hold_ms', 'late_payment');
+  const redeemed = await campaign.take('bob');
+  expect(await campaign.reservation(redeemed)).toMatchObject({ state: 'redeemed', dueMs: 0 });
+  await sale.redis.hset(key, { terms: String(terms), hold_ms: 60_000, late_payment: 'reacquire' });
 });
 
 test('never resets a campaign that is there', async () => {

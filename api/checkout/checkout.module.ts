@@ -1,0 +1,52 @@
+import { LIMITS } from '../../shared/config/limits.js';
+import type { Claims } from '../claim/claim.module.js';
+import type { Core } from '../core.js';
+import { TokenSurge } from '../guards/abuse/token-surge.js';
+import { platformAttested, proofOfWork, selfDeclared, TokenIssuer } from '../guards/auth/token-issuer.js';
+import type { Guards } from '../guards/guards.module.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
+import type { Route } from '../http/route.js';
+import { Checkout } from './checkout.js';
+import { checkoutRoute } from './checkout.route.js';
+import { tokenRoutes } from './token.route.js';
+
+/** Device tokens, and checkout itself. */
+export function checkoutModule(
+  { config, clock, metrics, log }: Core,
+  { auth, limits, attestation, abuse, velocity }: Guards,
+  { claim, codeTexts, terms }: Claims,
+): Route[] {
+  const { policies, admission, tokenQuota } = limits;
+  const { door, entry } = abuse;
+  return [
+    ...tokenRoutes({
+      issuer: new TokenIssuer(attestation.tokens, {
+        0: selfDeclared,
+        1: proofOfWork(attestation.challenges),
+        2: platformAttested(attestation.platform),
+      }),
+      policies,
+      door,
+      storm: new TokenSurge(policies, velocity, {
+        freePerMinute: config.freeTokensPerMinute,
+        freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
+        velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
+      }),
+      clock,
+      tokenQuota,
+      wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
+    }),
+    checkoutRoute({
+      admission,
+      checkout: new Checkout(claim, codeTexts, terms),
+      attestation: attestation.tokens,
+      door,
+      entry,
+      policies,
+      velocity,
+      shopper: auth.shopper,
+      metrics,
+      log,
+    }),
+  ];
+}

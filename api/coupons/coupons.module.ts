@@ -1,0 +1,87 @@
+import { LIMITS } from '../../shared/config/limits.js';
+import { CodesTable } from '../../shared/postgres/codes.js';
+import { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
+import type { Claims } from '../claim/claim.module.js';
+import type { Core } from '../core.js';
+import type { Guards } from '../guards/guards.module.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
+import type { Route } from '../http/route.js';
+import { AttemptRecorder } from './attempt-recorder.js';
+import { CodeFilter } from './code-filter.js';
+import { observeCodeFilter } from './code-filter-metrics.js';
+import { CodeLookup } from './code-lookup.js';
+import { CodePatterns } from './code-patterns.js';
+import { CodeResolver } from './code-resolver.js';
+import { couponRoutes } from './coupons.route.js';
+import { OneTimeTokens } from './one-time-token.js';
+import { Redemption } from './redemption.js';
+import { Validation } from './validation.js';
+
+/** One-time tokens, validation and redemption of codes. */
+export function couponsModule(
+  core: Core,
+  { auth, limits, attestation, abuse, velocity }: Guards,
+  { claim, terms }: Claims,
+): Route[] {
+  const { config, clock, metrics, log, sale } = core;
+  const { door, entry, failures } = abuse;
+  const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
+  return couponRoutes({
+    admission: limits.admission,
+    finder: createCodeResolver(core, terms),
+    guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
+    unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
+    challenges: attestation.challenges,
+    redemption: new Redemption(claim, terms, oneTimeTokens),
+    validation: new Validation(sale),
+    oneTimeTokens,
+    attestation: attestation.tokens,
+    door,
+    entry,
+    policies: limits.policies,
+    velocity,
+    failures,
+    validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
+    redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),
+    shopper: auth.shopper,
+    attempts: createAttemptRecorder(core),
+    clock,
+    tokenQuota: limits.couponTokenQuota,
+    metrics,
+    log,
+    limits: LIMITS,
+  });
+}
+
+function createAttemptRecorder({ config, log, metrics, life, clock, database }: Core): AttemptRecorder {
+  const attempts = new AttemptRecorder(new RedemptionAttempts(database), {
+    enabled: config.attemptsKeepDays > 0,
+    capacity: LIMITS.attemptsWaiting,
+    batchRows: LIMITS.attemptsBatchRows,
+    everyMs: LIMITS.attemptsEveryMs,
+    nowMs: () => clock.nowMs(),
+    onWritten: (count) => metrics.attemptsWritten.inc(count),
+    onDropped: (count, reason) => metrics.attemptsDropped.inc({ reason }, count),
+    onTrouble: (error) => log.warn({ reason: String(error) }, 'attempts wait for Postgres'),
+  });
+  life.add('record of attempts', {
+    start: () => attempts.start(),
+    stop: () => attempts.stop(LIMITS.attemptsStopMs),
+  });
+  return attempts;
+}
+
+function createCodeResolver(
+  { log, metrics, life, redis, database, openPool, directory }: Core,
+  terms: Claims['terms'],
+): CodeResolver {
+  // A pool of its own: it reads every code.
+  const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codePageStatementMs });
+  const filter = new CodeFilter(redis.forSubscription(), new CodesTable(pool), log, LIMITS);
+  life.add('code filter', filter);
+  observeCodeFilter(metrics, filter);
+  const codes = new CodesTable(database);
+  const patterns = new CodePatterns(codes, log);
+  life.add('code patterns', patterns);
+  return new CodeResolver(filter, new CodeLookup(codes), directory, terms, patterns);
+}

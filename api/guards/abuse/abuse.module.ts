@@ -1,0 +1,98 @@
+import { LIMITS } from '../../../shared/config/limits.js';
+import { BansTable } from '../../../shared/postgres/bans.js';
+import type { Core } from '../../core.js';
+import { FastRejects } from '../../http/fast-reject.js';
+import type { Attestations } from '../attestation/attestation.module.js';
+import type { Limits } from '../limits/limits.module.js';
+import { AccountCounts } from './account-counts.js';
+import { BanStore } from './ban-store.js';
+import { Bans } from './bans.js';
+import { BlocklistGuard } from './blocklist-guard.js';
+import { FailedAttemptLimiter } from './failed-attempt-limiter.js';
+import { Risk } from './risk.js';
+import { RiskGate, type RiskGateDeps } from './risk-gate.js';
+
+/** Refuses banned callers, and asks suspicious ones for more proof. */
+export type Abuse = {
+  bans: Bans;
+  /** Refuses banned callers. */
+  door: BlocklistGuard;
+  /** Judges a claim by its campaign's limits. */
+  entry: RiskGate;
+  failures: FailedAttemptLimiter;
+  /** Logs refused requests, many in one line. */
+  rejects: FastRejects;
+};
+
+export function abuseModule(core: Core, guards: { limits: Limits; attestation: Attestations }): Abuse {
+  const { log, life, clock, commands } = core;
+  const rejects = new FastRejects(log);
+  life.add('log of refused requests', { stop: () => rejects.flush() });
+  const bans = createBans(core);
+  return {
+    bans,
+    door: new BlocklistGuard(bans, rejects, () => clock.nowMs()),
+    entry: createRiskGate(core, { ...guards, bans }),
+    failures: new FailedAttemptLimiter(commands, bans, log, LIMITS),
+    rejects,
+  };
+}
+
+function createBans({ log, metrics, life, clock, commands, subscriber, database }: Core): Bans {
+  const nowMs = () => clock.nowMs();
+  const bans = new Bans({
+    board: new BanStore(commands, subscriber, LIMITS.deviceBanMs, nowMs),
+    table: new BansTable(database),
+    nowMs,
+    log,
+    onRefused: (kind) => metrics.blocked.inc({ kind }),
+    onDropped: (reason) => metrics.ruleBansDropped.inc({ reason }),
+    limits: LIMITS,
+  });
+  life.add('bans', bans);
+  metrics.observe('bans', 'Bans and allowances that a process holds', () => bans.size, 'max');
+  return bans;
+}
+
+/** @throws Error without an attestation key, which the configuration never leaves out */
+function createRiskGate(
+  { config, clock, commands, gate, log, metrics, sale }: Core,
+  { limits, attestation, bans }: { limits: Limits; attestation: Attestations; bans: Bans },
+): RiskGate {
+  const [attestationKey] = config.attestationKeys;
+  if (!attestationKey) throw new Error('at least one attestation key is needed');
+  const nowMs = () => clock.nowMs();
+  const risk = new Risk({
+    counts: new AccountCounts(commands, attestationKey.key, LIMITS),
+    gate,
+    bans,
+    nowMs,
+    log,
+    onVerdict: (rule, verdict, mode) => metrics.riskVerdicts.inc({ rule, verdict, mode }),
+    limits: LIMITS,
+  });
+  const addressLimits: RiskGateDeps['addressLimits'] = {
+    checkout: {
+      rule: 'checkout_per_address',
+      quota: limits.perAddress('checkout-address', config.checkoutPerMinutePerAddress),
+      limitOf: ({ checkoutPerMinutePerAddress }) => checkoutPerMinutePerAddress,
+      why: 'Many checkouts have come from this address.',
+    },
+    redeem: {
+      rule: 'redeem_per_address',
+      quota: limits.perAddress('redeem-address', config.redeemPerMinutePerAddress),
+      limitOf: ({ redeemPerMinutePerAddress }) => redeemPerMinutePerAddress,
+      why: 'Many codes have been tried from this address.',
+    },
+  };
+  return new RiskGate({
+    remembers: (user, key) => sale.remembers(user, key),
+    risk,
+    bans,
+    challenges: attestation.challenges,
+    platform: attestation.platform,
+    addressLimits,
+    nowMs,
+    limits: LIMITS,
+  });
+}

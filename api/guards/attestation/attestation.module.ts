@@ -1,0 +1,48 @@
+import { LIMITS } from '../../../shared/config/limits.js';
+import type { Core } from '../../core.js';
+import { AppAttest } from './app-attest.js';
+import { Attestation } from './attestation.js';
+import { AttestedKeys } from './attested-keys.js';
+import { Challenges } from './challenges.js';
+import { PlatformNonces } from './platform-nonces.js';
+import { PlatformAttestation } from './platform-proof.js';
+import { PlayIntegrity } from './play-integrity.js';
+
+/** Verifies what devices prove. */
+export type Attestations = {
+  /** Signs and verifies device tokens. */
+  tokens: Attestation;
+  challenges: Challenges;
+  /** Verifies what iOS and Android attest. */
+  platform: PlatformAttestation;
+};
+
+/** @param velocity attempts at a product, per second; challenges get harder as it grows */
+export function attestationModule(
+  { config, clock, metrics, commands, gate }: Core,
+  velocity: { perSecond(product: string): number },
+): Attestations {
+  const nowMs = () => clock.nowMs();
+  const { appAttest, playIntegrity } = config.platforms;
+  const challenges = new Challenges({
+    keys: config.attestationKeys,
+    redis: commands,
+    gate,
+    nowMs,
+    perSecond: (product) => velocity.perSecond(product),
+    onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
+    limits: LIMITS,
+  });
+  const keys = new AttestedKeys(commands, gate, LIMITS.attestedKeyMs);
+  return {
+    tokens: new Attestation(config.attestationKeys),
+    challenges,
+    platform: new PlatformAttestation({
+      nonces: new PlatformNonces(config.attestationKeys, nowMs, LIMITS.challengeLifeMs),
+      challenges,
+      appAttest: appAttest && new AppAttest(appAttest, keys),
+      playIntegrity: playIntegrity && new PlayIntegrity(playIntegrity, nowMs, LIMITS.challengeLifeMs),
+      onOutcome: (outcome) => metrics.challenges.inc({ outcome: `platform_${outcome}` }),
+    }),
+  };
+}

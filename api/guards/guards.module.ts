@@ -1,0 +1,43 @@
+import { LIMITS } from '../../shared/config/limits.js';
+import { VelocityStore } from '../../shared/sale/velocity-store.js';
+import type { Core } from '../core.js';
+import type { Guard, GuardName } from '../http/route.js';
+import { type Abuse, abuseModule } from './abuse/abuse.module.js';
+import { Velocity } from './abuse/velocity.js';
+import { type Attestations, attestationModule } from './attestation/attestation.module.js';
+import { type Auth, authModule } from './auth/auth.module.js';
+import { type Limits, limitsModule } from './limits/limits.module.js';
+import { LocalQuota } from './limits/local-quota.js';
+
+/** The guards that features use, by concern. */
+export type Guards = {
+  auth: Auth;
+  limits: Limits;
+  attestation: Attestations;
+  abuse: Abuse;
+  /** Counts attempts at each product. */
+  velocity: Velocity;
+  /** The guards that contracts name. */
+  byName: Record<GuardName, Guard>;
+};
+
+export function guardsModule(core: Core): Guards {
+  const { life, clock, commands } = core;
+  const velocity = new Velocity(new VelocityStore(commands), () => clock.nowMs(), LIMITS);
+  life.add('velocity of campaigns', velocity);
+  const limits = limitsModule(core);
+  const attestation = attestationModule(core, velocity);
+  const abuse = abuseModule(core, { limits, attestation });
+  return { auth: authModule(core), limits, attestation, abuse, velocity, byName: namedGuards(limits, abuse) };
+}
+
+function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { door }: Abuse): Guards['byName'] {
+  // Documents of hundreds of kilobytes that need no key.
+  const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
+  return {
+    network_ban: (req, res) => door.refusesNetwork(req, res),
+    token_quota: (req, res) => door.refusesFlood(req, res, tokenQuota),
+    coupon_token_quota: (req, res) => door.refusesFlood(req, res, couponTokenQuota),
+    document_quota: (req, res) => door.refusesBeyond(req, res, 'documents', documentQuota),
+  };
+}

@@ -1,0 +1,62 @@
+import { LIMITS } from '../../../shared/config/limits.js';
+import { CampaignPolicies } from '../../../shared/postgres/campaign-policies.js';
+import type { Core } from '../../core.js';
+import { LoadShedder } from './load-shedding.js';
+import { PolicyCache } from './policy-cache.js';
+import { CampaignQuota, Quota } from './quotas.js';
+
+/** Limits the load of the process and the rate of each caller. */
+export type Limits = {
+  admission: LoadShedder;
+  policies: PolicyCache;
+  tokenQuota: Quota;
+  couponTokenQuota: Quota;
+  /** @param name of the policy, as responses name it */
+  quota: (name: string, limit: number, seconds: number) => Quota;
+  /** Calls of a user in a minute, for each campaign that sets a limit of its own. */
+  perUser: (name: string, perMinute: number) => CampaignQuota;
+  /** Calls of a network in a minute, counted beyond the limit (`addressCountedTimes`). */
+  perAddress: (name: string, perMinute: number) => CampaignQuota;
+};
+
+export function limitsModule({ config, log, metrics, life, commands, gate, database }: Core): Limits {
+  const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  const quota = (name: string, limit: number, seconds: number, counter = name) =>
+    new Quota(commands, gate, name, limit, seconds, onLimited, counter);
+  // Tokens are signed without Redis.
+  const insuredQuota = (name: string, limit: number) =>
+    new Quota(commands, gate, name, limit, 60, onLimited, name, true);
+
+  const admission = new LoadShedder(LIMITS);
+  life.add('load shedding', admission);
+  metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => admission.inFlight);
+  metrics.observe(
+    'event_loop_lag_ms',
+    'Lag of the event loop, median of the last 100 ms; of the process that has most',
+    () => admission.lagMs,
+    'max',
+  );
+
+  const { validatePerMinutePerUser, redeemPerMinutePerUser, redeemPerMinutePerAddress } = config;
+  const policies = new PolicyCache(new CampaignPolicies(database), LIMITS.policiesEveryMs, log, {
+    validatePerMinutePerUser,
+    redeemPerMinutePerUser,
+    redeemPerMinutePerAddress,
+  });
+  life.add('policies of campaigns', policies);
+  return {
+    admission,
+    policies,
+    tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress),
+    couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress),
+    quota: (name, limit, seconds) => quota(name, limit, seconds),
+    perUser: (name, perMinute) =>
+      new CampaignQuota((limit, counter) => quota(name, limit, 60, counter), name, perMinute),
+    perAddress: (name, perMinute) =>
+      new CampaignQuota(
+        (limit, counter) => quota(name, limit * LIMITS.addressCountedTimes, 60, counter),
+        name,
+        perMinute,
+      ),
+  };
+}

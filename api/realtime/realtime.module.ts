@@ -1,0 +1,33 @@
+import { LIMITS } from '../../shared/config/limits.js';
+import type { Claims } from '../claim/claim.module.js';
+import type { Core } from '../core.js';
+import type { Auth } from '../guards/auth/auth.module.js';
+import { LocalQuota } from '../guards/limits/local-quota.js';
+import { OpenCounts } from '../guards/limits/open-counts.js';
+import type { Cors } from '../http/cors.js';
+import { Gateway } from './gateway.js';
+
+/** Sockets of shoppers. `servers.ts` drains and ends them with their server. */
+export function realtimeModule(
+  { config, sale, directory, clock, subscriber, metrics, log }: Core,
+  { tickets }: Auth,
+  { acknowledgement, codeTexts }: Claims,
+  cors: Cors,
+): Gateway {
+  const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
+  return new Gateway({
+    sale,
+    directory,
+    acknowledgement,
+    codeTexts,
+    clock,
+    tickets,
+    socketQuota: byNetwork(config.socketsPerMinute, 60_000),
+    frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
+    socketsOpen: new OpenCounts(LIMITS.socketsPerNetwork),
+    subscriber,
+    cors,
+    metrics,
+    log,
+  });
+}

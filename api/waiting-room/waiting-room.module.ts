@@ -1,0 +1,19 @@
+import type { Claims } from '../claim/claim.module.js';
+import type { Core } from '../core.js';
+import type { Guards } from '../guards/guards.module.js';
+import type { Route } from '../http/route.js';
+import { leaveRoute } from './leave.route.js';
+import { queueStatusRoute } from './queue-status.route.js';
+
+/** The position of a user in the line, and leaving the line. */
+export function waitingRoomModule(
+  { config, sale, directory, log }: Core,
+  { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,
+  { acknowledgement, codeTexts }: Claims,
+): Route[] {
+  const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
+  return [
+    queueStatusRoute({ sale, directory, acknowledgement, tickets, codeTexts, shopper, quota }),
+    leaveRoute({ sale, directory, acknowledgement, tickets, log }),
+  ];
+}

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
+import { IDENTITY_ENVIRONMENT } from './identity.js';
+import { PLATFORM_ENVIRONMENT } from './platforms.js';
+
+/**
+ * The environment: name → its form, default and meaning. `.env.example` and docs/configuration.md are made
+ * from this table (`npm run docs`).
+ */
+export const ENVIRONMENT = {
+  NODE_ENV: z.string().default('development').describe('`production`: a missing or short secret stops the start'),
+  PORT: integer(0, 65_535).default(8102).describe('port of the API; 0 = any free one'),
+  HOST: z.string().min(1).default('127.0.0.1').describe('address the API listens on'),
+  OPS_PORT: integer(0, 65_535)
+    .optional()
+    .describe(
+      'port for `/metrics`, `/livez`, `/readyz`, `/admin` and `/admin/queues` that only operators can reach; PORT then has neither `/metrics` nor `/admin/queues`. Unset: PORT has all of them',
+    ),
+  REDIS_URL: redisUrl.describe(
+    'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
+  ),
+  REDIS_WAIT_REPLICAS: integer(0, 5)
+    .optional()
+    .describe(
+      'replicas that must confirm a promise before it is returned. If they do not, the response is 503 and a retry returns the promise. Default: 1 with Sentinel, otherwise 0. A failover leaves one replica fewer, so run one more than this',
+    ),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer'),
+  ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
+  SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
+  ATTESTATION_KEYS: signingKeys
+    .optional()
+    .describe(
+      'keys of device tokens, comma-separated `kid:base64`, at least 32 bytes each; the first signs, all verify',
+    ),
+  TICKET_KEYS: signingKeys.optional().describe('keys of tickets, in the same form'),
+  API_PROCESSES: integer(1, 64).default(1).describe('API processes sharing the port'),
+  TRUST_PROXY: integer(0, 10)
+    .default(0)
+    .describe('number of trusted proxies in front; the client address is read from `X-Forwarded-For` behind them'),
+  SHOP_ORIGINS: origins
+    .default([])
+    .describe(
+      'comma-separated origins (`https://shop.example`) whose pages may call the API from a browser and open sockets; pages of this server always may',
+    ),
+  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400)
+    .default(86_400)
+    .describe('how long a response is replayed for its idempotency key, seconds'),
+  JOURNAL_LIMIT: integer(1_000, 50_000_000)
+    .default(2_000_000)
+    .describe(
+      'promises that the journal may hold while Postgres is away; beyond it checkouts get 503. About 320 bytes of Redis each',
+    ),
+  TOKENS_PER_MINUTE: integer(1, 100_000_000)
+    .default(120_000)
+    .describe('device tokens for one network (IPv4 address or IPv6 /64) in a minute'),
+  FREE_TOKENS_PER_MINUTE: integer(0, 100_000_000)
+    .default(60_000)
+    .describe('how many of these are issued without a proof of work while a campaign with `risk: enforce` is live'),
+  POLLS_PER_10_SECONDS: integer(10, 1_000_000)
+    .default(300)
+    .describe('queue-status calls for one shopper from one network in ten seconds'),
+  VALIDATE_PER_MINUTE_PER_USER: integer(1, 1_000_000)
+    .default(10)
+    .describe('validations of codes by one user in a minute; `limits` of a campaign may override it'),
+  REDEEM_PER_MINUTE_PER_USER: integer(1, 1_000_000)
+    .default(5)
+    .describe('attempts to redeem by one user in a minute; `limits` of a campaign may override it'),
+  REDEEM_PER_MINUTE_PER_ADDRESS: integer(1, 10_000_000)
+    .default(20)
+    .describe(
+      'attempts to redeem from one network in a minute; beyond it each needs a solved challenge in campaigns with `risk: enforce`, and is only counted in others',
+    ),
+  UNKNOWN_CODES_PER_MINUTE: integer(1, 10_000_000)
+    .default(300)
+    .describe(
+      'unknown codes from one network in a minute, in each API process, including codes of campaigns with uniform refusals; further unknown ones get 429, valid ones are still served',
+    ),
+  CHECKOUTS_PER_MINUTE_PER_ADDRESS: integer(1, 100_000_000)
+    .default(1_200)
+    .describe(
+      'checkouts from one network in a minute; beyond it each needs a solved challenge in campaigns with `risk: enforce`, and is only counted in others',
+    ),
+  WRONG_KEYS_PER_MINUTE: integer(1, 1_000_000)
+    .default(1_000)
+    .describe('wrong API keys from one network in a minute, in each API process; further wrong ones get 429'),
+  WRONG_LOGINS_PER_MINUTE: integer(1, 1_000_000)
+    .default(10)
+    .describe(
+      'wrong keys on the operator’s page from one network in a minute, in each API process; further wrong ones get 429',
+    ),
+  SOCKETS_PER_MINUTE: integer(1, 10_000_000)
+    .default(20_000)
+    .describe('sockets that one network may open in a minute, in each API process'),
+  SOCKET_FRAMES_PER_10_SECONDS: integer(1, 10_000_000)
+    .default(20_000)
+    .describe('frames from all sockets of one network in ten seconds, in each API process'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('lowest level that is logged'),
+  EVENT_SOURCE: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,256}$/, 'must be a URI reference')
+    .default('/doorbuster')
+    .describe('`source` of the events: a URI reference that identifies this installation'),
+  WEBHOOK_ALLOW_PRIVATE: z
+    .enum(['0', '1'])
+    .default('0')
+    .describe('`1` = webhooks may go to private addresses. Operators can then reach every host of the network'),
+  ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
+    .default(30)
+    .describe('how long attempts to use codes are kept, days; 0 = they are not recorded'),
+  ...IDENTITY_ENVIRONMENT,
+  SHOPPER_SIGNING_KEYS: signingKeys
+    .optional()
+    .describe('`signed`: keys of hand-overs in the form of ATTESTATION_KEYS; the shop signs with one of them'),
+  ...PLATFORM_ENVIRONMENT,
+};
+
+/** Names whose value is never repeated in a message, or only without its secrets. */
+export const SECRET_NAMES: ReadonlySet<string> = new Set([
+  'ADMIN_API_KEYS',
+  'SERVICE_API_KEYS',
+  'ATTESTATION_KEYS',
+  'TICKET_KEYS',
+  'SHOPPER_JWT_SECRET',
+  'SHOPPER_SIGNING_KEYS',
+  'PLAY_INTEGRITY_DECRYPTION_KEY',
+  'REDIS_URL',
+  'DATABASE_URL',
+]);

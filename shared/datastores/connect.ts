@@ -1,0 +1,57 @@
+import type { Config } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
+import type { Lifecycle } from '../observability/lifecycle.js';
+import type { Log } from '../observability/log.js';
+import { Database, type PoolOptions } from '../postgres/pool.js';
+import { RedisConnections } from '../redis/connections.js';
+import { requireRedis } from '../redis/require-redis.js';
+
+/** Opens a pool of connections to Postgres that is closed when the process stops. */
+export type OpenPool = (
+  options: Pick<PoolOptions, 'name' | 'connections' | 'statementMs'> & Partial<Pick<PoolOptions, 'onError'>>,
+) => Database;
+
+/** Looks at Redis before a process starts, if Redis is there. @throws UnsuitableRedis when it is set up in a way that loses promises */
+export async function inspectRedis(config: Config, log: Log): Promise<void> {
+  const found = await requireRedis(config.redis, config);
+  if (found) log.info({ protection: found.protection }, found.summary);
+  for (const warning of found?.warnings ?? []) log.warn(warning);
+}
+
+/**
+ * Makes the connections of one process; neither Redis nor Postgres has to be there yet. All of them are closed after
+ * everything that is registered later has stopped.
+ */
+export function connectDatastores(
+  config: Config,
+  log: Log,
+  life: Lifecycle,
+  onRedisError: () => void = () => {},
+): { redis: RedisConnections; openPool: OpenPool } {
+  const redis = new RedisConnections(
+    config.redis,
+    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
+    (purpose, error) => {
+      onRedisError();
+      log.warn({ purpose, reason: error.message }, 'Redis is away');
+    },
+    (reason) => log.warn({ reason }, 'left the Redis server'),
+  );
+  life.add('connections to Redis', { stop: () => redis.close() });
+  const pools: Database[] = [];
+  life.add('connections to Postgres', {
+    // At once, since each pool waits for its statements.
+    stop: async () => void (await Promise.all(pools.map((pool) => pool.close()))),
+  });
+  const openPool: OpenPool = (options) => {
+    const pool = new Database({
+      onError: () => {},
+      ...options,
+      url: config.databaseUrl,
+      connectMs: LIMITS.postgresConnectMs,
+    });
+    pools.push(pool);
+    return pool;
+  };
+  return { redis, openPool };
+}

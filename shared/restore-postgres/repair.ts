@@ -1,0 +1,219 @@
+import type { Redis } from 'ioredis';
+import { orderIdOf, type ProductId } from '../domain/ids.js';
+import type { Queryable } from '../postgres/pool.js';
+import { eventsOf } from '../projection/events-of-entries.js';
+import type { JournalCursor } from '../projection/journal-cursor.js';
+import { insertEvents } from '../projection/new-events.js';
+import { emptyProjection, projectEntries } from '../projection/projection.js';
+import { writeProjection } from '../projection/write-projection.js';
+import { readEpoch } from '../redis/epoch.js';
+import type { EventStream, StreamEvent } from '../redis/event-stream.js';
+import type { Journal } from '../redis/journal.js';
+import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
+import { Backlog } from './backlog.js';
+import { BATCH, chunks } from './chunks.js';
+import type { Picture } from './converge.js';
+import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
+import type { Findings } from './findings.js';
+import { missingEntries } from './plan.js';
+import { type CampaignPlan, type Change, Planner } from './plan-campaign.js';
+import { type DuplicatePayment, RestoredRows } from './restored-rows.js';
+
+const ACTOR = 'npm run reconcile';
+const ACTION = 'reconcile after restore';
+
+type RepairDeps = { redis: Redis; journal: Journal; stream: EventStream; cursor: JournalCursor };
+
+/** Plans and writes what Postgres lacks, in the transaction of the caller. */
+export class Repair {
+  readonly #rows: RestoredRows;
+  readonly #backlog: Backlog;
+
+  constructor(
+    readonly deps: RepairDeps,
+    readonly client: Queryable,
+    directory: ReadonlyMap<number, ProductId>,
+    readonly picture: Picture,
+    /** Campaigns whose number the directory gives to another one. */
+    readonly unnamed: readonly CampaignCopy[],
+    cursor: string,
+  ) {
+    this.#rows = new RestoredRows(client);
+    this.#backlog = new Backlog(deps.journal, cursor, picture.lastId, directory);
+  }
+
+  async run(dryRun: boolean): Promise<Findings> {
+    await this.#backlog.read();
+    const nowMs = await this.#nowMs();
+    const planner = new Planner(this.#rows, this.picture, this.#backlog, nowMs);
+    const rows = await this.#rows.campaigns();
+    const plans: CampaignPlan[] = [];
+    for (const copy of [...this.picture.campaigns.values(), ...this.unnamed]) {
+      plans.push(await planner.plan(copy, rows.find(({ no }) => no === copy.no) ?? null));
+    }
+    const writable = plans.filter(({ findings }) => !findings.conflict);
+    const renumberedEvents = dryRun ? null : await this.#write(writable, nowMs);
+    const campaigns = plans.map(({ findings }) => findings);
+    const { lastId } = this.picture;
+    return {
+      cursor: this.#backlog.cursor,
+      lastId,
+      backlog: this.#backlog.size,
+      gap: this.#backlog.hasGap,
+      campaigns,
+      renumberedEvents,
+    };
+  }
+
+  /** Terms and stock first; then what ends; then what takes a unit or a place. @returns events that were numbered again */
+  async #write(plans: readonly CampaignPlan[], nowMs: number): Promise<number> {
+    const renumbered = await this.#continueEvents();
+    for (const plan of plans) await this.#writeTerms(plan);
+    for (const plan of plans) {
+      await this.#writeChanges(plan, ({ step }) => step === 'end', nowMs);
+      for (const some of chunks(plan.ticketChanges)) await this.#writeSome({ ticketChanges: some });
+    }
+    for (const plan of plans) {
+      await this.#writeChanges(plan, ({ step }) => step !== 'end', nowMs);
+      for (const some of chunks(plan.newTickets)) await this.#writeSome({ newTickets: some });
+    }
+    for (const plan of plans) await this.#writeStatus(plan, nowMs);
+    for (const plan of plans) await this.#writeEvents(plan, nowMs);
+    await this.#fillIn();
+    await this.#fillAnswers(plans);
+    for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
+    const epoch = await readEpoch(this.deps.redis);
+    if (epoch) await this.#rows.keepHistory(epoch.generation, epoch.server, this.picture.lastId);
+    await this.deps.cursor.move(this.client, this.picture.lastId);
+    return renumbered;
+  }
+
+  async #writeSome(batch: Partial<ReturnType<typeof emptyProjection>>): Promise<void> {
+    await writeProjection(this.client, { ...emptyProjection(), ...batch });
+  }
+
+  async #writeTerms({ copy, row, need }: CampaignPlan): Promise<void> {
+    if (!row) await this.#rows.createCampaign(copy);
+    else if (need.terms) await this.#rows.raiseTerms(row, copy);
+    if (need.codes) await this.#rows.raiseCodes(copy.no, copy.codes);
+    if (row && need.total && (copy.total === null || copy.total > Number(row.total))) {
+      await this.#rows.setTotal(copy.no, copy.total);
+    }
+  }
+
+  async #writeStatus({ copy, row, need }: CampaignPlan, nowMs: number): Promise<void> {
+    // What was taken away is taken away last: until here more may have been taken.
+    if (row && need.total && copy.total !== null && Number(row.total) > copy.total) {
+      await this.#rows.setTotal(copy.no, copy.total + row.refused);
+    }
+    if (need.status) await this.#writeSome({ statuses: new Map([[copy.no, copy.status]]) });
+    if (row && copy.status === 'open') await this.#rows.setBeginning(copy.no, copy.terms.startsAt.getTime());
+    if (row && !need.total && !need.status && !need.terms) return;
+    const before = row && { total_limit: row.total, status: row.status, version: row.version };
+    const after = { total_limit: copy.total, status: copy.status, version: copy.version };
+    const entry = { atMs: nowMs, actor: ACTOR, action: ACTION, no: copy.no, before: before ?? {}, after, request: '' };
+    await this.#writeSome({ audit: [entry] });
+  }
+
+  async #writeChanges(plan: CampaignPlan, which: (change: Change) => boolean, nowMs: number): Promise<void> {
+    for (const some of chunks(plan.changes.filter(which))) {
+      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
+      await writeProjection(this.client, projectEntries(entries));
+    }
+  }
+
+  /** Of entries that are gone; those that the journal still has follow with their own details. */
+  async #writeEvents(plan: CampaignPlan, nowMs: number): Promise<void> {
+    for (const some of chunks(plan.changes)) {
+      const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
+      await insertEvents(this.client, eventsOf(this.#backlog.without(entries)));
+    }
+  }
+
+  /** What only the entries have that the journal still holds: details, answers, audit and events. */
+  async #fillIn(): Promise<void> {
+    for await (const entries of this.#backlog.entries()) {
+      await this.#rows.fillIn(entries);
+      const { answers, audit, begun, closedLines, furtherPayments } = projectEntries(entries);
+      await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
+      await insertEvents(this.client, eventsOf(entries));
+    }
+  }
+
+  /** Idempotency keys whose entries are gone: Redis remembers them for a while. */
+  async #fillAnswers(plans: readonly CampaignPlan[]): Promise<void> {
+    const reservations = new Set(plans.flatMap(({ changes }) => changes.flatMap(({ id, row }) => (row ? [] : [id]))));
+    const users = new Map<string, number>(
+      plans.flatMap(({ newTickets }) =>
+        newTickets.map(({ no, user, atMs }): [string, number] => [`${no}|${user}`, atMs]),
+      ),
+    );
+    if (reservations.size + users.size === 0) return;
+    for await (const answers of new SaleCopy(this.deps.redis).answers(BATCH)) {
+      const completed = [];
+      const queued = [];
+      for (const { key, answer } of answers) {
+        const [, reservation, terms] = /\|C\|([0-9a-f-]{36})\|.*\|(\d+)$/.exec(answer) ?? [];
+        if (reservation && reservations.has(reservation)) {
+          completed.push({ reservation, key, answer, terms: Number(terms) });
+        }
+        const [, no, user] = /^(\d+)\|\d+\|([^|]+)\|(?:R\|[^|]*\|[^|]*\|)?Q\|/.exec(answer) ?? [];
+        const atMs = users.get(`${no}|${user}`);
+        if (atMs !== undefined) queued.push({ no: Number(no), key, answer, atMs });
+      }
+      await this.#rows.fillAnswers(completed);
+      await this.#writeSome({ answers: queued });
+    }
+  }
+
+  /** Payments and orders of what Postgres lacked: Redis keeps both beside its records. */
+  async #fillFromRecords({ copy, changes, newTickets }: CampaignPlan, nowMs: number): Promise<void> {
+    const { redis } = this.deps;
+    for (const some of chunks(changes)) {
+      const ids = some.map(({ id }) => id);
+      await this.#writeSome({ furtherPayments: await paymentsInRedis(redis, copy.product, ids, nowMs) });
+    }
+    const named = [
+      ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),
+      ...newTickets.map(({ reservation, user, order }) => ({
+        reservation,
+        user,
+        order: order || orderIdOf(reservation),
+      })),
+    ];
+    for (const some of chunks(named)) await this.#rows.fillStacking(await stackingInRedis(redis, some));
+  }
+
+  async #continueEvents(): Promise<number> {
+    const published = new Map<number, string>();
+    for await (const events of this.deps.stream.entries(BATCH)) {
+      for (const { seq, id } of events) published.set(seq, id);
+      await this.#rows.fillPayments(paymentsIn(events));
+      await this.#rows.fillDuplicatePayments(duplicatePaymentsIn(events));
+    }
+    return this.#rows.continueOutbox(await this.deps.stream.lastSeq(), published);
+  }
+
+  async #nowMs(): Promise<number> {
+    const [seconds, micros] = await this.deps.redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+}
+
+/** Payment references of rows that Postgres has: the events of the payments still have them. */
+function paymentsIn(events: readonly StreamEvent[]): { reservation: string; payment: string }[] {
+  return events.flatMap(({ type, subject, json }) => {
+    if (type !== 'dev.doorbuster.redemption.redeemed.v1') return [];
+    const { data } = JSON.parse(json) as { data?: { payment_ref?: string | null } };
+    return data?.payment_ref ? [{ reservation: subject, payment: data.payment_ref }] : [];
+  });
+}
+
+/** Payments beside the first one, in the same way. */
+function duplicatePaymentsIn(events: readonly StreamEvent[]): DuplicatePayment[] {
+  return events.flatMap(({ type, subject, json }) => {
+    if (type !== 'dev.doorbuster.payment.duplicated.v1') return [];
+    const { time, data } = JSON.parse(json) as { time: string; data: { payment_ref: string; campaign_id: string } };
+    return [{ reservation: subject, payment: data.payment_ref, campaign: data.campaign_id, at: time }];
+  });
+}

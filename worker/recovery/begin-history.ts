@@ -1,0 +1,59 @@
+import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
+import type { Database } from '../../shared/postgres/pool.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import type { Epoch } from '../../shared/redis/epoch.js';
+import { compareJournalIds, generationOf, JOURNAL_START, type Journal, nextId } from '../../shared/redis/journal.js';
+import type { Diagnosis, Look } from './diagnosis.js';
+import { LockLost } from './recovery-lock.js';
+
+type Deps = { database: Database; cursor: JournalCursor; histories: JournalHistories; journal: Journal };
+
+/** A generation later than all known ones, also than those that a Postgres that was set back has lost. */
+export async function nextGeneration(
+  { postgres, epoch, journal }: Look,
+  nowMs: () => Promise<number>,
+): Promise<number> {
+  const known = [
+    postgres.latest?.generation,
+    epoch?.generation,
+    generationOf(postgres.cursor),
+    generationOf(journal.lastId),
+  ];
+  const highest = Math.max(...known.map((generation) => generation ?? 0));
+  return Math.max(highest + 1, Math.floor(await nowMs()));
+}
+
+/**
+ * Registers a history in Postgres under the lock on the cursor: from here on no worker persists an older one.
+ * @returns the last entry of the histories before it, the last entry of the journal, and whether the journal continues the cursor
+ * @throws LockLost when another worker has registered a later one
+ */
+export async function beginHistory(
+  { database, cursor, histories, journal }: Deps,
+  epoch: Epoch,
+  { reason, intact, behind }: Extract<Diagnosis, { kind: 'recover' }>,
+  assertHeld: () => void,
+): Promise<{ afterId: string; lastId: string; drainable: boolean }> {
+  return database.transaction(async (client) => {
+    const committed = await cursor.lock(client);
+    const { firstId, lastId } = await journal.position();
+    const follows =
+      firstId !== null && isNextOrCommitted(firstId, committed) && compareJournalIds(lastId, committed) > 0;
+    const drainable = !behind && follows;
+    // Behind a gap, which only a Postgres that was set back has, the journal still counts.
+    const afterId = drainable || (intact && compareJournalIds(lastId, committed) > 0) ? lastId : committed;
+    assertHeld();
+    if (!(await histories.begin(client, { ...epoch, afterId }, reason))) {
+      throw new LockLost('another worker has begun a later history');
+    }
+    return { afterId, lastId, drainable: drainable && compareJournalIds(lastId, JOURNAL_START) > 0 };
+  });
+}
+
+function isNextOrCommitted(firstId: string, cursor: string): boolean {
+  return (
+    compareJournalIds(firstId, cursor) <= 0 ||
+    firstId === nextId(cursor) ||
+    generationOf(firstId) > generationOf(cursor)
+  );
+}

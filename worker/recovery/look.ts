@@ -1,0 +1,61 @@
+import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { HistoryWatch } from '../../shared/history/history-watch.js';
+import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
+import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
+import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
+import { decodeEpoch } from '../../shared/redis/epoch.js';
+import { generationOf, type Journal } from '../../shared/redis/journal.js';
+import { keys } from '../../shared/redis/keys.js';
+import { parseInfo } from '../../shared/redis/redis-requirements.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import { isBehind, type Look } from './diagnosis.js';
+
+type Deps = {
+  sale: SaleStore;
+  journal: Journal;
+  watch: HistoryWatch;
+  histories: JournalHistories;
+  recovered: RecoveredEntries;
+  cursor: JournalCursor;
+};
+
+/** What Redis, its journal and Postgres say of themselves now. @throws EngineUnavailable */
+export async function lookAt({
+  sale,
+  journal,
+  watch,
+  histories,
+  recovered,
+  cursor,
+}: Deps): Promise<Look & { role: string }> {
+  const { redis } = sale.scripts;
+  // In this order: the cursor may move on meanwhile, and the journal is never behind it.
+  const postgres = await watch.beat();
+  const [text, epoch, position, pending] = await Promise.all([
+    engine(() => redis.call('INFO', 'replication') as Promise<string>),
+    engine(() => redis.get(keys.epoch)),
+    journal.position(),
+    recovered.hasPending(),
+  ]);
+  const info = parseInfo(text);
+  const firstBegins = position.firstId && (await histories.beginningOf(generationOf(position.firstId)));
+  const seemsBehind = isBehind(postgres.cursor, position, firstBegins);
+  return {
+    role: info.get('role') ?? '',
+    server: info.get('master_replid') ?? '',
+    epoch: epoch === null ? null : decodeEpoch(epoch),
+    journal: position,
+    postgres,
+    cursorAfter: seemsBehind ? await cursor.read() : postgres.cursor,
+    firstBegins,
+    recovered: pending,
+  };
+}
+
+async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (error) {
+    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
