@@ -1,29 +1,29 @@
 import { ContractError } from '../errors/faults.js';
 
-/** What a response waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
+/** What a response waited for: the journal, replicas of Redis, or the commit in Postgres. */
 export type Durability = 'journaled' | 'committed' | 'replicated';
-/** By the digit in the record. */
+/** The digit in a record is the index. */
 const DURABILITIES = ['journaled', 'committed', 'replicated'] as const;
 
-/** As lua/reserve.lua decides it. @param replicas that the caller waits for */
+/** Returns the durability, as lua/reserve.lua does. @param replicas number of replicas that responses wait for */
 export function durabilityOf(durable: boolean, replicas: number): Durability {
   if (durable) return 'committed';
   return replicas > 0 ? 'replicated' : 'journaled';
 }
 
-/** @param digit as scripts write it @throws ContractError when there is no such durability */
+/** @param digit as scripts write it @throws ContractError for an unknown digit */
 export function decodeDurability(digit: string): Durability {
   const durability = DURABILITIES[Number(digit)];
-  if (!durability) throw new ContractError(`there is no durability ${digit}`);
+  if (!durability) throw new ContractError(`the durability ${digit} is unknown`);
   return durability;
 }
 
-/** The digit that scripts write. */
+/** Returns the digit that scripts write. */
 export function encodeDurability(durability: Durability): string {
   return String(DURABILITIES.indexOf(durability));
 }
 
-/** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
+/** Content of an idempotency record: enough to send the first response again, byte for byte. */
 export type IdempotencyRecord =
   | {
       kind: 'completed';
@@ -32,28 +32,28 @@ export type IdempotencyRecord =
       dueMs: number;
       ticketKey: string;
       durability: Durability;
-      /** Number of the code; null = none. */
+      /** Number of the code; null = no code. */
       code: number | null;
-      /** Version of the terms it was made under. */
+      /** Version of the terms under which the reservation was made. */
       terms: number;
     }
   | {
       kind: 'queued';
       position: number;
       queueSize: number;
-      /** null = the answer has no ticket. */
+      /** null = the response has no ticket. */
       ticketKey: string | null;
-      /** Milliseconds for each person in the line; null = nobody could say. */
+      /** Milliseconds per position in the line; null = unknown. */
       paceMs: number | null;
-      /** How often he must be seen; 0 = he need not be. */
+      /** How long a waiting user may be unseen, milliseconds; 0 = any time. */
       presenceMs: number;
-      /** The place that the ticket is for; null = the answer has none, or an earlier version made it. */
+      /** Reservation of the ticket; null = no ticket, or an earlier version wrote the record. */
       reservationId: string | null;
     };
 
 /**
- * Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durability|code|terms`, or
- * `Q|position|size|ticket key|pace|presence|reservation`, of which an earlier version left out the end.
+ * Decodes a record of lua/reserve.lua: `C|reservation|order|due|ticket key|durability|code|terms`, or
+ * `Q|position|size|ticket key|pace|presence|reservation`, whose last fields earlier versions omitted.
  */
 export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
   const fields = text.split('|');
@@ -85,7 +85,7 @@ export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
   throw new ContractError(`an idempotency record is malformed: ${text}`);
 }
 
-/** The form that lua/reserve.lua remembers. */
+/** Encodes a record in the format of lua/reserve.lua. */
 export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
   if (answer.kind === 'completed') {
     const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
