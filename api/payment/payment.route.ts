@@ -145,7 +145,10 @@ const foreign = () => new Problem('forbidden', 'The reservation belongs to anoth
 
 function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided') {
   if (state === 'released' || state === 'expired') {
-    return new Problem('reservation_released', `The reservation is ${state}, and no unit is free for it.`);
+    return new Problem(
+      'reservation_released',
+      `The reservation is ${state}, and its unit could not be reserved again.`,
+    );
   }
   return goneProblem(state);
 }

@@ -20,7 +20,7 @@ export class Velocity {
   #promises = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   readonly #bySource: LocalQuota;
-  /** Counts a user who claims and releases repeatedly once per minute. */
+  /** Counts each user at most once per minute, even if they claim and release repeatedly. */
   readonly #byUser: LocalQuota;
 
   constructor(
