@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 /** Unit tests lie beside the code, everything above in test/. Run through `npm test`, which brings the engines. */
 export default {
   testMatch: ['**/*.test.ts'],
@@ -19,6 +21,8 @@ export default {
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
   runner: '<rootDir>/test/harness/runner.mjs',
-  maxWorkers: 2,
-  testTimeout: 60_000,
+  // Most tests wait for processes and engines most of the time.
+  maxWorkers: 3 * availableParallelism(),
+  // No measure of anything: each wait has a limit and a name of its own.
+  testTimeout: 600_000,
 };

@@ -47,9 +47,10 @@ export class MemoryStore implements KeyStore {
 }
 
 /**
- * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a copy of its own, which
- * may be behind that of the tab that has just let go of the lock. What IndexedDB has committed, every later transaction sees.
- * `localStorage` gets a copy: it notifies the other tabs of changes, and is the only store where the database cannot be used.
+ * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a
+ * copy of its own, which may be behind that of the tab that has just let go of the lock. What IndexedDB has committed,
+ * every later transaction sees. `localStorage` gets a copy: it notifies the other tabs of changes, and is the only
+ * store where the database cannot be used.
  */
 export class TabStore implements KeyStore {
   readonly #database: Promise<Opened | null>;
@@ -70,7 +71,8 @@ export class TabStore implements KeyStore {
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is returned again.
+    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is
+    // returned again.
     return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 
@@ -110,7 +112,7 @@ export function defaultStore(): KeyStore {
   }
 }
 
-/** The intention of one shopper in one sale, the same in every tab and after a reload. */
+/** The attempt of one shopper in one sale, the same in every tab and after a reload. */
 export class KeptAttempt {
   readonly #name: string;
 
@@ -139,14 +141,14 @@ export class KeptAttempt {
     });
   }
 
-  /** Adds the ticket, unless the intention was given up meanwhile. */
-  async keepTicket(intention: Attempt, ticket: string): Promise<void> {
+  /** Adds the ticket, unless the attempt was given up meanwhile. */
+  async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
     await this.#alone(async () => {
-      if ((await this.read())?.key === intention.key) await this.#write({ ...intention, ticket });
+      if ((await this.read())?.key === attempt.key) await this.#write({ ...attempt, ticket });
     });
   }
 
-  /** Gives up this intention; one that another tab has begun since is left alone. */
+  /** Gives up this attempt; one that another tab has begun since is left alone. */
   async forget(key: string): Promise<void> {
     await this.#alone(async () => {
       if ((await this.read())?.key === key) await this.store.removeItem(this.#name);
@@ -163,12 +165,15 @@ export class KeptAttempt {
     });
   }
 
-  async #write(intention: Attempt): Promise<Attempt> {
-    await this.store.setItem(this.#name, JSON.stringify(intention));
-    return intention;
+  async #write(attempt: Attempt): Promise<Attempt> {
+    await this.store.setItem(this.#name, JSON.stringify(attempt));
+    return attempt;
   }
 
-  /** One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one store. */
+  /**
+   * One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one
+   * store.
+   */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
     const locks = (globalThis as Globals).navigator?.locks;
     if (locks) return locks.request('doorbuster', work);

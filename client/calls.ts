@@ -89,7 +89,7 @@ export class Calls {
   }
 
   /** Makes a call again and again while it may succeed later. The same call each time: it must be harmless twice. */
-  async insist(call: () => Promise<Answer>, forMs: number, onRetry: (retry: Retry) => void): Promise<Answer> {
+  async withRetry(call: () => Promise<Answer>, forMs: number, onRetry: (retry: Retry) => void): Promise<Answer> {
     const giveUpAt = Date.now() + forMs;
     for (let tries = 0; ; tries += 1) {
       try {

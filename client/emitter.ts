@@ -1,4 +1,6 @@
-/** Listeners by event. One that throws does not keep the others from being called; its error is reported as uncaught. */
+/**
+ * Listeners by event. One that throws does not keep the others from being called; its error is reported as uncaught.
+ */
 export class Emitter<Events extends { [Name in keyof Events]: unknown[] }> {
   readonly #listeners = new Map<keyof Events, Set<unknown>>();
 

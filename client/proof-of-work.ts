@@ -11,7 +11,10 @@ type Parameters = {
 /** Hashes between two breaths of the screen, some milliseconds. */
 const SLICE = 8_192;
 
-/** @returns what goes into a request for a challenge; null when the challenge is of another kind, or the hash does not load */
+/**
+ * @returns what goes into a request for a challenge; null when the challenge is of another kind, or the hash does not
+ *   load
+ */
 export async function solveWork(challenge: unknown): Promise<{ challenge_solution: string } | null> {
   const { parameters } = challenge as { parameters?: Parameters };
   if (parameters?.algorithm !== 'SHA-256') return null;

@@ -1,5 +1,6 @@
 import { type Attempt, defaultStore, KeptAttempt } from './attempt.js';
 import { type Answer, type Call, Calls, Refusal } from './calls.js';
+import { DeviceToken } from './device-token.js';
 import { Emitter } from './emitter.js';
 import { solveWork } from './proof-of-work.js';
 import { StatusFollower } from './status-follower.js';
@@ -10,8 +11,6 @@ export { Refusal } from './calls.js';
 export { solveWork } from './proof-of-work.js';
 export type * from './types.js';
 
-/** A token lives 30 s and is tolerated longer; this leaves time for a slow network. */
-const TOKEN_FRESH_MS = 25_000;
 const NOWHERE: Standing = {
   status: 'not_queued',
   position: null,
@@ -27,7 +26,8 @@ const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 /**
  * One shopper in one sale. The wish to buy has a key that is kept before the first try, so a lost answer, a reload or a
- * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new one.
+ * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new
+ * one.
  */
 export class Sale extends Emitter<SaleEvents> {
   /** The last one known; null = not known yet. */
@@ -36,10 +36,10 @@ export class Sale extends Emitter<SaleEvents> {
   connection: Connection | null = null;
   readonly #calls: Calls;
   readonly #kept: KeptAttempt;
-  #line: StatusFollower | null = null;
-  #intention: Attempt | null = null;
+  #follower: StatusFollower | null = null;
+  #pending: Attempt | null = null;
   #attempting: Promise<Standing> | null = null;
-  #token: { fields: Record<string, unknown>; readAt: number } | null = null;
+  readonly #token: DeviceToken;
   #serverAheadMs = 0;
 
   constructor(readonly options: SaleOptions) {
@@ -51,14 +51,18 @@ export class Sale extends Emitter<SaleEvents> {
       timeoutMs: options.timeoutMs ?? 10_000,
     });
     this.#kept = new KeptAttempt(options.store ?? defaultStore(), options.productId, options.userId);
+    this.#token = new DeviceToken(this.#calls, {
+      device: async () => options.deviceId ?? this.#kept.device(),
+      solve: options.onChallenge ?? solveWork,
+    });
   }
 
   /**
-   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave` and
-   * `release` are refused: the user checked out on another device.
+   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave`
+   * and `release` are refused: the user checked out on another device.
    */
   get holdsTicket(): boolean {
-    return Boolean(this.#intention?.ticket);
+    return Boolean(this.#pending?.ticket);
   }
 
   /** The server's time in milliseconds, once `campaign` was called; this device's before. */
@@ -77,17 +81,17 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Gets what a checkout needs beforehand, so that the moment of the start costs one call less. @throws Refusal */
   async prepare(): Promise<void> {
-    await this.#freshToken();
+    await this.#token.fields();
   }
 
   /** Goes on with what was kept: after a reload, in a second tab. Never begins anything. */
   async resume(): Promise<Standing | null> {
-    this.#intention = await this.#kept.read();
-    if (!this.#intention) return null;
+    this.#pending = await this.#kept.read();
+    if (!this.#pending) return null;
     // Without a ticket the answer to its checkout was never read; the same key gets it.
-    if (!this.#intention.ticket) return this.attempt(this.#intention.qty);
+    if (!this.#pending.ticket) return this.attempt(this.#pending.qty);
     try {
-      this.#take((await this.#status(null)).data);
+      this.#applyStatus((await this.#status(null)).data);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       if (!error.passes) return this.#lose(error.code).then(() => null);
@@ -97,8 +101,8 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Tries to get a unit, or a place in line, and insists on an answer. While one attempt is under way, another is the
-   * same one. An attempt that was begun before and never answered is ended first, with its own quantity.
+   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way,
+   * another is the same one. An attempt that was begun before and never answered is ended first, with its own quantity.
    * @throws Refusal: the service refused, or did not answer for `retryForMs`
    */
   attempt(qty = 1): Promise<Standing> {
@@ -110,54 +114,54 @@ export class Sale extends Emitter<SaleEvents> {
 
   /** Leaves the line. @throws Refusal */
   async leave(): Promise<void> {
-    await this.#insist({ method: 'DELETE', path: '/flash-sale/queue', headers: this.#ticket() });
-    this.#take({ status: 'left', position: null });
+    await this.#withRetry({ method: 'DELETE', path: '/flash-sale/queue', headers: this.#ticket() });
+    this.#applyStatus({ status: 'left', position: null });
   }
 
   /** Gives the reservation up. @throws Refusal */
   async release(reason?: string): Promise<void> {
     const body = { reservation_id: this.standing?.reservation_id, ...(reason ? { reason } : {}) };
     const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body };
-    const { data } = await this.#insist(call);
-    this.#take({ status: data.status as Standing['status'] });
+    const { data } = await this.#withRetry(call);
+    this.#applyStatus({ status: data.status as Standing['status'] });
   }
 
   /** The network or the screen is back: looks at once instead of waiting. */
   wake(): void {
     this.#calls.wake();
-    this.#line?.wake();
+    this.#follower?.wake();
   }
 
   /** Ends sockets and timers. What was kept stays for the next time. */
   stop(): void {
     this.#calls.stopped = true;
     this.#calls.wake();
-    this.#line?.stop();
-    this.#line = null;
+    this.#follower?.stop();
+    this.#follower = null;
   }
 
   async #attempt(qty: number): Promise<Standing> {
     if (this.standing && FOLLOWED.includes(this.standing.status)) return this.standing;
     // What has ended is given up; the next wish has a key of its own.
-    if (this.standing && this.#intention) await this.#kept.forget(this.#intention.key);
-    const intention = await this.#kept.claim(qty);
-    this.#intention = intention;
+    if (this.standing && this.#pending) await this.#kept.forget(this.#pending.key);
+    const attempt = await this.#kept.claim(qty);
+    this.#pending = attempt;
     try {
-      const { data, headers } = await this.#checkout(intention);
+      const { data, headers } = await this.#checkout(attempt);
       const { ticket, ...fields } = data;
       // The ticket of a place that another device took is not returned.
       if (ticket) {
-        this.#intention = { ...intention, ticket: String(ticket) };
-        await this.#kept.keepTicket(intention, String(ticket));
+        this.#pending = { ...attempt, ticket: String(ticket) };
+        await this.#kept.keepTicket(attempt, String(ticket));
       }
       // A repeated answer tells how it was then.
       const old = headers.get('Idempotent-Replayed') !== null;
       const now = old ? await this.#status(null).catch(() => null) : null;
-      this.#take(now ? now.data : fields);
+      this.#applyStatus(now ? now.data : fields);
     } catch (error) {
       if (error instanceof Refusal && !error.passes) {
-        await this.#kept.forget(intention.key);
-        this.#intention = null;
+        await this.#kept.forget(attempt.key);
+        this.#pending = null;
       }
       throw error;
     }
@@ -171,13 +175,13 @@ export class Sale extends Emitter<SaleEvents> {
     let mended = 0;
     for (;;) {
       try {
-        return await this.#calls.insist(
+        return await this.#calls.withRetry(
           async () =>
             this.#calls.once({
               method: 'POST',
               path: '/flash-sale/checkout',
               headers: { 'Idempotency-Key': key },
-              body: { product_id: productId, user_id: userId, qty, ...(await this.#freshToken()), ...proof },
+              body: { product_id: productId, user_id: userId, qty, ...(await this.#token.fields()), ...proof },
             }),
           this.#retryForMs,
           (retry) => this.emit('retry', retry),
@@ -186,49 +190,15 @@ export class Sale extends Emitter<SaleEvents> {
         // A stale token and a challenge are no refusals: what is missing is got, and the same wish is sent again.
         if (!(error instanceof Refusal) || mended >= 3) throw error;
         mended += 1;
-        if (/^attestation_/.test(error.code)) this.#token = null;
+        if (/^attestation_/.test(error.code)) this.#token.drop();
         else {
-          const solved = await this.#solve(error);
+          const solved = await this.#token.solve(error);
           // What the platform of the app has signed makes a token.
-          if (solved.platform) await this.#proveDevice({ product_id: productId, ...solved });
+          if (solved.platform) await this.#token.prove({ product_id: productId, ...solved });
           else proof = solved;
         }
       }
     }
-  }
-
-  async #freshToken(): Promise<Record<string, unknown>> {
-    if (!this.#token || Date.now() - this.#token.readAt > TOKEN_FRESH_MS) {
-      const path = `/flash-sale/token?device_fp=${encodeURIComponent(await this.#device())}`;
-      try {
-        this.#keepToken(await this.#calls.once({ method: 'GET', path }));
-      } catch (error) {
-        await this.#proveDevice(await this.#solve(error));
-      }
-    }
-    return this.#token?.fields ?? {};
-  }
-
-  async #proveDevice(proof: Record<string, unknown>): Promise<void> {
-    const body = { device_fp: await this.#device(), ...proof };
-    this.#keepToken(await this.#calls.once({ method: 'POST', path: '/flash-sale/token', body }));
-  }
-
-  #keepToken({ data }: Answer): void {
-    this.#token = { fields: data, readAt: Date.now() };
-  }
-
-  async #device(): Promise<string> {
-    return this.options.deviceId ?? (await this.#kept.device());
-  }
-
-  /** The solution of the challenge in a refusal. @throws the refusal, when it has no challenge or there is no solver */
-  async #solve(error: unknown): Promise<Record<string, unknown>> {
-    if (!(error instanceof Refusal) || error.code !== 'challenge_required') throw error;
-    const { challenge } = error.problem;
-    const solved = await (this.options.onChallenge ?? solveWork)(challenge ?? {});
-    if (!solved) throw error;
-    return solved;
   }
 
   #status(etag: string | null): Promise<Answer> {
@@ -239,8 +209,8 @@ export class Sale extends Emitter<SaleEvents> {
     });
   }
 
-  #insist(call: Call): Promise<Answer> {
-    return this.#calls.insist(
+  #withRetry(call: Call): Promise<Answer> {
+    return this.#calls.withRetry(
       () => this.#calls.once(call),
       this.#retryForMs,
       (retry) => this.emit('retry', retry),
@@ -256,12 +226,12 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   #ticket(): Record<string, string> {
-    const ticket = this.#intention?.ticket;
+    const ticket = this.#pending?.ticket;
     return ticket ? { 'X-Ticket': ticket } : {};
   }
 
   /** Takes over what is new of the standing and tells it. */
-  #take(fields: Partial<Standing>): void {
+  #applyStatus(fields: Partial<Standing>): void {
     const before = this.standing;
     const now: Standing = { ...(before ?? NOWHERE), ...fields };
     if (now.status !== 'queued') now.position = null;
@@ -281,13 +251,13 @@ export class Sale extends Emitter<SaleEvents> {
         ? (globalThis as { WebSocket?: new (url: string) => SocketLike }).WebSocket
         : this.options.WebSocket;
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
-    this.#line = new StatusFollower({
+    this.#follower = new StatusFollower({
       // A socket needs the ticket.
       open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
-      ticket: this.#intention?.ticket ?? '',
+      ticket: this.#pending?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,
       ask: (etag) => this.#status(etag),
-      onStanding: (fields) => this.#take(fields),
+      onStanding: (fields) => this.#applyStatus(fields),
       onConnection: (connection) => {
         if (this.connection === connection) return;
         this.connection = connection;
@@ -295,18 +265,18 @@ export class Sale extends Emitter<SaleEvents> {
       },
       onLost: (code) => this.#lose(code),
     });
-    this.#line.start();
+    this.#follower.start();
   }
 
   #unfollow(): void {
-    this.#line?.stop();
-    this.#line = null;
+    this.#follower?.stop();
+    this.#follower = null;
     this.connection = null;
   }
 
   async #lose(code: string): Promise<void> {
-    if (this.#intention) await this.#kept.forget(this.#intention.key);
-    this.#intention = null;
+    if (this.#pending) await this.#kept.forget(this.#pending.key);
+    this.#pending = null;
     this.standing = null;
     this.#unfollow();
     this.emit('lost', code);

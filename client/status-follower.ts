@@ -22,8 +22,8 @@ export type StatusFollowerDeps = {
 type TimerName = 'reconnect' | 'ask' | 'ping' | 'pong';
 
 /**
- * Follows one ticket: over a socket while there is one, by asking at the advertised pace while there is none. The socket
- * comes back by itself, and its `welcome` tells what was missed.
+ * Follows one ticket: over a socket while there is one, by asking at the advertised pace while there is none. The
+ * socket comes back by itself, and its `welcome` tells what was missed.
  */
 export class StatusFollower {
   #socket: SocketLike | null = null;

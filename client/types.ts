@@ -56,7 +56,10 @@ export type SaleOptions = {
   userId: string;
   /** Address of the API, without a slash at its end; "" = where the page came from. */
   baseUrl?: string;
-  /** Default: in browsers one that all tabs share, elsewhere `localStorage` if there is one, otherwise the memory of this object. */
+  /**
+   * Default: in browsers one that all tabs share, elsewhere `localStorage` if there is one, otherwise the memory of
+   * this object.
+   */
   store?: KeyStore;
   /** Default: the global one; null = only ask. */
   WebSocket?: (new (url: string) => SocketLike) | null;
@@ -68,9 +71,9 @@ export type SaleOptions = {
   /** The hand-over of the shop, with `SHOPPER_IDENTITY=signed`; asked for at each call, so it may be renewed. */
   handOver?: () => Maybe<string> | Promise<Maybe<string>>;
   /**
-   * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again; null =
-   * there is no solution. Default: does the work that is asked for. An app that its platform vouches for returns `{platform}`
-   * (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
+   * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again;
+   * null = there is no solution. Default: does the work that is asked for. An app that its platform vouches for returns
+   * `{platform}` (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
    */
   onChallenge?: (challenge: unknown) => Promise<Record<string, unknown> | null>;
   /** How long calls are made again before `attempt`, `leave` or `release` gives up. The key stays. Default: 120 s. */

@@ -15,8 +15,8 @@ export async function createGroup(redis: Redis, { stream, group }: Reader): Prom
 }
 
 /**
- * Gives the next events to `handle`, one after the other, and acknowledges each when it is handled. An event may come again
- * (a crash in between, a replay), so `handle` must do no harm the second time.
+ * Gives the next events to `handle`, one after the other, and acknowledges each when it is handled. An event may come
+ * again (a crash in between, a replay), so `handle` must do no harm the second time.
  * @returns how many were handled
  */
 export async function readEvents(

@@ -1,4 +1,4 @@
-// Artillery: got on first use, run as a program of its own, its users' experiences told over the wire.
+// Artillery: installed on first use, run as a program of its own. Its users report to the tally over ipc.mjs.
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { installPackages, isInstalled } from '../scripts/install.mjs';
 import { Problem } from '../scripts/problem.mjs';
 import { launch } from '../scripts/processes.mjs';
-import { listen } from './wire.mjs';
+import { listen } from './ipc.mjs';
 
-/** It has nothing left to lose then. */
+/** Artillery has written all its results by then. */
 const STOP_LIMIT_MS = 1_000;
 export const FOLDER = dirname(fileURLToPath(import.meta.url));
 const PROCESSOR = join(FOLDER, 'artillery/shopper.mjs');
@@ -27,7 +27,7 @@ export async function bringArtillery(terminal) {
   terminal.print(
     'Artillery drives this scenario. It is got from the registry now, once: 970 packages, 590 MB, a minute or two.',
   );
-  // Install scripts are off; should anybody turn them on, this one would fetch browsers.
+  // Install scripts are off. This setting keeps one of them from downloading browsers if they are turned on.
   process.env.PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = '1';
   await terminal.step(
     'installing Artillery',
@@ -37,7 +37,7 @@ export async function bringArtillery(terminal) {
 }
 
 /**
- * An Artillery script as it is run: the scenario's own, with the target, the processor and what goes for all of them.
+ * The complete Artillery script: that of the scenario with the target, the processor and the common settings.
  * @param {import('./scenario.js').ArtilleryScript} script
  * @param {string} target
  */
@@ -46,7 +46,7 @@ export function wholeScript(script, target) {
     config: {
       target,
       processor: PROCESSOR,
-      // Longer than any answer may take; who is not answered by then counts as not answered.
+      // Longer than any response may take; a request without a response by then counts as failed.
       http: { timeout: 15 },
       ...script.config,
     },
@@ -64,18 +64,18 @@ export function wholeScript(script, target) {
 /**
  * @param {ReturnType<typeof wholeScript>} script
  * @param {import('./tally.mjs').Tally} tally
- * @param {object} facts what the processor has to know besides
+ * @param {object} facts further facts for the processor
  * @returns {Promise<void>} when the last user is done
  */
 export async function runArtillery(script, tally, facts) {
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-loadtest-'));
-  // Also when we are interrupted: there is a key in it.
+  // The folder contains a key, so it is removed after an interruption too.
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.on('exit', remove);
-  const wire = await listen(tally);
+  const ipc = await listen(tally);
   try {
     writeFileSync(join(folder, 'script.json'), JSON.stringify(script, null, 2), { mode: 0o600 });
-    writeFileSync(join(folder, 'facts.json'), JSON.stringify({ ...facts, port: wire.port }), { mode: 0o600 });
+    writeFileSync(join(folder, 'facts.json'), JSON.stringify({ ...facts, port: ipc.port }), { mode: 0o600 });
     const args = [join(FOLDER, 'node_modules/artillery/bin/run'), 'run', '--quiet', join(folder, 'script.json')];
     const log = openSync(join(folder, 'log'), 'a');
     const artillery = await launch(process.execPath, args, {
@@ -84,22 +84,22 @@ export async function runArtillery(script, tally, facts) {
       env: {
         ...process.env,
         DOORBUSTER_LOADTEST_FACTS: join(folder, 'facts.json'),
-        // One process: what its users share is in its memory, and there are two cores as a rule.
+        // One process, because its users share memory, and most machines for it have two cores.
         WORKERS: '1',
         ARTILLERY_DISABLE_TELEMETRY: 'true',
       },
     });
     closeSync(log);
     const people = script.config.phases.reduce((sum, { arrivalCount }) => sum + arrivalCount, 0);
-    const everybodyLeft = new Promise((resolve) => {
+    const allLeft = new Promise((resolve) => {
       tally.onDeparture = () => tally.departures >= people && resolve('over');
     });
-    const over = await Promise.race([everybodyLeft, artillery.exited]);
-    // When the last user has left, Artillery goes on summing up for ten seconds; the sums are ours.
+    const over = await Promise.race([allLeft, artillery.exited]);
+    // Artillery computes its own sums for ten seconds after the last user has left. The tally does not need them.
     await artillery.stop(STOP_LIMIT_MS);
     if (over === 'over') return;
     if (over.code === 0) {
-      // A step that throws ends its user without a word.
+      // A step that throws ends its user silently.
       tally.fault(`${people - tally.departures} of ${people} users did not come to the end of their story`);
       return;
     }
@@ -107,7 +107,7 @@ export async function runArtillery(script, tally, facts) {
       details: readFileSync(join(folder, 'log'), 'utf8').split('\n').slice(-30).join('\n'),
     });
   } finally {
-    await wire.close();
+    await ipc.close();
     remove();
     process.off('exit', remove);
   }

@@ -1,4 +1,4 @@
-// Codes for a campaign, made or imported by a worker.
+// Lets a worker generate or import codes for a campaign.
 import { until } from '../scripts/waiting.mjs';
 import { call, operate } from './target.mjs';
 

@@ -1,4 +1,4 @@
-// Where and with what a figure was measured.
+// The machine, versions and revision of a measurement.
 import { execFileSync } from 'node:child_process';
 import { cpus, loadavg, totalmem } from 'node:os';
 
@@ -18,7 +18,7 @@ function revisionOf(root) {
   const git = (/** @type {string[]} */ ...args) =>
     execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   try {
-    // The benchmarks write their records beside themselves.
+    // The benchmarks write their records into their own files.
     const changed = git('status', '--porcelain', '--', '.', ':!loadtest/bench');
     return `${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
   } catch {

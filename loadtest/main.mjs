@@ -1,4 +1,4 @@
-// `npm run loadtest -- <scenario>`: load on a server that runs, then the verdict. CONTRACT §1, docs/loadtest.md.
+// `npm run loadtest -- <scenario>`: load on a running server, then the verdict. CONTRACT §1, docs/loadtest.md.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +24,7 @@ async function main(args) {
       if (existsSync(join(ROOT, needed))) continue;
       throw new Problem('Packages or build are missing.', { remedy: 'Start the server first: npm start', exitCode: 2 });
     }
-    // Only now, since these use what an old Node lacks.
+    // Imported here, because these modules need a newer Node than the message about an old one.
     const { readOptions, USAGE } = await import('./options.mjs');
     const { onStopRequest } = await import('../scripts/stop-requests.mjs');
     const { refuseToLaunch, stopStragglers } = await import('../scripts/processes.mjs');
@@ -43,7 +43,7 @@ async function main(args) {
       case 'list':
         return await list(terminal);
       case 'again':
-        return await judgeAgain(terminal, wish);
+        return await verifyAgain(terminal, wish);
       default:
         return await runOne(terminal, wish);
     }
@@ -103,10 +103,10 @@ async function runOne(terminal, { scenario: name, target: url, scale, reports })
  * @param {import('../scripts/terminal.mjs').Terminal} terminal
  * @param {Extract<import('./options.mjs').Wish, { what: 'again' }>} wish
  */
-async function judgeAgain(terminal, { report: path, target: asked }) {
+async function verifyAgain(terminal, { report: path, target: asked }) {
   const { findTarget } = await import('./target.mjs');
   const { takeVerdicts } = await import('./verdict.mjs');
-  const { verdictFailures } = await import('./judge.mjs');
+  const { verdictFailures } = await import('./assertions.mjs');
   const report = readReport(path);
   const target = await findTarget(asked ?? new URL(report.target), ROOT, process.env);
   const verdicts = await takeVerdicts(target, report.campaigns);
@@ -121,7 +121,7 @@ function readReport(path) {
     const report = JSON.parse(readFileSync(path, 'utf8'));
     if (Array.isArray(report.campaigns)) return report;
   } catch {
-    // Told below, whatever it was.
+    // Reported below.
   }
   throw new Problem(`${path} is no report of a load test.`, {
     remedy: 'Name a .json file of loadtest/reports.',

@@ -1,4 +1,4 @@
-// What a person may say to `npm run loadtest`, and what it answers when he says something else.
+// The options of `npm run loadtest`, and the errors for unknown ones.
 import { Problem } from '../scripts/problem.mjs';
 import { SCENARIOS } from './scenarios.mjs';
 
@@ -10,13 +10,13 @@ export const USAGE = `usage: npm run loadtest -- <scenario> [options]
        npm run loadtest -- --again loadtest/reports/<report>.json
 
 Puts load on a server that runs already (\`npm start\` in another terminal) and ends with a verdict: exit code 1 when a unit was lost,
-oversold or given out twice, when Redis and Postgres do not agree, when anybody was answered with a 5xx, with what he should not have been
-told, or not at all. 2 when nothing could be tried.
+oversold or given out twice, when Redis and Postgres do not agree, or when a request got a 5xx, a response that the scenario does not
+allow, or none. 2 when the load could not start.
 
   --target URL        the server (${DEFAULT_TARGET})
   --scale N           so many times as many people, 0.001 to 1 (1)
   --reports FOLDER    where the report is written (loadtest/reports)
-  --again FILE        takes the verdict of an earlier run again; nobody comes
+  --again FILE        takes the verdict of an earlier run again, without load
   --i-own-this-target allows a target that is not on this machine
 
 Keys and engines are those of \`npm start\` in DATA_DIR (.data). ADMIN_API_KEYS, SERVICE_API_KEYS, REDIS_URL and DATABASE_URL in the
@@ -66,7 +66,7 @@ export function readOptions(args, reports) {
 }
 
 /**
- * A load test of somebody else's server is an attack on it.
+ * Refuses other targets, because a load test of another party's server is an attack on it.
  * @param {string} text
  * @param {boolean} owned
  * @returns {URL}
@@ -77,7 +77,7 @@ function targetFrom(text, owned) {
     return wrong(`--target ${text}: expected http://host:port.`);
   if (!isLoopback(url.hostname) && !owned) {
     throw new Problem(`${url.hostname} is not this machine.`, {
-      remedy: 'If the server is yours and nobody needs it now, say so with --i-own-this-target.',
+      remedy: 'If the server is yours and idle, add --i-own-this-target.',
       exitCode: 2,
     });
   }

@@ -1,25 +1,25 @@
-// A line a second while the load runs.
+// Prints a line a second while the load runs.
 import { quantile } from './tally.mjs';
 
 /**
  * @param {import('./tally.mjs').Tally} tally
  * @param {(text: string) => void} say
- * @param {() => Promise<void>} look once a second as well
+ * @param {() => Promise<void>} look called once a second as well
  * @returns {() => Promise<void>} ends it
  */
 export function progress(tally, say, look) {
-  let told = 0;
+  let printed = 0;
   let looking = Promise.resolve();
   const tick = () => {
-    // The second that has just ended; a busy machine may have missed some.
+    // Prints the second that has just ended, and those that a busy machine has missed.
     const full = Math.floor(tally.elapsedMs() / 1000);
-    for (; told < full; told += 1) say(lineOf(tally, told));
+    for (; printed < full; printed += 1) say(lineOf(tally, printed));
     looking = looking.then(look);
   };
   const timer = setInterval(tick, 1000);
   return async () => {
     clearInterval(timer);
-    for (; told < tally.seconds.length; told += 1) say(lineOf(tally, told));
+    for (; printed < tally.seconds.length; printed += 1) say(lineOf(tally, printed));
     await looking;
     await look();
   };

@@ -1,4 +1,4 @@
-// The report of a run: everything as JSON, and one page that needs nothing but itself.
+// Writes the report of a run: all data as JSON, and one self-contained page.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ const FOLDER = dirname(fileURLToPath(import.meta.url));
 const CHARTS = dirname(createRequire(join(dirname(FOLDER), 'package.json')).resolve('uplot/package.json'));
 
 /**
- * What the page shows of a run. The JSON has all of it.
+ * The part of a run that the page shows. The JSON has all of it.
  * @typedef {object} Report
  * @property {string} scenario
  * @property {string} question
@@ -23,8 +23,8 @@ const CHARTS = dirname(createRequire(join(dirname(FOLDER), 'package.json')).reso
  * @property {readonly import('./run.mjs').Check[]} checks
  * @property {readonly object[]} campaigns with the promises of people; not shown
  *
- * @typedef {{ name: string, sent: number, answered: number, p50_ms: number | null, p99_ms: number | null, max_ms: number | null,
- *   outcomes: Record<string, number> }} RequestFigures
+ * @typedef {{ name: string, sent: number, answered: number, p50_ms: number | null, p99_ms: number | null, max_ms:
+ *   number | null, outcomes: Record<string, number> }} RequestFigures
  */
 
 /**
@@ -93,7 +93,7 @@ ${table(
     'duplicated',
     'over the cap',
     'drift',
-    'promises told',
+    'promises',
     'without their row',
   ],
   report.verdicts.map(verdictRow),

@@ -1,15 +1,15 @@
-// One load test from its campaigns to its verdict: what scenarios are given to work with, and what is held against them afterwards.
+// Runs one load test from its campaigns to its verdict: what scenarios work with, and what is checked afterwards.
 import { randomBytes } from 'node:crypto';
 import { stopStragglers } from '../scripts/processes.mjs';
 import { pause, until } from '../scripts/waiting.mjs';
 import { runArtillery, wholeScript } from './artillery.mjs';
-import { judge } from './judge.mjs';
+import { findFailures } from './assertions.mjs';
 import { progress } from './progress.mjs';
 import { quantile, Tally } from './tally.mjs';
 import { operate } from './target.mjs';
 import { requireLedger, takeVerdicts } from './verdict.mjs';
 
-/** Long enough for every scenario on a slow machine; a load that is forgotten ends by itself. */
+/** Long enough for every scenario on a slow machine; a forgotten load ends by itself. */
 const LOAD_LIMIT_MS = 120_000;
 const STOP_LIMIT_MS = 1_000;
 const SETTLE_LIMIT_MS = 60_000;
@@ -45,7 +45,7 @@ export class LoadRun {
   }
 
   /**
-   * Creates a campaign that the verdict will look at.
+   * Creates a campaign that the verdict checks.
    * @param {string} name
    * @param {Record<string, unknown>} terms
    * @returns {Promise<string>} its product id
@@ -73,7 +73,7 @@ export class LoadRun {
   }
 
   /**
-   * Something that must hold besides the ledger.
+   * Adds a check that must hold besides the ledger.
    * @param {string} what
    * @param {boolean} holds
    * @param {unknown} found
@@ -82,13 +82,17 @@ export class LoadRun {
     this.checks.push({ what, holds, found });
   };
 
-  /** So many reservations, no more and no less, must be in the ledger's end. @param {string} product @param {number} count */
+  /**
+   * Expects exactly this number of reservations in the ledger at the end.
+   * @param {string} product
+   * @param {number} count
+   */
   reservations(product, count) {
     this.expected.set(product, count);
   }
 
   /**
-   * What Artillery is to do.
+   * Builds the script for Artillery.
    * @template {import('./scenario.js').Plan} Planned
    * @template Products
    * @param {import('./scenario.js').Scenario<Planned, Products>} scenario
@@ -100,7 +104,7 @@ export class LoadRun {
     return script(plan, products);
   }
 
-  /** Runs the load with a line a second about it. @param {() => Promise<void>} load */
+  /** Runs the load and prints a line a second. @param {() => Promise<void>} load */
   async underLoad(load) {
     this.tally.begin();
     const end = progress(this.tally, this.say, async () => {
@@ -151,7 +155,7 @@ export class LoadRun {
   }
 
   /**
-   * Waits until the numbers of a campaign are as they must become; what they were in the end is returned.
+   * Waits until the numbers of a campaign satisfy a condition, and returns the last ones in any case.
    * @param {string} product
    * @param {(stats: CampaignStats) => boolean} isSo
    */
@@ -168,7 +172,7 @@ export class LoadRun {
     return { total, free, held, redeemed, burned, waiting };
   }
 
-  /** Something that is worth telling in the report. @param {string} name @param {number | string} value */
+  /** Adds a figure to the report. @param {string} name @param {number | string} value */
   fact(name, value) {
     this.facts[name] = value;
   }
@@ -192,7 +196,7 @@ export async function runScenario(scenario, scale, run) {
     if (count !== undefined)
       run.check(`${count} reservations in the ledger`, ledger.confirmed === count, ledger.confirmed);
   }
-  const failures = judge({ answers: scenario.answers, tally: run.tally, checks: run.checks, verdicts });
+  const failures = findFailures({ answers: scenario.answers, tally: run.tally, checks: run.checks, verdicts });
   return {
     plan,
     campaigns,

@@ -3,20 +3,20 @@ import type { LoadRun } from './run.mjs';
 /** People and units by name, at a scale. */
 export type Plan = Record<string, number>;
 
-/** A load test: its question, its people and what must hold. Types alone. */
+/** A load test: its question, its people and its checks. */
 export type Scenario<Planned extends Plan = Plan, Products = unknown> = {
   question: string;
   driver: 'Artillery' | 'a generator of its own';
-  /** What each request may be answered with (`outcomeOf`); anything else fails the run. */
+  /** The responses that each request may get (`outcomeOf`); any other fails the run. */
   answers: Record<string, readonly string[]>;
   /** @param scale 0.001 to 1 */
   plan(scale: number): Planned;
   run(run: LoadRun, plan: Planned): Promise<void>;
-  /** For Artillery. `products`: the campaigns that `run` has opened. */
+  /** Makes the script for Artillery. `products`: the campaigns that `run` has opened. */
   script?(plan: Planned, products: Products): ArtilleryScript;
 };
 
-/** What Artillery runs. */
+/** A script for Artillery. */
 export type ArtilleryScript = {
   config: { phases: { name: string; duration: number; arrivalCount: number }[] };
   scenarios: { name: string; weight?: number; flow: Step[] }[];
@@ -44,7 +44,7 @@ export type Request = {
   beforeRequest?: string;
   /** The campaign that a promise in the response belongs to; usually that of the run. */
   product?: string;
-  /** The user does not remember the response. */
+  /** The hooks keep no values of the response. */
   forgets?: boolean;
   /** Counts against the quota of the device. */
   counts?: boolean;

@@ -1,4 +1,4 @@
-// The scenarios by name. Each has its question, its people and what must hold in the header of its file.
+// The scenarios by name. The header of each file has the question, the people and the checks.
 
 /** @type {Record<string, { about: string, load: () => Promise<import('./scenario.js').Scenario> }>} */
 export const SCENARIOS = {
@@ -23,7 +23,7 @@ export const SCENARIOS = {
     load: async () => (await import('./scenarios/hostile-devices.mjs')).scenario,
   },
   'payment-timeouts': {
-    about: 'nobody pays: every hold runs out and goes down the line',
+    about: 'no user pays: every reservation expires and its unit goes down the line',
     load: async () => (await import('./scenarios/payment-timeouts.mjs')).scenario,
   },
   codes: {

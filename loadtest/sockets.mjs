@@ -1,5 +1,5 @@
-// The product's own WebSocket client. By its name alone, files in this folder would get the much older one that Artillery brings
-// along, once that is installed.
+// The WebSocket client of the product. Imported by its name alone, it would be the much older one that Artillery
+// installs in this folder.
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,5 +10,5 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** @type {typeof import('ws').WebSocket} */
 export const WebSocket = createRequire(join(ROOT, 'package.json'))('ws').WebSocket;
 
-/** Whether a frame tells a promotion, by its first bytes. @param {import('ws').RawData} data */
+/** Whether a frame is a promotion, by its first bytes. @param {import('ws').RawData} data */
 export const isPromoted = (data) => Buffer.isBuffer(data) && data.subarray(0, 24).includes('"promoted"');

@@ -1,12 +1,18 @@
-// What Artillery's shoppers do, one request each. `{{ … }}` is what the hooks in artillery/shopper.mjs remember of a shopper.
+// The steps of Artillery's shoppers, one request each. `{{ … }}` is a value that the hooks in artillery/shopper.mjs
+// keep.
 
 /** @typedef {import('./scenario.js').Request} Request */
 /** @typedef {import('./scenario.js').Step} Step */
 
-/** Gets a device token; everybody asks the public way, nobody signs his own. */
+/** Requests a device token over the public endpoint, as every client does. */
 export const token = { get: { url: '/flash-sale/token?device_fp={{ device }}', name: 'token' } };
 
-/** @param {string} product @param {Record<string, unknown>} [fields] other than usual @param {Partial<Request>} [more] of the step @returns {Step} */
+/**
+ * @param {string} product
+ * @param {Record<string, unknown>} [fields] other than usual
+ * @param {Partial<Request>} [more] of the step
+ * @returns {Step}
+ */
 export function checkout(product, fields = {}, more = {}) {
   return {
     post: {
@@ -33,7 +39,12 @@ export function queueStatus(product, more = {}) {
   return { get: { url, name: 'queue-status', headers: { 'X-Ticket': '{{ ticket }}' }, ...more } };
 }
 
-/** A call of the payment service. @param {'confirm' | 'release' | 'refund'} what @param {string} [ifTrue] @returns {Step} */
+/**
+ * Calls the API as the payment service.
+ * @param {'confirm' | 'release' | 'refund'} what
+ * @param {string} [ifTrue]
+ * @returns {Step}
+ */
 export function payment(what, ifTrue = 'hasUnit') {
   return {
     post: {
@@ -46,7 +57,7 @@ export function payment(what, ifTrue = 'hasUnit') {
   };
 }
 
-/** Leaves the line, for whoever is still in it. */
+/** Leaves the line if the user is still waiting. */
 export const leave = {
   delete: { url: '/flash-sale/queue', name: 'leave', ifTrue: 'isWaiting', headers: { 'X-Ticket': '{{ ticket }}' } },
 };
@@ -54,14 +65,14 @@ export const leave = {
 /** @param {number} seconds */
 export const think = (seconds) => ({ think: seconds });
 
-/** Phases of exactly so many people each. @param {readonly [name: string, seconds: number, people: number][]} parts */
+/** Phases with exact numbers of people. @param {readonly [name: string, seconds: number, people: number][]} parts */
 export function phases(parts) {
   return parts
     .filter(([, , people]) => people > 0)
     .map(([name, duration, arrivalCount]) => ({ name, duration, arrivalCount }));
 }
 
-/** What queue-status may say of anybody. */
+/** The statuses that queue-status may return. */
 export const STANDINGS = [
   'queued',
   'promoted',

@@ -1,16 +1,17 @@
-// What was sent, answered and promised, second by second and request by request, whoever generated it.
+// Counts requests, responses and promises, for each second and each kind of request, for both generators.
 
-/** So many faults are told with their words; all are counted. */
-const FAULTS_TOLD = 20;
+/** The report has the texts of at most this number of faults; all are counted. */
+const FAULT_TEXTS = 20;
 
 /**
  * @typedef {{ sent: number, answered: number, statuses: Record<string, number>, latencies: number[] }} Second
- * @typedef {{ sent: number, answered: number, broken: Record<string, number>, outcomes: Record<string, number>, latencies: number[] }} Kind
+ * @typedef {{ sent: number, answered: number, broken: Record<string, number>, outcomes: Record<string, number>,
+ *   latencies: number[] }} Kind
  * @typedef {{ user: string, reservation: string }} Promised
  */
 
 /**
- * An answer in short: its status, and where the shopper stands or why he was refused.
+ * A response in short: its HTTP status, and the shopper's status or the error code.
  * @param {number} status
  * @param {any} body
  * @returns {string}
@@ -26,7 +27,7 @@ export class Tally {
   seconds = [];
   /** @type {Map<string, Kind>} */
   kinds = new Map();
-  /** Reservations that shoppers were told of, by product. @type {Map<string, Promised[]>} */
+  /** Reservations that were returned to shoppers, by product. @type {Map<string, Promised[]>} */
   promises = new Map();
   /** @type {string[]} */
   faults = [];
@@ -34,7 +35,7 @@ export class Tally {
   departures = 0;
   onDeparture = () => {};
 
-  /** The load begins now. */
+  /** Marks the beginning of the load. */
   begin() {
     this.#began = performance.now();
     this.seconds = [];
@@ -45,7 +46,7 @@ export class Tally {
     return performance.now() - this.#began;
   }
 
-  /** Somebody's story is over. */
+  /** Counts a user who is done. */
   departed() {
     this.departures += 1;
     this.onDeparture();
@@ -74,7 +75,7 @@ export class Tally {
     kind.latencies.push(ms);
   }
 
-  /** There will be no answer to what was sent. @param {string} name @param {string} why */
+  /** Counts a request that will get no response. @param {string} name @param {string} why */
   broken(name, why) {
     const { broken } = this.#kind(name);
     broken[why] = (broken[why] ?? 0) + 1;
@@ -87,10 +88,10 @@ export class Tally {
     this.promises.set(product, promises);
   }
 
-  /** Something that must not happen did, whatever the ledger says. @param {string} what */
+  /** Records a fault that fails the run, whatever the ledger reports. @param {string} what */
   fault(what) {
     this.faultCount += 1;
-    if (this.faults.length < FAULTS_TOLD) this.faults.push(what);
+    if (this.faults.length < FAULT_TEXTS) this.faults.push(what);
   }
 
   /** @returns {{ sent: number, answered: number }} */
@@ -100,7 +101,7 @@ export class Tally {
     return { sent: sum('sent'), answered: sum('answered') };
   }
 
-  /** How often a request ended so. @param {string} name @param {string} outcome @returns {number} */
+  /** How often a kind of request had this outcome. @param {string} name @param {string} outcome @returns {number} */
   count(name, outcome) {
     return this.kinds.get(name)?.outcomes[outcome] ?? 0;
   }

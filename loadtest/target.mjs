@@ -1,4 +1,4 @@
-// The server under load: whether it is there, the keys for it, and the engines that the ledger compares.
+// The server under load: whether it responds, the keys for it, and the engines that the ledger compares.
 import { dataDirOf, enginesIn, secretsIn } from '../scripts/own-service.mjs';
 import { Problem } from '../scripts/problem.mjs';
 import { secretOf } from '../scripts/welcome.mjs';
@@ -6,7 +6,8 @@ import { secretOf } from '../scripts/welcome.mjs';
 const ASK_LIMIT_MS = 10_000;
 
 /**
- * @typedef {{ url: string, adminKey: string, serviceKey: string, engines: { REDIS_URL: string, DATABASE_URL: string } }} Target
+ * @typedef {{ url: string, adminKey: string, serviceKey: string, engines: { REDIS_URL: string, DATABASE_URL: string }
+ *   }} Target
  */
 
 /**
@@ -48,7 +49,7 @@ export async function findTarget(url, root, env) {
 async function requireReady(url) {
   const answer = await fetch(`${url.origin}/readyz`, { signal: AbortSignal.timeout(ASK_LIMIT_MS) }).catch(() => null);
   if (answer === null) {
-    throw new Problem(`Nobody answers at ${url.origin}.`, {
+    throw new Problem(`No server responds at ${url.origin}.`, {
       remedy: 'Start the server first, in another terminal: npm start\nor name another one with --target URL.',
       exitCode: 2,
     });
@@ -59,7 +60,7 @@ async function requireReady(url) {
 }
 
 /**
- * A call of the operator or of the payment service.
+ * Calls the API as the operator or the payment service.
  * @param {Target} target
  * @param {'admin' | 'service'} as
  * @param {string} method
@@ -83,7 +84,7 @@ export async function call(target, as, method, path, body) {
 }
 
 /**
- * The `data` of an operator's call that must not fail.
+ * Returns the `data` of an operator's call, which must not fail.
  * @param {Target} target
  * @param {string} method
  * @param {string} path
@@ -94,7 +95,12 @@ export async function operate(target, method, path, body) {
   return (await insist(target, method, path, body)).data;
 }
 
-/** A page of an operator's list, with its cursor. @param {Target} target @param {string} path @returns {Promise<any>} */
+/**
+ * A page of an operator's list, with its cursor.
+ * @param {Target} target
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
 export function pageOf(target, path) {
   return insist(target, 'GET', path);
 }

@@ -1,4 +1,4 @@
-// What the ledger says of each campaign, and whether every reservation that a shopper was told of has its row.
+// Compares each campaign by the ledger, and every reservation that was returned to a shopper with its row.
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../scripts/problem.mjs';
@@ -14,8 +14,8 @@ const SETTLE_LIMIT_MS = 60_000;
  * @typedef {import('./target.mjs').Target} Target
  * @typedef {import('./tally.mjs').Promised} Promised
  * @typedef {Record<'confirmed' | 'persisted' | 'lost' | 'duplicated' | 'over_cap' | 'drift', number>} Ledger
- * @typedef {{ promises: number, missing: number, another: number, voided: number, twice: number }} Told
- * @typedef {{ product: string, ledger: Ledger, told: Told }} CampaignVerdict
+ * @typedef {{ promises: number, missing: number, another: number, voided: number, twice: number }} PromiseCounts
+ * @typedef {{ product: string, ledger: Ledger, told: PromiseCounts }} CampaignVerdict
  */
 
 /**
@@ -26,18 +26,19 @@ const SETTLE_LIMIT_MS = 60_000;
 export async function takeVerdicts(target, campaigns) {
   const verdicts = [];
   for (const { product, promises } of campaigns) {
-    // The ledger waits as well; this is for a machine that is still busy with what came last.
+    // The ledger waits as well; this wait is for a machine that is still busy after the load.
     await until(async () => (await operate(target, 'GET', `/admin/campaigns/${product}/stats`)).journal_backlog === 0, {
       limitMs: SETTLE_LIMIT_MS,
     });
     const ledger = await ledgerOf(target, product);
-    verdicts.push({ product, ledger, told: compareTold(promises, await rowsOf(target, product)) });
+    verdicts.push({ product, ledger, told: comparePromises(promises, await rowsOf(target, product)) });
   }
   return verdicts;
 }
 
 /**
- * Fails at once when the engines at hand are not those of the target: it would come out after the load otherwise.
+ * Fails at once when the engines at hand are not those of the target; otherwise the ledger would fail only after the
+ * load.
  * @param {Target} target
  * @param {string} product that was just created there
  */
@@ -80,19 +81,19 @@ async function rowsOf(target, product) {
 /**
  * @param {readonly Promised[]} promises
  * @param {ReadonlyMap<string, { user: string, status: string }>} rows
- * @returns {Told}
+ * @returns {PromiseCounts}
  */
-export function compareTold(promises, rows) {
+export function comparePromises(promises, rows) {
   /** @type {Map<string, string>} */
   const owners = new Map();
-  const told = { promises: promises.length, missing: 0, another: 0, voided: 0, twice: 0 };
+  const counts = { promises: promises.length, missing: 0, another: 0, voided: 0, twice: 0 };
   for (const { user, reservation } of promises) {
     const row = rows.get(reservation);
-    if (!row) told.missing += 1;
-    else if (row.user !== user) told.another += 1;
-    else if (row.status === 'voided') told.voided += 1;
-    if ((owners.get(reservation) ?? user) !== user) told.twice += 1;
+    if (!row) counts.missing += 1;
+    else if (row.user !== user) counts.another += 1;
+    else if (row.status === 'voided') counts.voided += 1;
+    if ((owners.get(reservation) ?? user) !== user) counts.twice += 1;
     owners.set(reservation, user);
   }
-  return told;
+  return counts;
 }

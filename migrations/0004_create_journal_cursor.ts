@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * How far the journal has been written here: moved by the transaction that wrote it, so an entry takes effect once whoever
- * repeats what. Journal ids only grow, also from one incarnation of Redis to the next (worker/rebuild). And what could not
- * be written at all, so that it is never lost unseen.
+ * The position up to which the journal has been written to Postgres. The transaction that writes advances it, so an
+ * entry takes effect once, whatever is repeated. Journal ids only grow, also from one instance of Redis to the next.
+ * The second table has the entries that could not be written, so that none is lost silently.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

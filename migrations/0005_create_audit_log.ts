@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Every operator action: who, what, before, after. Append-only for everybody. */
+/** Every operator action: actor, action, state before and after. Append-only for every writer. */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
     create table audit_log (

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * What happened, as it is told to others: rows are written by the transaction that caused them and never changed. And the
- * endpoints that are told by webhook, each with how far it has heard. The Redis stream needs no cursor here: its entries
- * have the row's `seq` as their id, so its own last id says how far it is.
+ * The events: rows are written by the transaction that caused them and never changed. The second table has the webhook
+ * endpoints, each with its position. The Redis stream needs no cursor here: its entries have the row's `seq` as their
+ * id, so its last id is its position.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Promises that API processes still knew when Redis lost its data; empty at all other times. */
+/** Promises that API processes still had in memory when Redis lost its data; empty at all other times. */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
     create table salvaged_promises (

@@ -1,8 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * Codes of all campaigns in one table: a code is issued once, ever. The jobs that make or import them, and what an import
- * has sent and the job has not worked off. The code of a shared campaign is in the table too, with number 0.
+ * Codes of all campaigns in one table, so that a code is issued only once. The jobs that generate or import codes, and
+ * the uploaded lines that a job has not processed yet. The code of a shared campaign is in the table too, with number
+ * 0.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,9 +1,10 @@
 import type { Knex } from 'knex';
 
 /**
- * What was promised, and when: each version of a campaign's terms, written by the statement that makes it. So terms change by
- * one row, however many codes and redemptions point at the campaign, and whatever happened under older terms is settled by them.
- * The version itself stays in `campaigns`; a trigger keeps the history, so no writer can leave a gap in it.
+ * The history of terms: each version of a campaign's terms, written by the statement that makes it. So a change of
+ * terms is one row, however many codes and redemptions refer to the campaign, and the older terms still apply to
+ * earlier redemptions. The version itself stays in `campaigns`; a trigger keeps the history, so no writer can leave a
+ * gap in it.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

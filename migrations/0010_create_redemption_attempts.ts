@@ -1,10 +1,11 @@
 import type { Knex } from 'knex';
 
 /**
- * Each attempt to check or use a code, with its outcome, for a limited time. Nothing refers to it and it refers to nothing: a
- * check of references would cost every row, and a log must take what is wrong. Ids are UUIDv7, so the primary key is in the order
- * of writing and what is too old is its beginning. Deleted in batches by the worker, not dropped as partitions: that needs the
- * right to make tables at run time, and at midnight a table that somebody has to have made.
+ * Each attempt to check or use a code, with its outcome, for a limited time. There are no foreign keys in either
+ * direction: a check of references would cost every row, and the log also records invalid values. Ids are UUIDv7, so
+ * the primary key is in the order of writing and the expired rows are its beginning. The worker deletes them in
+ * batches. Dropping partitions would need the right to create tables at run time, and a table that exists before
+ * midnight.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 
 /**
- * Answers to idempotency keys that stand in no other row: a restock's, and the place of somebody who waited already. A
- * Redis that lost its data gives them again.
+ * Idempotency records that are in no other row: those of restocks, and of users who waited already. A Redis that lost
+ * its data gets them back from here.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,6 +1,8 @@
 import type { Knex } from 'knex';
 
-/** Which code a redemption used, or somebody waits with. A code is used once: whoever writes a second use is refused. */
+/**
+ * The code of a redemption or of a waiting user. A code is used once: the schema refuses a second use by any writer.
+ */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
     alter table redemptions add column code_no integer check (code_no >= 1);

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 
 /**
- * Who is kept out, and who is never kept out by a rule. A row is lifted, not deleted: it says for how long it was in force. Only the few
- * that are in force are read often, so the index holds those that nobody has lifted.
+ * Bans, and exceptions that no rule may ban. A row is lifted, not deleted, so it shows how long it was in force. Only
+ * the few rows in force are read often, so the index has those that were not lifted.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

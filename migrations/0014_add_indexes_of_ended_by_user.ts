@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 
 /**
- * Finds what one user has in a closed campaign, for those who come back to it. Rows that take units are found by
- * redemptions_one_per_allowance; these are for the others, so that a new reservation or ticket costs nothing more.
+ * Finds the rows of one returning user in a closed campaign. Rows that take units are found by
+ * redemptions_one_per_allowance. These indexes are for the others, so a new reservation or ticket costs nothing more.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

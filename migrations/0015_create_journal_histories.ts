@@ -1,9 +1,10 @@
 import type { Knex } from 'knex';
 
 /**
- * Histories: what one lineage of Redis wrote. A new one begins whenever Redis was restarted, failed over, restored or
- * refilled, and says up to which entry it contains the ones before it. `journal_processes` is how processes agree on
- * that: each reports the generation for which it has saved what that history lacks. `recovered_entries` are those entries.
+ * Histories: the entries that one lineage of Redis wrote. A new one begins whenever Redis was restarted, failed over,
+ * restored or refilled, and has the last entry that it contains of the ones before it. Processes agree on that by
+ * `journal_processes`: each reports the generation for which it has saved the entries that the history lacks.
+ * `recovered_entries` has those entries.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * Counts the units of each campaign by state, so that Redis and Postgres can be compared without reading rows, and widens
- * the counters: an unlimited campaign sells more units than 32 bits hold. Existing rows are counted here. The worker is
- * kept out by the lock on journal_cursor; reads go on.
+ * Counts the units of each campaign by state, so that Redis and Postgres can be compared without reading rows, and
+ * widens the counters: an unlimited campaign sells more units than 32 bits hold. Existing rows are counted here. The
+ * worker is kept out by the lock on journal_cursor; reads go on.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

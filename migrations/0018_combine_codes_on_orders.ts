@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 
 /**
- * Which codes may be on one order of a user. The script that takes the unit decides it; the schema refuses what a Redis that
- * forgot would allow. Rows and places from before say nothing and are in nobody's way.
- * The check of exclusive codes reads other rows, so it relies on the lock on journal_cursor that every writer of redemptions
- * holds, as redemptions_within_limit does; two codes of one group, or two exclusive ones, are kept apart by the index alone.
+ * The codes that may be on one order of a user. The script that takes the unit decides; the schema refuses what a Redis
+ * that lost data would allow. Rows and places of earlier versions have no value and exclude no code. The check of
+ * exclusive codes reads other rows, so it relies on the lock on journal_cursor that every writer of redemptions holds,
+ * as redemptions_within_limit does; two codes of one group, or two exclusive ones, are kept apart by the index alone.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex';
 
 /**
- * Payments of reservations that were paid already: redemptions.payment_ref has the first one. No reference to redemptions,
- * since a payment is kept whatever becomes of the row.
+ * Payments of reservations that were paid already: redemptions.payment_ref has the first one. No foreign key to
+ * redemptions, because a payment is kept whatever happens to the row.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

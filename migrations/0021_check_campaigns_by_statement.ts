@@ -1,12 +1,12 @@
 import type { Knex } from 'knex';
 
 /**
- * Checks the campaign of redemptions once a statement, by the trigger that counts units, instead of once a row by a foreign
- * key: that was a quarter of the insert. The refusal keeps the name and the code of the foreign key. The other direction:
- * a campaign that has rows cannot be deleted, and the table cannot be truncated.
+ * Checks the campaign of redemptions once a statement, by the trigger that counts units, instead of once a row by a
+ * foreign key: that was a quarter of the insert. The refusal keeps the name and the code of the foreign key. The other
+ * direction: a campaign that has rows cannot be deleted, and the table cannot be truncated.
  *
- * The trigger updates the row of the campaign, so that a deletion at the same moment waits for the insert, or the insert
- * finds no row to update. The worker is kept out by the lock on journal_cursor.
+ * The trigger updates the row of the campaign, so that a deletion at the same moment waits for the insert, or the
+ * insert finds no row to update. The worker is kept out by the lock on journal_cursor.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 
 /**
- * Keeps of an event about a reservation only what the reservation, its campaign and its terms do not say: `outbox_events`
- * computes the rest when the event is read. A row of an earlier version has everything and is read as it is.
- * Processes of earlier versions cannot read the new rows, so each process reports its version (`journal_processes`), and
- * the new form is written once all of them can (shared/projection/journal-cursor.ts).
+ * Keeps of an event about a reservation only the values that the reservation, its campaign and its terms do not have:
+ * `outbox_events` computes the rest when the event is read. A row of an earlier version is complete and is read as it
+ * is. Processes of earlier versions cannot read the new rows, so each process reports its version
+ * (`journal_processes`), and the new form is written once all of them can (shared/projection/journal-cursor.ts).
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

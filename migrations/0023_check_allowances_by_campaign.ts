@@ -1,9 +1,9 @@
 import type { Knex } from 'knex';
 
 /**
- * Reads the limit of a campaign once a statement instead of once a row: the trigger that counts units compares it with the
- * highest allowance of the campaign's new rows. A look-up for each row was half of what an insert of reservations cost,
- * because each finds the row of the campaign through the versions that earlier batches left.
+ * Reads the limit of a campaign once a statement instead of once a row: the trigger that counts units compares it with
+ * the highest allowance of the campaign's new rows. A look-up for each row was half of what an insert of reservations
+ * cost, because each finds the row of the campaign through the versions that earlier batches left.
  */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`

@@ -1,5 +1,6 @@
-// Compiles when dist/ is not made of the present sources. The stamp is a hash of their contents, since a checkout changes
-// times without changing files and the other way round; it is written last, so a broken build is never taken for a good one.
+// Compiles when dist/ was not made of the current sources. The stamp is a hash of their contents, because a git
+// checkout changes times without changing files, and files without changing times. It is written last, so a failed
+// build is never taken for a good one.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +30,7 @@ export function isBuilt(root) {
  */
 export async function build(root) {
   const hash = sourceHash(root);
-  // What was compiled from a source that is gone would live on: a migration, for one, would still run.
+  // Removes output of deleted sources: a deleted migration, for example, would still run.
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   await runNpm(root, ['run', 'build', '--silent'], {
     limitMs: BUILD_LIMIT_MS,

@@ -1,4 +1,5 @@
-// `npm run check`: types, unused code, lint and format, generated documents, import direction. Everything is run, then the verdict.
+// `npm run check`: types, unused code, lint and format, generated documents, import direction, commit
+// subjects. Runs all checks and fails if one of them failed.
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,6 +29,17 @@ const CHECKS = [
   },
 ];
 
+/**
+ * A subject that fits a line of `git log` and of a review. The last 100 commits, as far as a shallow clone has them.
+ */
+const SUBJECT_LENGTH = 72;
+
+/** @returns {string[]} the subjects that are too long; none where there is no history */
+function longSubjects() {
+  const { stdout } = spawnSync('git', ['log', '-n', '100', '--format=%s'], { cwd: ROOT, encoding: 'utf8' });
+  return (stdout ?? '').split('\n').filter((subject) => subject.length > SUBJECT_LENGTH);
+}
+
 const terminal = createTerminal();
 try {
   await prepare(ROOT, terminal);
@@ -40,4 +52,7 @@ const failed = CHECKS.filter(({ name, command, args, env }) => {
   process.stdout.write(`${status === 0 ? 'ok    ' : 'FAILED'} ${name}\n`);
   return status !== 0;
 });
-process.exitCode = failed.length === 0 ? 0 : 1;
+const subjects = longSubjects();
+for (const subject of subjects) process.stdout.write(`longer than ${SUBJECT_LENGTH} characters: ${subject}\n`);
+process.stdout.write(`${subjects.length === 0 ? 'ok    ' : 'FAILED'} commit subjects\n`);
+process.exitCode = failed.length === 0 && subjects.length === 0 ? 0 : 1;

@@ -1,6 +1,6 @@
-// `node scripts/complete-lock.mjs`, after every change of package-lock.json: npm leaves out of the lock the optional packages
-// of platforms that the registry at hand does not serve, and then `npm ci` refuses the lock, here and everywhere else. They
-// are asked for in exact versions, so their entries can be written without the registry (but for the checksum).
+// `node scripts/complete-lock.mjs`, after every change of package-lock.json: npm leaves out of the lock the optional
+// packages of platforms that the current registry does not serve, and then `npm ci` refuses the lock everywhere. These
+// packages have exact versions, so their entries can be written without the registry (except the checksum).
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = ['aix', 'android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];

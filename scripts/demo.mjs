@@ -1,4 +1,4 @@
-// The campaigns that a newcomer finds open, made through the same door as every other.
+// Creates the campaigns of the demo over the API.
 import { Problem } from './problem.mjs';
 
 const ASK_LIMIT_MS = 10_000;

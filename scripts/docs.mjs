@@ -1,5 +1,5 @@
-// `npm run docs`: writes the documents that are made from the code. With --check nothing is written, and the exit code says
-// whether they are up to date. Needs a build.
+// `npm run docs`: writes the documents that are generated from the code. With --check it writes nothing, and the exit
+// code shows whether they are up to date. Needs a build.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// The last step of `npm run build`: what browsers load is made small, and what is not compiled is put beside it.
+// The last step of `npm run build`: minifies the files for browsers, and copies those that are not compiled.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { minifySync } from '@swc/core';
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const PAGES = ['pages/sale', 'pages/admin'];
 const FOLDERS = ['client', 'client/hashes', ...PAGES];
-/** Files of packages that browsers load, and where below dist/ they are put. */
+/** Files of packages that browsers load, with their places below dist/. */
 const FILES = {
   'uplot/dist/uPlot.esm.js': 'pages/admin/uplot.js',
   'uplot/dist/uPlot.min.css': 'pages/admin/uplot.css',
@@ -18,7 +18,7 @@ const FILES = {
 };
 /** Files of the server that pages share. */
 const SHARED = ['shared/domain/phase.js'];
-/** Browsers know no packages: what a file imports by name it imports by this path instead. @type {Record<string, string>} */
+/** Paths of packages for browsers, which cannot import packages by name. @type {Record<string, string>} */
 const MODULES = { uplot: 'pages/admin/uplot.js', '@noble/hashes/sha2.js': 'client/hashes/sha2.js' };
 
 for (const [from, to] of Object.entries(FILES)) {

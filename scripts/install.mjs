@@ -1,5 +1,5 @@
-// Installs the locked packages when they are missing, of another lock, or damaged; an interrupted installation counts as
-// none. Whoever has run `npm ci` or `npm install` himself is believed, if npm's own record agrees with the lock.
+// Installs the locked packages when they are missing, of another lock, or damaged; an interrupted installation counts
+// as none. An installation by `npm ci` or `npm install` is accepted if npm's own record agrees with the lock.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +9,13 @@ import { codeOf, Problem } from './problem.mjs';
 const INSTALL_LIMIT_MS = 900_000;
 
 /** @typedef {{ version?: string, integrity?: string, link?: boolean }} LockedPackage */
-/** @typedef {Record<string, LockedPackage & { optional?: boolean, os?: string[], cpu?: string[], libc?: string[] }>} LockedPackages */
+/**
+ * @typedef {Record<string, LockedPackage & { optional?: boolean, os?: string[], cpu?: string[], libc?: string[] }>}
+ *   LockedPackages
+ */
 
 /**
- * Whether node_modules is what package-lock.json says.
+ * Whether node_modules agrees with package-lock.json.
  * @param {string} root
  * @returns {boolean}
  */
@@ -32,8 +35,9 @@ export async function installPackages(root) {
   try {
     await npmInstall(root, ['ci']);
   } catch (error) {
-    // npm ci refuses a lock that lacks packages of other platforms, as npm writes it where a registry does not serve them
-    // (scripts/complete-lock.mjs mends that). It is not our platform's matter, if all that is locked comes out installed.
+    // npm ci refuses a lock that lacks packages of other platforms, as npm writes it where a registry does not serve
+    // them (scripts/complete-lock.mjs repairs that). This platform does not need them, if all locked packages are
+    // installed afterwards.
     const isRefusedLock = error instanceof Problem && error.details?.includes('EUSAGE');
     if (!isRefusedLock) throw error;
     await npmInstall(root, ['install', '--no-save']);
@@ -47,9 +51,10 @@ export async function installPackages(root) {
  * @param {string[]} command
  */
 function npmInstall(root, command) {
-  // npm fails with ENOTEMPTY on the half-unpacked tree of an interrupted installation, so it begins anew.
+  // npm fails with ENOTEMPTY on the partial tree of an interrupted installation, so the tree is removed first.
   rmSync(join(root, 'node_modules'), { recursive: true, force: true, maxRetries: 5 });
-  // Named one by one, so that neither NODE_ENV=production nor a setting of the user leaves out what the build needs.
+  // Named one by one, so that neither NODE_ENV=production nor a setting of the user excludes packages that the build
+  // needs.
   const options = [
     '--include=dev',
     '--include=optional',
@@ -68,7 +73,7 @@ function npmInstall(root, command) {
 }
 
 /**
- * Whether npm's record of what it installed is what the lock wants on this machine.
+ * Whether npm's record of installed packages is what the lock requires on this machine.
  * @param {string} root
  * @param {LockedPackages} installed
  */
@@ -85,7 +90,7 @@ function agrees(root, installed) {
 
 /** @param {LockedPackages[string]} wanted */
 function isForHere({ os, cpu, libc }) {
-  // Which libc this is, npm knows better; such packages are judged by the stamp only.
+  // Packages for one libc are checked by the stamp only, because npm detects the libc itself.
   return libc === undefined && allows(os, process.platform) && allows(cpu, process.arch);
 }
 

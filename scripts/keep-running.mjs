@@ -1,4 +1,4 @@
-// Starts a part again when it ends by itself, with a growing pause, until told that this is the end.
+// Starts a part again when it ends by itself, with a growing pause, until it is stopped.
 import { Interrupted, messageOf } from './problem.mjs';
 import { pause } from './waiting.mjs';
 
@@ -10,7 +10,7 @@ const CALM_MS = 30_000;
 
 /**
  * @param {{ name: string, part: Part, start: () => Promise<Part>, print: (line: string) => void }} options
- *   part: the one that runs already; start: how to get another
+ *   part: the one that runs already; start: starts another one
  * @returns {{ stop: (limitMs?: number) => Promise<void> }}
  */
 export function keepRunning({ name, part, start, print }) {

@@ -1,4 +1,4 @@
-// The story of `npm start`: what is started in which order, and stopped in the opposite one.
+// Runs `npm start`: starts the parts in order, and stops them in the opposite order.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDemoCampaigns } from './demo.mjs';
@@ -34,9 +34,9 @@ export class Launcher {
   #root;
   #terminal;
   #stopping = false;
-  /** What runs, in the order of starting. @type {{ title: string, stop: () => Promise<void> }[]} */
+  /** The running parts, in the order of their start. @type {{ title: string, stop: () => Promise<void> }[]} */
   #parts = [];
-  /** What remains to be done when nothing runs any more. @type {(() => void)[]} */
+  /** Cleanup after all parts have ended. @type {(() => void)[]} */
   #last = [];
 
   /**
@@ -71,7 +71,7 @@ export class Launcher {
     );
   }
 
-  /** Services first, then what they need; then whatever was in the middle of being started. */
+  /** Stops services first, then their engines, then parts whose start has not finished. */
   async stop() {
     this.#stopping = true;
     refuseToLaunch();
@@ -90,13 +90,13 @@ export class Launcher {
     hurryStragglers();
   }
 
-  /** What happens to the parts is news until the end has begun. */
-  #tell = (/** @type {string} */ line) => {
+  /** Prints messages about the parts until the stop has begun. */
+  #print = (/** @type {string} */ line) => {
     if (!this.#stopping) this.#terminal.print(line);
   };
 
   /**
-   * From here on the data directory is ours alone.
+   * Locks the data directory for this process.
    * @param {string} dataDir
    */
   async #takeData(dataDir) {
@@ -119,7 +119,7 @@ export class Launcher {
   }
 
   /**
-   * Engines that the environment names are used as they are, and are nobody's here to start or stop.
+   * Engines that the environment names are used as they are: they are neither started nor stopped.
    * @param {Settings} settings
    * @param {import('./secrets.mjs').Secrets} secrets
    */
@@ -131,7 +131,7 @@ export class Launcher {
   }
 
   /**
-   * Starts an engine and keeps it running on the same port, where the services look for it.
+   * Starts an engine and keeps it running on the same port, which the services connect to.
    * @param {keyof typeof ENGINES} name
    * @param {string} dataDir
    * @param {string} password
@@ -152,7 +152,7 @@ export class Launcher {
       (started) => `${title} on port ${started.port}`,
     );
     const start = () => begin({ port: engine.port });
-    this.#parts.push({ title, ...keepRunning({ name: title, part: engine, start, print: this.#tell }) });
+    this.#parts.push({ title, ...keepRunning({ name: title, part: engine, start, print: this.#print }) });
     return engine.url;
   }
 
@@ -212,7 +212,7 @@ export class Launcher {
    */
   #keepService(service, start) {
     const { title, logPath } = service;
-    const print = this.#tell;
+    const print = this.#print;
     const endWatch = watchLog({ name: title, path: logPath, print });
     const keeper = keepRunning({ name: title, part: service, start, print });
     return () => keeper.stop(SERVICE_STOP_LIMIT_MS).then(endWatch);

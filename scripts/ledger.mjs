@@ -1,5 +1,5 @@
-// `npm run ledger -- <product_id>`: compares Redis, journal and Postgres (shared/ledger). Engines come from the environment,
-// else from a service that `npm start` runs here.
+// `npm run ledger -- <product_id>`: compares Redis, journal and Postgres (shared/ledger). Engines come from the
+// environment, else from a service that `npm start` runs here.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

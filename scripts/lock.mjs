@@ -1,5 +1,5 @@
-// One program at a time: a file that names its holder. It appears whole (link) and never outlives its holder's word: who
-// died without removing it is recognised by pid and starting time.
+// A lock for one program at a time: a file that names its holder. It is created atomically (link). A holder that died
+// without removing it is recognised by pid and start time.
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { codeOf, Problem } from './problem.mjs';
 import { identityOf, isRunning } from './process-identity.mjs';
@@ -10,7 +10,7 @@ const SETTLE_MS = 50;
 /** @typedef {{ pid: number, identity: string }} Holder */
 
 /**
- * Takes the lock, or tells who has it.
+ * Takes the lock, or returns its holder.
  * @param {string} path
  * @returns {Promise<{ taken: true, release: () => void } | { taken: false, holder: Holder }>}
  */
@@ -32,7 +32,7 @@ export async function takeLock(path) {
 }
 
 /**
- * Takes the lock as soon as it is free.
+ * Waits for the lock and takes it.
  * @param {string} path
  * @param {{ limitMs: number, say: (note: string) => void }} options
  * @returns {Promise<() => void>} gives it back
@@ -74,7 +74,8 @@ function linkWith(path, content) {
 }
 
 /**
- * Two may find the same stale lock; a rename succeeds for one of them, and who grabbed a fresh one puts it back.
+ * Removes a stale lock. Two processes may find the same one: a rename succeeds for one of them, and a process that
+ * renamed a fresh lock puts it back.
  * @param {string} path
  * @param {string} stale
  */

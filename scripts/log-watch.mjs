@@ -1,5 +1,5 @@
-// Shows on the console what a service's log holds of interest: errors, and whatever is no log line at all (a crash). The
-// service writes the file itself: were we in between, a stopped launcher (Ctrl-Z) would block the server on a full pipe.
+// Prints the errors of a service's log to the console, and lines that are no log lines (a crash). The service writes
+// the file itself: with a pipe to the launcher, a suspended launcher (Ctrl-Z) would block the server on a full pipe.
 import { readRange, shortenIfPastLimit, sizeOf } from './logfile.mjs';
 
 const LOOK_EVERY_MS = 500;
@@ -8,7 +8,7 @@ const BYTES_A_LOOK = 1024 * 1024;
 const LINE_CHARS = 300;
 
 /**
- * Prints new lines of interest until told to end.
+ * Prints new lines of interest until it is stopped.
  * @param {{ name: string, path: string, print: (line: string) => void }} log
  * @returns {() => void} a last look, then the end
  */
@@ -36,7 +36,7 @@ export function watchLog({ name, path, print }) {
 }
 
 /**
- * The line in short if it is of interest: pino's level 50 is an error, 60 is fatal.
+ * Returns a short form of the line if it is of interest: pino's level 50 is an error, 60 is fatal.
  * @param {string} line
  * @returns {string | undefined}
  */

@@ -1,11 +1,11 @@
-// Logs of what runs under `npm start`: appended to, begun anew past a limit with one older file kept.
+// Log files of the parts of `npm start`: appended to, and rotated beyond a limit, with one older file kept.
 import { closeSync, copyFileSync, openSync, readSync, renameSync, statSync, truncateSync } from 'node:fs';
 
 const LIMIT_BYTES = 32 * 1024 * 1024;
 const TAIL_BYTES = 64 * 1024;
 
 /**
- * Opens a log for appending. The descriptor is the caller's to close; `start` is where this opening's lines begin.
+ * Opens a log for appending. The caller closes the descriptor; `start` is the position of the first new line.
  * @param {string} path
  * @returns {{ descriptor: number, start: number }}
  */
@@ -16,7 +16,7 @@ export function openLog(path) {
 }
 
 /**
- * The last lines that were written from `start` on.
+ * Returns the last lines that were written from `start` on.
  * @param {string} path
  * @param {{ start?: number, lines?: number }} [range]
  * @returns {string}
@@ -48,8 +48,8 @@ export function readRange(path, from, to) {
 }
 
 /**
- * Begins a log anew while its writer goes on: it appends, so what follows starts at the top. Lines written in this very
- * moment are lost, which a log of this kind can bear and a full disk cannot.
+ * Rotates a log while its writer appends: the next line is at the top of the file. Lines written at this moment are
+ * lost, which is acceptable for these logs and better than a full disk.
  * @param {string} path
  * @returns {void}
  */

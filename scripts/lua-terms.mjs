@@ -75,7 +75,12 @@ function joined(parts) {
   return parts.map((part, i) => (i === 0 ? part : i % 10 === 0 ? `|' ..\n  '${part}` : `|${part}`)).join('');
 }
 
-/** A list in lines of at most WIDTH columns. @param {string} begin @param {readonly string[]} items @param {string} separator */
+/**
+ * A list in lines of at most WIDTH columns.
+ * @param {string} begin
+ * @param {readonly string[]} items
+ * @param {string} separator
+ */
 function wrapped(begin, items, separator) {
   const indent = `${/^ */.exec(begin)?.[0]}  `;
   const lines = [];

@@ -1,4 +1,4 @@
-// Says so at once when Node is too old, instead of failing later on a missing function.
+// Reports at once when Node is too old, instead of failing later on a missing function.
 import { readFileSync } from 'node:fs';
 import { Problem } from './problem.mjs';
 

@@ -1,9 +1,9 @@
-// The npm that started us, or else the one on the PATH.
+// Runs the npm that started this process, or else the one on the PATH.
 import { Problem } from './problem.mjs';
 import { run } from './processes.mjs';
 
 /**
- * Runs npm quietly in the repository; what it said becomes part of the message when it fails.
+ * Runs npm quietly in the repository. If it fails, its output becomes part of the message.
  * @param {string} root
  * @param {string[]} args
  * @param {{ env?: NodeJS.ProcessEnv, limitMs: number, failure: string, remedy: string }} options
@@ -14,7 +14,7 @@ export async function runNpm(root, args, { env = process.env, limitMs, failure, 
   const [command, ...before] = script?.endsWith('.js') ? [process.execPath, script] : ['npm'];
   const { code, signal, output } = await run(command ?? 'npm', [...before, ...args], { cwd: root, env, limitMs });
   if (code === 0) return;
-  // npm puts the reason first and closes with pages of advice; compilers put the sum last.
+  // npm prints the reason first and pages of advice after it; compilers print the total last.
   const lines = output.trim().split('\n');
   const details = lines.length <= 30 ? lines : [...lines.slice(0, 15), '…', ...lines.slice(-10)];
   throw new Problem(`${failure} (npm ended with ${signal ?? `code ${code}`}).`, {

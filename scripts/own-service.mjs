@@ -1,4 +1,4 @@
-// How the service that `npm start` runs here is reached: its engines and its keys, out of its data directory.
+// Reads the engines and keys of the service that `npm start` runs here from its data directory.
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readRunRecord } from './run-record.mjs';
@@ -13,7 +13,7 @@ export function dataDirOf(root, env) {
 }
 
 /**
- * Addresses of the engines that `npm start` keeps in this directory; empty when none runs.
+ * Returns the addresses of the engines that `npm start` runs for this directory; empty if none runs.
  * @param {string} dataDir
  * @returns {{ REDIS_URL?: string, DATABASE_URL?: string }}
  */
@@ -28,7 +28,7 @@ export function enginesIn(dataDir) {
 }
 
 /**
- * What was generated into this directory; empty when nothing was.
+ * Returns the generated secrets of this directory; empty if there are none.
  * @param {string} dataDir
  * @returns {Record<string, string>}
  */

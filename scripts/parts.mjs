@@ -1,4 +1,4 @@
-// API and worker as `npm start` runs them: one program each, its log in a file, ready when /readyz says so.
+// API and worker of `npm start`: one program each, with its log in a file, ready when /readyz returns 200.
 import { join } from 'node:path';
 import { inShort } from './log-watch.mjs';
 import { closeLog, openLog, tailOf } from './logfile.mjs';
@@ -62,7 +62,7 @@ export async function waitUntilReady(address, services, say) {
 }
 
 /**
- * What the services complain of, which says more than that they are not ready.
+ * Returns the errors of the services, which explain why they are not ready.
  * @param {Service[]} services
  */
 function lastTrouble(services) {

@@ -1,9 +1,9 @@
-// Free ports, and the question whether one is free.
+// Finds free ports, and checks whether a port is free.
 import { createServer } from 'node:net';
 import { codeOf } from './problem.mjs';
 
 /**
- * Why this address cannot be listened on ("EADDRINUSE", …), or undefined when it can.
+ * Returns why this address cannot be listened on ("EADDRINUSE", …), or undefined if it can.
  * @param {number} port
  * @param {string} [host]
  * @returns {Promise<string | undefined>}
@@ -17,7 +17,7 @@ export async function whyNotListen(port, host = '127.0.0.1') {
 }
 
 /**
- * A port that is free now. Another program may take it before it is used, so whoever chose one tries again with another.
+ * Returns a port that is free now. Another program may take it before it is used; then the caller tries another one.
  * @returns {Promise<number>}
  */
 export async function freePort() {

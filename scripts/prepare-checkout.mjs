@@ -1,4 +1,5 @@
-// Installs and compiles what `npm start` and `npm test` would, and nothing more: for CI, whose checks come before the tests.
+// Installs and compiles like `npm start` and `npm test`, without running anything: for CI, which runs the checks before
+// the tests.
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
@@ -7,7 +8,7 @@ import { createTerminal } from './terminal.mjs';
 const terminal = createTerminal();
 try {
   requireNode();
-  // Only now, since it uses what an old Node lacks.
+  // Imported here, because it needs a newer Node than the message about an old one.
   const { prepare } = await import('./prepare.mjs');
   await prepare(dirname(dirname(fileURLToPath(import.meta.url))), terminal);
 } catch (error) {

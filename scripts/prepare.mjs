@@ -1,4 +1,4 @@
-// What `npm start` and `npm test` both need before anything can run: packages and a build. One at a time in a checkout.
+// Installs the packages and builds, for `npm start` and `npm test`. Runs once at a time in a checkout.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, isBuilt } from './build.mjs';
@@ -8,7 +8,7 @@ import { waitForLock } from './lock.mjs';
 const PREPARE_LIMIT_MS = 1_200_000;
 
 /**
- * Installs and builds what is missing or stale.
+ * Installs and builds whatever is missing or stale.
  * @param {string} root
  * @param {import('./terminal.mjs').Terminal} terminal
  * @returns {Promise<void>}

@@ -1,10 +1,11 @@
-// Failures that a person can mend are told as one sentence and a remedy, never as a stack trace.
+// Failures that the user can fix are printed as one sentence and a remedy, never as a stack trace.
 
-/** An expected failure: what is wrong, and what to do about it. */
+/** An expected failure: its cause and its remedy. */
 export class Problem extends Error {
   /**
    * @param {string} message one sentence: what is wrong
-   * @param {{ remedy?: string, details?: string, exitCode?: number, cause?: unknown }} [more] `details` are lines of a log
+   * @param {{ remedy?: string, details?: string, exitCode?: number, cause?: unknown }} [more] `details` are lines of a
+   *   log
    */
   constructor(message, { remedy, details, exitCode = 1, cause } = {}) {
     super(message, { cause });
@@ -15,7 +16,7 @@ export class Problem extends Error {
   }
 }
 
-/** Thrown where work would begin although the program is already stopping. */
+/** Thrown when work would begin while the program is stopping. */
 export class Interrupted extends Error {
   constructor() {
     super('stopping');
@@ -24,12 +25,12 @@ export class Interrupted extends Error {
 }
 
 /**
- * The code of a system error ("ENOENT"), or undefined.
+ * Returns the code of a system error ("ENOENT"), or undefined.
  * @param {unknown} error
  * @returns {string | undefined}
  */
 export function codeOf(error) {
-  // Not `instanceof Error`: under Jest, those of Node are made in another realm.
+  // Not `instanceof Error`: under Jest, Node's errors belong to another realm.
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }
 

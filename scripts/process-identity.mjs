@@ -1,9 +1,10 @@
-// A pid alone does not name a process: it is used again. Pid and starting time together do, so locks and records hold both.
+// Identifies processes. The system reuses pids, so locks and records have the pid and the start time.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /**
- * What tells this process from an earlier or later one of the same pid; undefined when there is none (a zombie counts as none).
+ * Returns what distinguishes this process from others with the same pid; undefined if there is none (a zombie counts as
+ * none).
  * @param {number} pid
  * @returns {string | undefined}
  */
@@ -12,7 +13,7 @@ export function identityOf(pid) {
 }
 
 /**
- * Whether the recorded process is still the one that runs.
+ * Whether the recorded process still runs.
  * @param {{ pid: number, identity: string }} record
  * @returns {boolean}
  */
@@ -21,7 +22,7 @@ export function isRunning({ pid, identity }) {
 }
 
 /**
- * The command line of a process, "" when there is none.
+ * Returns the command line of a process, "" if there is none.
  * @param {number} pid
  * @returns {string}
  */
@@ -38,7 +39,8 @@ export function commandLineOf(pid) {
 function identityFromProc(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name, in brackets, may hold anything, so fields are counted from the last bracket: state first, start time 20th.
+    // The name in brackets may contain any character, so fields are counted from the last bracket: state first, start
+    // time 20th.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     // The start time counts from boot, hence the boot's id.

@@ -1,5 +1,5 @@
-// Every process of the scripts is born here, so that none can be left behind: whatever this program is doing when it is
-// told to stop, stopStragglers() finds it; and where the kernel can (Linux), they end with us even if we are killed.
+// Starts all processes of the scripts, so that none is left behind: stopStragglers() ends those that still run when
+// this program stops. On Linux the kernel ends them even if this program is killed.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { codeOf, Interrupted, messageOf, Problem } from './problem.mjs';
@@ -38,7 +38,8 @@ const living = new Set();
 let stopping = false;
 
 /**
- * Starts a program, as a rule in a session of its own: on Ctrl-C we decide in which order things end.
+ * Starts a program, by default in a session of its own, so that on Ctrl-C this program decides in which order the
+ * others end.
  * @param {string} command
  * @param {string[]} args
  * @param {LaunchOptions} [options]
@@ -81,7 +82,7 @@ export async function launch(command, args, options = {}) {
   };
   const stop = async (limitMs = 15_000) => {
     kill(stopSignal);
-    // A program that is suspended hears nothing until it goes on.
+    // A suspended program handles no signal until it is resumed.
     kill('SIGCONT');
     if (await settlesWithin(exited, limitMs)) return;
     kill(hurrySignal);
@@ -97,14 +98,15 @@ export async function launch(command, args, options = {}) {
 }
 
 /**
- * Runs a command to its end and returns what it said (the last part of it), whatever its exit code.
+ * Runs a command to its end and returns the last part of its output, whatever its exit code.
  * @param {string} command
  * @param {string[]} args
  * @param {Omit<LaunchOptions, 'stdio'> & { input?: string, limitMs?: number }} [options]
  * @returns {Promise<Exit & { output: string }>}
  */
 export async function run(command, args, { input, limitMs = 300_000, ...options } = {}) {
-  // If we are killed it is to end at once: npm, for one, would go on undoing its work for seconds, into the next start's.
+  // The command ends at once if this program is killed: npm, for example, would otherwise undo its work for seconds,
+  // during the next start.
   const defaults = /** @type {const} */ ({ wholeGroup: true, deathSignal: 'SIGKILL' });
   const running = await launch(command, args, { ...defaults, ...options, stdio: ['pipe', 'pipe', 'pipe'] });
   const { child } = running;
@@ -126,13 +128,13 @@ export async function run(command, args, { input, limitMs = 300_000, ...options 
   return { ...exit, output };
 }
 
-/** From now on nothing more is started. */
+/** Prevents further starts. */
 export function refuseToLaunch() {
   stopping = true;
 }
 
 /**
- * Ends whatever still runs, all at the same time; those who care about the order have stopped theirs before.
+ * Ends all processes that still run, at the same time. Callers that need an order stop their processes before.
  * @param {number} limitMs
  * @returns {Promise<void>}
  */
@@ -141,7 +143,7 @@ export async function stopStragglers(limitMs) {
 }
 
 /**
- * For the impatient: ends at once whatever still runs. Nobody loses data by it, but the next start has more to recover.
+ * Kills all processes that still run, after a second Ctrl-C. No data are lost, but the next start has more to recover.
  * @returns {void}
  */
 export function hurryStragglers() {
@@ -149,7 +151,7 @@ export function hurryStragglers() {
 }
 
 /**
- * Sends a signal; that nobody is there any more is no mistake.
+ * Sends a signal. It is no error if the process has ended.
  * @param {number} pid negative for a process group
  * @param {NodeJS.Signals} signal
  * @returns {void}
@@ -163,8 +165,8 @@ export function sendSignal(pid, signal) {
 }
 
 /**
- * The setpriv call in front of a command: it asks the kernel to signal the child when we die, and changes the user.
- * An exec follows, so the pid stays. Empty where setpriv is missing.
+ * Returns the setpriv call in front of a command: it makes the kernel signal the child when this process dies, and
+ * changes the user. setpriv then executes the command, so the pid stays. Empty if setpriv is missing.
  * @param {NodeJS.Signals} deathSignal
  * @param {User | undefined} as
  * @returns {string[]}
@@ -174,7 +176,7 @@ function setprivPrefix(deathSignal, as) {
   const prefix = ['setpriv', '--pdeathsig', deathSignal.slice(3)];
   if (as !== undefined) prefix.push('--reuid', String(as.uid), '--regid', String(as.gid), '--clear-groups');
   if (as?.overrideAccess) {
-    // no_setuid_fixup matters: without it access(2), which Postgres asks about its own programs, disregards the capability.
+    // Without no_setuid_fixup, access(2), which Postgres calls for its own programs, ignores the capability.
     prefix.push('--securebits=+no_setuid_fixup', '--inh-caps=+dac_override', '--ambient-caps=+dac_override');
   }
   return [...prefix, '--'];
@@ -184,7 +186,7 @@ function setprivPrefix(deathSignal, as) {
 let setprivWorks;
 
 /**
- * Whether setpriv (util-linux) is here and knows --pdeathsig.
+ * Whether setpriv (util-linux) is installed and has --pdeathsig.
  * @returns {boolean}
  */
 export function hasSetpriv() {

@@ -1,4 +1,4 @@
-// `npm run reconcile -- --after-restore`: makes Postgres whole from Redis after it was set back (shared/restore-postgres).
+// `npm run reconcile -- --after-restore`: repairs Postgres from Redis after it was set back (shared/restore-postgres).
 // Engines come from the environment, else from a service that `npm start` runs here.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,18 +1,21 @@
-// What a start leaves for the next one in run.json of its data directory: the engines' ports, kept so that bookmarks and open consoles
-// go on working, and the processes, so that those of a start that was killed can be ended before new ones touch the data.
+// Keeps run.json in the data directory for the next start: the engines' ports, so that bookmarks and open consoles
+// still work, and the processes, so that those of a killed start can be ended before new ones open the data.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { identityOf, isRunning } from './process-identity.mjs';
 import { sendSignal } from './processes.mjs';
 import { until } from './waiting.mjs';
 
-/** In the order in which they are to be ended. */
+/** In the order in which they are ended. */
 const NAMES = /** @type {const} */ (['api', 'worker', 'redis', 'postgres']);
 const END_LIMIT_MS = 20_000;
 
 /** @typedef {(typeof NAMES)[number]} ProcessName */
 /** @typedef {{ pid: number, identity: string }} Recorded */
-/** @typedef {{ ports: { redis?: number, postgres?: number }, processes: Partial<Record<ProcessName, Recorded>> }} RunRecord */
+/**
+ * @typedef {{ ports: { redis?: number, postgres?: number }, processes: Partial<Record<ProcessName, Recorded>> }}
+ *   RunRecord
+ */
 
 /**
  * @param {string} dataDir
@@ -41,7 +44,7 @@ export function recordProcess(dataDir, name, { pid, port }) {
 }
 
 /**
- * After an orderly stop there is nothing to clean up; the ports stay.
+ * Removes the processes after a clean stop; the ports stay.
  * @param {string} dataDir
  * @returns {void}
  */
@@ -50,7 +53,7 @@ export function forgetProcesses(dataDir) {
 }
 
 /**
- * Ends what a killed start left running, in order, and returns how many that were.
+ * Ends the processes of a killed start, in order, and returns their number.
  * @param {string} dataDir
  * @param {(note: string) => void} say
  * @returns {Promise<number>}

@@ -1,5 +1,5 @@
-// `npm run screenshots`, while `npm start` runs: makes the pictures of the README from the running system. PORT and DATA_DIR as
-// there.
+// `npm run screenshots`, while `npm start` runs: makes the pictures of the README from the running system. PORT and
+// DATA_DIR as there.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -56,7 +56,7 @@ async function takePictures() {
   await waiting.screenshot({ path: join(FOLDER, 'sale-before.png') });
 }
 
-/** A sale under way, seen by an operator: some pay, one gives back, others wait. */
+/** Runs a sale for the operator's page: some users pay, one releases the unit, others wait. */
 async function takeOperatorPictures() {
   const product = `pictures-${Date.now()}-busy`;
   const terms = {

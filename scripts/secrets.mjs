@@ -1,4 +1,4 @@
-// The secrets of a `npm start`: made once, kept in DATA_DIR, readable by their owner only.
+// The secrets of `npm start`: generated once, kept in DATA_DIR, readable by their owner only.
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { codeOf, Problem } from './problem.mjs';
 const word = () => randomBytes(24).toString('base64url');
 const key = () => randomBytes(32).toString('base64');
 
-/** Those that the environment can replace bear the names of the environment. */
+/** Secrets that the environment can replace have the name of the variable. */
 const RECIPES = {
   ADMIN_API_KEYS: () => `admin:${word()}`,
   SERVICE_API_KEYS: () => `payments:${word()}`,
@@ -20,7 +20,7 @@ const RECIPES = {
 /** @typedef {Record<keyof typeof RECIPES, string>} Secrets */
 
 /**
- * The secrets of this data directory; what is missing is made.
+ * Returns the secrets of this data directory, and generates missing ones.
  * @param {string} dataDir
  * @returns {Secrets}
  */

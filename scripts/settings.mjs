@@ -1,11 +1,14 @@
-// What the environment says to `npm start` itself. The server reads and checks the rest (shared/config).
+// The environment variables of `npm start` itself. The server reads and checks the others (shared/config).
 import { resolve } from 'node:path';
 import { whyNotListen } from './ports.mjs';
 import { Problem } from './problem.mjs';
 
 const KEY_NAMES = /** @type {const} */ (['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS']);
 
-/** @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, redisUrl: string | undefined, databaseUrl: string | undefined }} Settings */
+/**
+ * @typedef {{ port: number, host: string, dataDir: string, withDemo: boolean, redisUrl: string | undefined,
+ *   databaseUrl: string | undefined }} Settings
+ */
 /** @typedef {Record<(typeof KEY_NAMES)[number], string>} Keys */
 
 /**
@@ -19,7 +22,7 @@ export function readSettings(env, root) {
   const read = (/** @type {string} */ name, /** @type {RegExp} */ pattern, /** @type {string} */ expected) => {
     const value = env[name] ?? '';
     if (value === '') return undefined;
-    // An engine's URL holds a password, so it is not repeated.
+    // The URL of an engine contains a password, so it is not printed.
     const shown = name.endsWith('_URL') ? name : `${name}=${value}`;
     if (!pattern.test(value)) mistakes.push(`${shown}: expected ${expected}`);
     return value;
@@ -44,7 +47,7 @@ export function readSettings(env, root) {
 }
 
 /**
- * The keys of the environment, and for those it lacks our own.
+ * Returns the keys of the environment, and generated ones for missing variables.
  * @param {NodeJS.ProcessEnv} env
  * @param {Keys} ours
  * @returns {{ keys: Keys, areOurs: boolean }} areOurs: those that people type are, so they may be shown
@@ -55,7 +58,7 @@ export function keysFrom(env, ours) {
 }
 
 /**
- * The API as it is reached from here; "all addresses" is none to connect to.
+ * Returns the address of the API for connections from this machine; the address for "all" cannot be connected to.
  * @param {Settings} settings
  * @returns {string}
  */

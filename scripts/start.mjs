@@ -1,4 +1,4 @@
-// `npm start`: the whole of Doorbuster on this machine, from a bare clone, until Ctrl-C.
+// `npm start`: runs all of Doorbuster on this machine, from a bare clone, until Ctrl-C.
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
@@ -39,7 +39,7 @@ async function main(args) {
     terminal.explain(error);
     return 1;
   }
-  // Only now, since these use what an old Node lacks.
+  // Imported here, because these modules need a newer Node than the message about an old one.
   const { onStopRequest } = await import('./stop-requests.mjs');
   const { Launcher } = await import('./launcher.mjs');
   const launcher = new Launcher(dirname(dirname(fileURLToPath(import.meta.url))), terminal);

@@ -1,6 +1,6 @@
-// The ways in which a person or a system tells us to stop.
+// Handles the requests of users and of the system to stop.
 
-// npm passes on the Ctrl-C that the terminal has sent to us as well: two signals, one wish.
+// npm passes on the Ctrl-C that the terminal has sent to this process too: two signals for one request.
 const SAME_WISH_MS = 500;
 const PARENT_CHECK_MS = 1_000;
 
@@ -22,7 +22,8 @@ export function onStopRequest({ stop, hurry }) {
   };
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(signal, request);
 
-  // A killed npm passes nothing on. Started by hand, in the background say, we may well outlive the shell.
+  // A killed npm passes nothing on. A process that was started without npm, in the background for example, may outlive
+  // the shell.
   if (process.env.npm_lifecycle_event === undefined) return;
   const parent = process.ppid;
   const timer = setInterval(() => {

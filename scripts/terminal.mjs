@@ -1,5 +1,5 @@
-// What `npm start` and `npm test` say while they prepare: one line a step, with its time, and a sign of life while a long
-// step runs. On a terminal that line is rewritten; in a log it is repeated now and then.
+// Prints the progress of `npm start` and `npm test` while they prepare: one line a step, with its time. During a long
+// step, a terminal shows an updated line, and a log gets a line now and then.
 import { codeOf, messageOf, Problem } from './problem.mjs';
 
 const TICK_MS = 500;
@@ -10,8 +10,8 @@ const SIGN_OF_LIFE_MS = 10_000;
 /**
  * @typedef {object} Terminal
  * @property {(text?: string) => void} print
- * @property {<T>(doing: string, work: (say: (note: string) => void) => Promise<T>, done: (result: T) => string) => Promise<T>} step
- *   runs the work; `doing` is shown meanwhile, with the latest note, `done` afterwards
+ * @property {<T>(doing: string, work: (say: (note: string) => void) => Promise<T>, done: (result: T) => string) =>
+ *   Promise<T>} step runs the work; `doing` is shown meanwhile, with the latest note, `done` afterwards
  * @property {(error: unknown) => void} explain why it did not work
  * @property {() => void} endSteps no step says anything from now on
  */
@@ -26,7 +26,7 @@ export function createTerminal(stream = process.stdout) {
   let stepsEnded = false;
   /** @type {(() => void) | undefined} */
   let redrawStatus;
-  // A closed pipe or a vanished terminal must not bring down what runs.
+  // A closed pipe or terminal must not end the processes.
   stream.on('error', () => {});
 
   const paint = (/** @type {number} */ code, /** @type {string} */ text) =>

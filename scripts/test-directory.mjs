@@ -1,5 +1,5 @@
-// The folder of one `npm test`: engines' data and whatever the tests put there. It goes with the test; what a killed test
-// could not remove, the next one does.
+// The folder of one `npm test`: engines' data and whatever the tests put there. It goes with the test; what a killed
+// test could not remove, the next one does.
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// `npm run test:node -- <version> [jest arguments]`, as in `npm run test:node -- 24 shared`: the tests on another Node than the one that
-// is installed. It comes from the package registry, where each release is a package for each system, into .engines.
+// `npm run test:node -- <version> [jest arguments]`, as in `npm run test:node -- 24 shared`: the tests on another Node
+// than the installed one. It downloads that Node into .engines from the package registry, which has each release as a
+// package for each system.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

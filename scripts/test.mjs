@@ -1,5 +1,6 @@
-// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone afterwards.
-// The environment's engines and settings are kept out, so a test can reach nothing but what was started for it.
+// `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
+// afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
+// it.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,7 +46,7 @@ async function main(args) {
     };
     onStopRequest({ stop, hurry: hurryStragglers });
     startEngines(terminal, directory)
-      .then((env) => startJest(args, env))
+      .then(async (env) => startJest(await jestArguments(args, terminal), env))
       .then((running) => {
         jest = running;
         return running.exited;
@@ -101,6 +102,22 @@ async function startEngines({ step, ...terminal }, directory) {
     DOORBUSTER_TEST_REDIS_URL: redis.url,
     DOORBUSTER_TEST_DATABASE_URL: postgres.url,
   };
+}
+
+/**
+ * Replaces `--changed` by the tests that it stands for, and prints which ones are left out.
+ * @param {string[]} args
+ * @param {import('./terminal.mjs').Terminal} terminal
+ * @returns {Promise<string[]>} for jest
+ */
+async function jestArguments(args, { print }) {
+  const [option, ...others] = args.filter((arg) => /^--changed(=|$)/.test(arg));
+  if (option === undefined) return args;
+  const { selectChangedTests } = await import('./changed-tests.mjs');
+  const { since, changed, run, leftOut } = selectChangedTests(ROOT, option.split('=')[1]);
+  print(`${changed} files differ from ${since}: ${run.length} test files run.`);
+  if (leftOut.length > 0) print(`Left out until \`npm test\`: ${leftOut.join(', ')}`);
+  return [...args.filter((arg) => arg !== option && !others.includes(arg)), '--runTestsByPath', ...run];
 }
 
 /**

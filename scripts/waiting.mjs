@@ -1,4 +1,4 @@
-// Nothing here waits without a limit, and no timer outlives what it waited for.
+// Waits with a limit, and clears its timers.
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
@@ -23,7 +23,7 @@ export async function settlesWithin(promise, limitMs) {
 }
 
 /**
- * Asks again and again until the answer is not false; false when the time is over.
+ * Calls a function repeatedly until the result is not false; returns false when the time is over.
  * @template T
  * @param {() => T | Promise<T>} ask
  * @param {{ limitMs: number, everyMs?: number }} options

@@ -1,4 +1,4 @@
-// The last thing `npm start` prints: where everything is, and a session to paste into another terminal.
+// Prints the end of `npm start`: all addresses, and commands to paste into another terminal.
 import { DEMO_CAMPAIGN, DEMO_COUPON } from './demo.mjs';
 import { addressOf } from './settings.mjs';
 
@@ -21,7 +21,7 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
   const secrets = keysAreOurs
     ? [`  admin key     ${secretOf(keys.ADMIN_API_KEYS)}`, `  service key   ${secretOf(keys.SERVICE_API_KEYS)}`]
     : ['  keys          those of the environment'];
-  // An address that came from the environment may hold a password that is not ours to show.
+  // An address from the environment may contain a password, which must not be printed.
   const engines = [
     ...(settings.redisUrl === undefined ? [`  Redis         ${redisUrl}`] : []),
     ...(settings.databaseUrl === undefined ? [`  Postgres      ${postgresUrl}`] : []),
@@ -49,7 +49,7 @@ export function welcome({ settings, keys, keysAreOurs, redisUrl, postgresUrl, lo
 }
 
 /**
- * The secret of the first entry of `name:secret,…`.
+ * Returns the secret of the first entry of `name:secret,…`.
  * @param {string} keys
  * @returns {string}
  */
@@ -59,8 +59,8 @@ export function secretOf(keys) {
 }
 
 /**
- * Works in sh, bash and zsh (hence no comments in it), needs curl and node only, and can be pasted again: every time is
- * another shopper.
+ * The commands work in sh, bash and zsh (hence they have no comments) and need only curl and node. They can be pasted
+ * again: each time they are for another user.
  * @param {string} address
  * @param {import('./settings.mjs').Keys} keys
  * @param {boolean} keysAreOurs

@@ -1,4 +1,6 @@
-/** What Postgres, Redis and the ledger hold after a run, when everything is settled. Times are milliseconds since 1970. */
+/**
+ * What Postgres, Redis and the ledger hold after a run, when everything is settled. Times are milliseconds since 1970.
+ */
 export type FinalState = {
   /** When the run began, on the same clock as the times below. */
   beganAt: number;

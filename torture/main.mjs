@@ -1,4 +1,4 @@
-// `npm run torture`: faults from a seed under load, then the judgement of the whole history. docs/torture.md.
+// `npm run torture`: faults from a seed under load, then checks the whole history. docs/torture.md.
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -82,7 +82,7 @@ async function runOne(terminal, options) {
   const { print } = terminal;
   const redisBinary = await findRedisServer();
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-torture-'));
-  // Open to pass through: as root, Postgres runs as another user.
+  // Other users may enter the folder, because Postgres runs as another user under root.
   chmodSync(folder, 0o711);
   const end = async () => {
     refuseToLaunch();
@@ -113,7 +113,7 @@ async function refuseUnknownFaults(names) {
   throw new Problem(`There is no fault ${unknown}.`, { remedy: 'npm run torture -- --faults help', exitCode: 2 });
 }
 
-/** Whether this version can make Postgres whole again after it was restored. */
+/** Whether this version can repair Postgres after a restore. */
 function canReconcile() {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   return typeof scripts.reconcile === 'string';

@@ -24,7 +24,8 @@ Exit code 0: the contract was kept. 1: it was not; the violations are printed. 2
 
 /**
  * @typedef {{ what: 'help' } | { what: 'faults' } | { what: 'judge', folder: string }} Question
- * @typedef {{ what: 'run', seed: number, minutes: number, faults: string[] | null, replicas: number, perSecond: number, keep: boolean }} Run
+ * @typedef {{ what: 'run', seed: number, minutes: number, faults: string[] | null, replicas: number, perSecond: number,
+ *   keep: boolean }} Run
  */
 
 /**

@@ -7,8 +7,8 @@ export type Rule = { by: 'user_id' | 'device_fp'; limit: number; windowMs: numbe
 export type Suspicion = { rule: Rule; who: string; count: number };
 
 /**
- * Counts redemptions of a user or device in a sliding window. The event's id is the member of a sorted set and its own time the
- * score: an event that comes twice is counted once, and one that comes late is counted where it belongs.
+ * Counts redemptions of a user or device in a sliding window. The event's id is the member of a sorted set and its own
+ * time the score: an event that comes twice is counted once, and one that comes late is counted where it belongs.
  */
 export class FraudCounter {
   constructor(

@@ -1,4 +1,5 @@
-// A shopper with the typed client, as a web shop would use it: he presses once, hears over his socket, and pays or gives up at his turn.
+// A shopper with the typed client, as a web shop would use it. They click once, follow the line over a socket, and pay
+// or release the unit when they are promoted.
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocket } from '../sockets.mjs';
 import { outcomeOf } from '../tally.mjs';
@@ -9,8 +10,9 @@ const client = import(new URL('../../dist/client/sale.js', import.meta.url).href
 /** @typedef {Pick<import('../tally.mjs').Tally, 'sent' | 'answered' | 'broken' | 'promised' | 'fault'>} Teller */
 
 /**
- * @param {{ user: string, product: string, target: string, serviceKey: string, tell: Teller, pays: boolean, thinkMs: number, patienceMs: number }} shopper
- * @returns {Promise<void>} when his story is over
+ * @param {{ user: string, product: string, target: string, serviceKey: string, tell: Teller, pays: boolean, thinkMs:
+ *   number, patienceMs: number }} shopper
+ * @returns {Promise<void>} when the shopper is done
  */
 export async function follow({ user, product, target, serviceKey, tell, pays, thinkMs, patienceMs }) {
   const { MemoryStore, Sale } = await client;
@@ -31,7 +33,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
   const answerTurn = async (/** @type {{ reservation_id: string | null }} */ { reservation_id }) => {
     tell.promised(product, user, String(reservation_id));
     await pause(thinkMs);
-    if (!pays) return sale.release('changed his mind');
+    if (!pays) return sale.release('changed their mind');
     await counted(tell)(`${target}/flash-sale/confirm`, {
       method: 'POST',
       headers: { authorization: `Bearer ${serviceKey}`, 'content-type': 'application/json' },
@@ -39,7 +41,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
     });
   };
   const onTurn = (/** @type {import('../../client/sale.js').Standing} */ standing) => {
-    answerTurn(standing).catch((error) => tell.fault(`${user} at his turn: ${error.message}`));
+    answerTurn(standing).catch((error) => tell.fault(`${user} could not use the promotion: ${error.message}`));
   };
   sale.on('completed', onTurn);
   sale.on('promoted', onTurn);
@@ -52,10 +54,10 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
     await sale.attempt();
     const last = await ended;
     if (!['redeemed', 'released', 'closed'].includes(String(last))) {
-      tell.fault(`${user} heard "${last}" in the end; he stood at ${JSON.stringify(sale.standing)}`);
+      tell.fault(`${user} ended with "${last}" and the status ${JSON.stringify(sale.standing)}`);
     }
   } catch (error) {
-    // Who comes after the end is told so; that answer is counted with the others.
+    // A shopper who arrives after the end gets a refusal, which is counted with the other responses.
     const code = /** @type {{ code?: string }} */ (error).code;
     if (code !== 'sold_out') tell.fault(`${user}: ${code ?? error}`);
   } finally {
@@ -64,7 +66,7 @@ export async function follow({ user, product, target, serviceKey, tell, pays, th
   }
 }
 
-/** What the client fetches, counted. @param {Teller} tell @returns {typeof fetch} */
+/** The `fetch` of the client, which counts its calls. @param {Teller} tell @returns {typeof fetch} */
 function counted(tell) {
   return async (input, init) => {
     const name = nameOf(String(input));
@@ -85,7 +87,7 @@ function counted(tell) {
   };
 }
 
-/** Its sockets, each counted as one request that is answered by its welcome. @param {Teller} tell */
+/** The sockets of the client. Each counts as one request, and its `welcome` as the response. @param {Teller} tell */
 function countedSockets(tell) {
   return class extends WebSocket {
     /** @param {string} url */

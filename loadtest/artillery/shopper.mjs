@@ -1,14 +1,14 @@
-// The hooks of Artillery's virtual users: who they are, what they remember of their answers, and that all of it is told.
+// The hooks of Artillery's virtual users: they make identities, keep values of responses, and report to the tally.
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { remoteTally } from '../ipc.mjs';
 import { outcomeOf } from '../tally.mjs';
-import { teller } from '../wire.mjs';
 import { follow } from './follower.mjs';
 
 const facts = JSON.parse(readFileSync(String(process.env.DOORBUSTER_LOADTEST_FACTS), 'utf8'));
-const tell = teller(facts.port);
+const tell = remoteTally(facts.port);
 
-/** What of an answer a user goes by later on, in `vars`. */
+/** The values of a response that later steps of the user need, in `vars`. */
 const REMEMBERED = [
   'status',
   'attestation',
@@ -18,18 +18,18 @@ const REMEMBERED = [
   'poll_after_seconds',
   'position',
 ];
-/** Standings in which nothing happens any more. */
+/** Final statuses: nothing changes after them. */
 const ENDS = ['redeemed', 'released', 'expired', 'left', 'closed', 'not_queued'];
 
 let arrived = 0;
 
 /**
- * What the hooks remember of a user. Artillery puts fields of its own beside it.
+ * The state that the hooks keep for a user. Artillery adds fields of its own.
  * @typedef {object} Vars
  * @property {number} number
  * @property {string} user
  * @property {string} device
- * @property {string} first the key of the first wish
+ * @property {string} first the key of the first checkout
  * @property {string} key
  * @property {string} serviceKey
  * @property {string} status
@@ -37,7 +37,7 @@ let arrived = 0;
  * @property {number} poll_after_seconds
  * @property {string} attestation
  * @property {string | null} code
- * @property {string} [promisedAs] the reservation that was last told to the tally
+ * @property {string} [promisedAs] the reservation that was last sent to the tally
  * @property {string} [forged]
  * @property {string} [guess]
  * @property {number} [burstBegan]
@@ -54,7 +54,7 @@ let arrived = 0;
  * @typedef {(request: Request, context: Context, events: unknown, done: () => void) => void} RequestHook
  */
 
-/** A person with a device and a key for his wish. @type {StepHook} */
+/** Makes a user with a device and an idempotency key. @type {StepHook} */
 export function arrives(context, _events, done) {
   const { vars } = context;
   vars.number = arrived;
@@ -66,26 +66,26 @@ export function arrives(context, _events, done) {
   vars.serviceKey = facts.serviceKey;
   vars.status = '';
   vars.asked = 0;
-  // Until he is told another.
+  // Until a response names another one.
   vars.poll_after_seconds = 1;
   const codes = facts.codes ?? [];
   if (codes.length > 0) Object.assign(vars, codes[vars.number % codes.length]);
   done();
 }
 
-/** A key of its own for this request. @type {RequestHook} */
+/** Sets a new key for this request. @type {RequestHook} */
 export function newKey(_request, context, _events, done) {
   context.vars.key = randomUUID();
   done();
 }
 
-/** The key of his first wish again. @type {RequestHook} */
+/** Sets the user's first key again. @type {RequestHook} */
 export function firstKey(_request, context, _events, done) {
   context.vars.key = context.vars.first;
   done();
 }
 
-/** The same as a step: his next wish. @type {StepHook} */
+/** The same as a step: starts the user's next checkout. @type {StepHook} */
 export function takesNewKey(context, _events, done) {
   context.vars.key = randomUUID();
   done();
@@ -136,7 +136,7 @@ export function hears(request, response, context, _events, done) {
 }
 
 /**
- * A request without an answer ends its user's story.
+ * A request without a response ends its user.
  * @param {{ code?: string, message?: string }} error
  * @param {Request} request
  * @param {Context} context
@@ -164,25 +164,33 @@ function parsed(body) {
   }
 }
 
-// Conditions of steps (`ifTrue`), on what the user remembers.
+// Conditions of steps (`ifTrue`), which read the user's state.
 export const hasUnit = (/** @type {Vars} */ vars) => vars.status === 'completed' || vars.status === 'promoted';
 export const isWaiting = (/** @type {Vars} */ vars) => vars.status === 'queued';
 export const isPaid = (/** @type {Vars} */ vars) => vars.status === 'redeemed';
 
-/** For whoever asks until his story is over (`whileTrue`). @param {Context} context @param {(goesOn: boolean) => void} next */
+/**
+ * For users who poll until their status is final (`whileTrue`).
+ * @param {Context} context
+ * @param {(goesOn: boolean) => void} next
+ */
 export function storyGoesOn(context, next) {
   context.vars.asked += 1;
   next(!ENDS.includes(context.vars.status) && context.vars.asked < facts.patience);
 }
 
-/** Nobody may be left standing. @type {StepHook} */
+/** Reports a user whose status is not final after the last poll. @type {StepHook} */
 export function expectsEnd(context, _events, done) {
   const { user, status } = context.vars;
-  if (!ENDS.includes(status)) tell.fault(`${user} was still told "${status}" after asking ${context.vars.asked} times`);
+  if (!ENDS.includes(status))
+    tell.fault(`${user} still had the status "${status}" after asking ${context.vars.asked} times`);
   done();
 }
 
-/** A device has 20 in any second: within a burst, however long the machine took for it, no more. @type {StepHook} */
+/**
+ * A device may have 20 checkouts in any second. Reports a burst that got more, however long the machine took for it.
+ * @type {StepHook}
+ */
 export function expectsQuota(context, _events, done) {
   const { heardAt, burstBegan = heardAt, accepted = 0, device } = context.vars;
   const seconds = Math.max(1, Math.ceil((heardAt - burstBegan) / 1000));
@@ -190,7 +198,10 @@ export function expectsQuota(context, _events, done) {
   done();
 }
 
-/** A whole story with the typed client and its socket. Some pay at their turn, the others give their unit back. @param {Context} context */
+/**
+ * Runs a shopper with the typed client and its socket. Some pay when promoted, the others release the unit.
+ * @param {Context} context
+ */
 export async function followsTheLine(context) {
   const { user, number } = context.vars;
   await follow({

@@ -1,11 +1,15 @@
-// The bots of bots.mjs, in a process of their own, so that they do not slow the shoppers down whose waiting is measured. Told what to attack by
-// its first message, then to pause and to go on; prints nothing; sends what it met when it is told to stop. Loopback only.
+// The bots of bots.mjs, in a process of their own, so that they do not slow down the shoppers whose latency is
+// measured. The first message names the targets; later ones pause, resume and stop the bots. Prints nothing, and sends
+// its counts when it stops. Loopback only.
 import { randomInt, randomUUID } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import WebSocket from 'ws';
 import { tokenOf } from './load.mjs';
 
-/** @typedef {{ url: string, bareUrl: string, product: string, worked: Record<string, unknown>, ticket: string, key: string }} Target */
+/**
+ * @typedef {{ url: string, bareUrl: string, product: string, worked: Record<string, unknown>, ticket: string, key:
+ *   string }} Target
+ */
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 const address = (/** @type {number} */ net, /** @type {number} */ n) => `10.${net}.${(n >> 8) & 255}.${n & 255}`;
@@ -61,7 +65,7 @@ function attack({ url, bareUrl, product, worked, ticket, key }) {
       idempotency_key: randomUUID(),
     },
   }));
-  // The API without a proxy in front, which has their real address banned.
+  // The API without a proxy in front, on which the real address of the bots is banned.
   every('forged addresses', 50, () => ({
     ...checkout(address(7, randomInt(60_000)), fresh('fp-forger')),
     url: bareUrl,
@@ -69,7 +73,11 @@ function attack({ url, bareUrl, product, worked, ticket, key }) {
   for (let i = 0; i < 5; i += 1) floodSocket(url, ticket);
 }
 
-/** @param {string} name @param {number} perSecond @param {() => { url: string, path: string, from: string, json: unknown }} make */
+/**
+ * @param {string} name
+ * @param {number} perSecond
+ * @param {() => { url: string, path: string, from: string, json: unknown }} make
+ */
 function every(name, perSecond, make) {
   const eachMs = 20;
   timers.push(
@@ -102,7 +110,11 @@ function count(name, what) {
   met[name][what] = (met[name][what] ?? 0) + 1;
 }
 
-/** A thousand frames a second until it is thrown out; then again. @param {string} url @param {string} ticket */
+/**
+ * Sends a thousand frames a second until the server closes the socket, then connects again.
+ * @param {string} url
+ * @param {string} ticket
+ */
 function floodSocket(url, ticket) {
   const name = 'sockets with 1,000 frames a second';
   const socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws?ticket=${encodeURIComponent(ticket)}`);

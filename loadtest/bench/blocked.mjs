@@ -1,9 +1,10 @@
-// Blocked. How much CPU does a request cost the API that is refused because of who sends it, beside a confirmed checkout?
+// Blocked. How much CPU does a request of a refused caller cost the API, compared with a confirmed checkout?
 //
-// Method: rounds of each kind in turn on one API, with everything on that a server behind one proxy has on. What is compared are the medians over
-// the rounds of user and system time of the process divided by the requests it answered. All are the same POST with the same body: from a banned
-// network, with a banned device, with a banned user, from a device beyond its 20 a second; and GETs of a token from a network beyond its limit.
-// Goal: a banned one costs less than a quarter of a confirmed checkout.
+// Method: rounds of each kind in turn on one API, with all settings of a server behind one proxy. The benchmark
+// compares the medians over the rounds of user and system time of the process divided by its responses. All requests
+// are the same POST with the same body: from a banned network, with a banned device, with a banned user, from a device
+// beyond its 20 a second. The last kind is the GET of a token from a network beyond its limit. Goal: a request of a
+// banned caller costs less than a quarter of a confirmed checkout.
 // Last record (2026-11-22, d84311a, load 5.2): us {"confirmed":146,"banned_network":29.7,"banned_device":32.9,"banned_user":33.5,"device_over_quota":106.6,"network_over_quota":23.2}, ratios {"banned_network":0.204,"banned_device":0.225,"banned_user":0.229,"device_over_quota":0.73,"network_over_quota":0.159}, met true
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
 import { cpuMicros, median, round } from './measure.mjs';
@@ -14,14 +15,18 @@ const TOKENS_PER_MINUTE = 50;
 const BANNED_NETWORK = '198.51.100.1';
 const FLOODING_NETWORK = '198.51.100.2';
 
-export const stageEnv = { TRUST_PROXY: '1', TOKENS_PER_MINUTE: String(TOKENS_PER_MINUTE) };
+export const extraEnv = { TRUST_PROXY: '1', TOKENS_PER_MINUTE: String(TOKENS_PER_MINUTE) };
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export const run = (stage, say) => measureBlocked(stage, say, ROUNDS);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export const run = (environment, say) => measureBlocked(environment, say, ROUNDS);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {number} rounds */
-export async function measureBlocked(stage, say, rounds) {
-  const { api } = stage;
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {(text: string) => void} say
+ * @param {number} rounds
+ */
+export async function measureBlocked(environment, say, rounds) {
+  const { api } = environment;
   const product = `blocked-${Date.now()}`;
   await operator(api.url, 'POST', '/admin/campaigns', {
     product_id: product,
@@ -64,7 +69,7 @@ export async function measureBlocked(stage, say, rounds) {
       const before = cpuMicros(api.pid);
       const { replies } = await drive(api.url, requests, { awake: true });
       const cost = (cpuMicros(api.pid) - before) / REQUESTS;
-      // Those over a quota get what the quota allows.
+      // First uses up the quota.
       if ((replies.get(status) ?? 0) < REQUESTS * 0.95)
         throw new Error(`${name}: not all were answered ${status}: ${JSON.stringify([...replies])}`);
       // The first round warms up.

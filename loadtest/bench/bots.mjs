@@ -1,22 +1,24 @@
-// Bots. What do they get, and what do ordinary shoppers notice of them?
+// Bots. How many units do bots get, and how much do they slow down ordinary shoppers?
 //
-// Method: a campaign with `risk: enforce` that wants a proof of work of everybody. Ordinary shoppers, each with an address and a device of his own, ask for a
-// token, get it for a solution and check out, one after the other at a steady pace: a hundred in peace and a hundred while bots attack (attackers.mjs), in
-// turns, so that both meet the same machine. What they solve is solved before, since their phones are not this machine; what is measured is how
-// long the API took for each call. Bots: one device from a thousand addresses, a thousand devices from one, tokens replayed, transplanted and stale, guessed
-// codes, forged addresses, flooding sockets; and a hundred replays of one solution at once.
-// Goals: bots get less than 1 % of the units, no shopper is refused, his p99 is at most three times that of peace, a request of somebody banned costs less
-// than a quarter of a checkout, the ledger finds nothing.
+// Method: a campaign with `risk: enforce` demands a proof of work from every user. Ordinary shoppers, each with their
+// own address and device, request a token, get it for a solution and check out, one after the other at a steady pace. A
+// hundred do so in peace and a hundred while bots attack (attackers.mjs), in turns, so that the load of the machine
+// affects both. Challenges are solved before, because shoppers solve them on their own devices. The benchmark measures
+// how long the API takes for each call. Bots send one device from a thousand addresses, a thousand devices from one
+// address, replayed, transplanted and stale tokens, guessed codes, forged addresses, floods of frames, and a hundred
+// replays of one solution at once. Goals: bots get less than 1 % of the units, and no shopper is refused. The p99 of
+// shoppers is at most three times that of peace. A request of a banned caller costs less than a quarter of a checkout.
+// The ledger finds no difference.
 import { fork, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stageEnv as blockedEnv, measureBlocked } from './blocked.mjs';
+import { extraEnv as blockedEnv, measureBlocked } from './blocked.mjs';
+import { ATTESTATION_KEY, ROOT } from './environment.mjs';
 import { operator } from './load.mjs';
 import { quantile, round } from './measure.mjs';
-import { ATTESTATION_KEY, ROOT } from './stage.mjs';
 
 /** @type {typeof import('../../client/proof-of-work.js')} */
 const { solveWork } = await import(join(ROOT, 'dist/client/proof-of-work.js'));
@@ -28,13 +30,17 @@ const UNITS = 1_000;
 const REPLAYS = 100;
 const BLOCKED_ROUNDS = 4;
 
-export const stageEnv = blockedEnv;
+export const extraEnv = blockedEnv;
 /** @param {number[]} all */
 const p99 = (all) => quantile(all, 0.99);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {string} [root] */
-export async function run(stage, say, root = ROOT) {
-  const { url } = stage.api;
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {(text: string) => void} say
+ * @param {string} [root]
+ */
+export async function run(environment, say, root = ROOT) {
+  const { url } = environment.api;
   const product = `bots-${Date.now()}`;
   await operator(url, 'POST', '/admin/campaigns', {
     product_id: product,
@@ -43,7 +49,9 @@ export async function run(stage, say, root = ROOT) {
     risk: 'enforce',
     limits: { attestation_level: 1, unusual_hours: null },
   });
-  const bare = await stage.start('an API without a proxy', [join(root, 'dist/api/main.js')], { TRUST_PROXY: '0' });
+  const bare = await environment.start('an API without a proxy', [join(root, 'dist/api/main.js')], {
+    TRUST_PROXY: '0',
+  });
   await operator(url, 'POST', '/admin/bans', { kind: 'network', subject: '127.0.0.1', reason: 'the bench' });
   const market = new Market(url, product);
   try {
@@ -73,8 +81,10 @@ export async function run(stage, say, root = ROOT) {
     const { redeemed, held } = await operator(url, 'GET', `/admin/campaigns/${product}/stats`);
     const ofBots = redeemed + held - market.bought;
     const refused = peace.refused + attacked.refused;
-    const blocked = await measureBlocked(stage, () => {}, BLOCKED_ROUNDS);
-    const ledger = spawnSync(process.execPath, [join(root, 'dist/shared/ledger/main.js'), product], { env: stage.env });
+    const blocked = await measureBlocked(environment, () => {}, BLOCKED_ROUNDS);
+    const ledger = spawnSync(process.execPath, [join(root, 'dist/shared/ledger/main.js'), product], {
+      env: environment.env,
+    });
     const slower = p99(attacked.latencies) / p99(peace.latencies);
     return {
       units_of_bots: ofBots,
@@ -94,14 +104,14 @@ export async function run(stage, say, root = ROOT) {
   }
 }
 
-/** What shoppers met under the same conditions. */
+/** Results of shoppers under the same conditions. */
 class Shift {
   refused = 0;
   /** @type {number[]} */
   latencies = [];
 }
 
-/** Shoppers of one campaign, and what they meet. */
+/** Shoppers of one campaign, and their results. */
 class Market {
   /** @param {string} url @param {string} product */
   constructor(url, product) {
@@ -111,7 +121,12 @@ class Market {
     this.people = 0;
   }
 
-  /** @param {string} name @param {number} count @param {Shift} [shift] @param {() => Promise<void>} [begin] when all is solved */
+  /**
+   * @param {string} name
+   * @param {number} count
+   * @param {Shift} [shift]
+   * @param {() => Promise<void>} [begin] when all is solved
+   */
   async shop(name, count, shift = new Shift(), begin = async () => {}) {
     const people = [];
     for (let i = 0; i < count; i += 1) {
@@ -122,7 +137,7 @@ class Market {
     await Promise.all(
       people.map(async ({ user, from, solution }, i) => {
         await sleep(i * EVERY_MS);
-        // As often as a phone would ask.
+        // At the pace of the client.
         await this.#call(this.#tokenPath(user), from, {}, shift.latencies);
         const token = await this.#token(user, from, solution, shift.latencies);
         const { status } = await this.checkout(user, token, from, shift.latencies);
@@ -163,11 +178,15 @@ class Market {
     return this.#call('/flash-sale/checkout', from, init, latencies);
   }
 
-  /** One solution, shown so many times at once. @param {number} times @returns {Promise<number>} how often it was taken */
+  /**
+   * Presents one solution `times` times at once.
+   * @param {number} times
+   * @returns {Promise<number>} how often it was taken
+   */
   async replay(times) {
     const headers = { 'x-challenge-solution': await this.#solution('replay', '10.9.0.2') };
     const path = this.#tokenPath('replay');
-    // From as many networks, so that no limit of one stands in for what is measured.
+    // From as many networks, so that no limit of a network affects the result.
     const answers = await Promise.all(
       Array.from({ length: times }, (_, i) => this.#call(path, `10.8.0.${i}`, { headers }, [])),
     );

@@ -1,10 +1,10 @@
-// Decisions without HTTP: the SaleStore of a checkout of this repository, called by a fixed number of callers. Redis then gets what an API
-// process sends: single calls, pipelines or batches, whatever that revision makes of calls at the same time.
+// Decisions without HTTP: a fixed number of callers call the SaleStore of a checkout of this repository. So Redis gets
+// what an API process sends: single calls, pipelines or batches, as that revision combines concurrent calls.
 import { once } from 'node:events';
 import { join } from 'node:path';
 
 const DAY_MS = 86_400_000;
-/** Far above any time of a run: under callgrind a call takes 50 times as long. */
+/** Longer than any run: under callgrind a call takes 50 times as long. */
 const CALL_LIMIT_MS = 600_000;
 
 /**
@@ -50,8 +50,9 @@ export async function connectSale(root, url) {
       return product;
     },
     /**
-     * Checkouts of users and devices of their own, each of which takes a unit. Each caller makes its next call when the last one has
-     * returned. This process does not sleep meanwhile: the kernel would charge Redis for waking it.
+     * Makes checkouts of different users and devices, each of which takes a unit. Each caller makes its next call when
+     * the last one has returned. This process does not sleep meanwhile, because the kernel would charge Redis for
+     * waking it.
      * @returns milliseconds
      */
     decide: async (product, checkouts, callers) => {
@@ -100,7 +101,11 @@ export async function connectSale(root, url) {
   };
 }
 
-/** A campaign of ten million units, as an operator opens it without further terms. @param {number} no @param {string} productId */
+/**
+ * A campaign of ten million units, as an operator opens it without further terms.
+ * @param {number} no
+ * @param {string} productId
+ */
 function campaign(no, productId) {
   const now = new Date();
   return {

@@ -1,5 +1,5 @@
-// `confirmation: durable` beside `fast`, on a server that is running: the same number of checkouts, in turns, so that both meet
-// the same machine. Starts nothing.
+// Compares `confirmation: durable` with `fast` on a running server: the same number of checkouts, in turns, so that
+// the load of the machine affects both. Starts nothing.
 //
 //   URL=http://127.0.0.1:8102 ADMIN_KEY=… node loadtest/bench/durable.mjs
 //
@@ -23,7 +23,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: Number(CONNECTIONS) });
 
 /** @type {Record<'fast' | 'durable', { latencies: number[], seconds: number }>} */
 const results = { fast: { latencies: [], seconds: 0 }, durable: { latencies: [], seconds: 0 } };
-// A first turn of each warms both up and does not count.
+// The first turn of each warms up and does not count.
 for (const kind of /** @type {const} */ (['fast', 'durable'])) await turn(kind, false);
 for (let i = 0; i < Number(TURNS); i += 1) {
   await turn('fast', true);

@@ -1,12 +1,13 @@
-// A Redis by itself, and what benchmarks ask of a Redis.
+// Starts a Redis for benchmarks, and reads its figures.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisServer, startRedis } from '../../scripts/engines/redis.mjs';
 
 /**
- * Starts a Redis that keeps every write on disk before it replies, as production must.
- * @param {{ under?: string, args?: string[] }} [options] under: a command that runs the server; args: further ones of the server
+ * Starts a Redis that writes to disk before it replies, as production must.
+ * @param {{ under?: string, args?: string[] }} [options] under: a command that runs the server; args: further ones of
+ *   the server
  * @returns {Promise<{ url: string, pid: number, stop: () => Promise<void> }>}
  */
 export async function startEngine({ under, args = [] } = {}) {
@@ -33,13 +34,14 @@ export async function usedBytes(redis) {
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
 }
 
-/** Until the journal is empty: Postgres has everything. @param {import('ioredis').Redis} redis */
+/** Waits until the journal is empty, so that Postgres has all promises. @param {import('ioredis').Redis} redis */
 export async function untilWritten(redis) {
   while ((await redis.xlen('db1:journal')) > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 /**
- * Until so many events have been appended to the stream of events. @param {import('ioredis').Redis} redis @param {number} [count]
+ * Waits until `count` events have been appended to the stream of events. @param {import('ioredis').Redis} redis @param
+ * {number} [count]
  * @returns {Promise<number>} how many have
  */
 export async function untilPublished(redis, count = 0) {
@@ -58,7 +60,8 @@ async function eventsAdded(redis) {
 }
 
 /**
- * Empties the stream of events, which goes on behind its last one: it is bounded by itself, and what Redis says it weighs is an estimate.
+ * Empties the stream of events, which continues after its last id. The stream has a limit of its own, and its size in
+ * Redis is an estimate.
  * @param {import('ioredis').Redis} redis
  * @returns how many it had
  */

@@ -1,8 +1,9 @@
-// A generator of HTTP load in this process: raw sockets with prepared requests, so that it costs a fraction of what it loads.
+// Generates HTTP load in this process: raw sockets with prepared requests, so that it costs a fraction of the server's
+// work.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { ADMIN, ATTESTATION_KEY } from './stage.mjs';
+import { ADMIN, ATTESTATION_KEY } from './environment.mjs';
 
 /**
  * @typedef {{ status: number, body: string, ms: number }} Reply
@@ -21,7 +22,11 @@ export async function operator(url, method, path, json) {
   return JSON.parse(text).data;
 }
 
-/** A device token as the server signs it. @param {string} device @param {Buffer} [key] where this process is not the one that made the stage */
+/**
+ * A device token as the server signs it.
+ * @param {string} device
+ * @param {Buffer} [key] if another process made the environment
+ */
 export function tokenOf(device, expiresAt = Math.floor(Date.now() / 1000) + 30, key = ATTESTATION_KEY) {
   const mac = createHmac('sha256', key).update(`${device}:${expiresAt}`).digest('base64url');
   return { device_fp: device, attestation: `a1.${mac}`, expires_at: expiresAt };
@@ -36,7 +41,7 @@ export function requestBytes(method, path, headers, json) {
 }
 
 /**
- * A checkout with a token of its own, as bytes.
+ * A checkout with its own token, as bytes.
  * @param {string} product
  * @param {string} user
  * @param {string} key
@@ -51,8 +56,9 @@ export function checkoutRequest(product, user, key, { path, device = `fp-${user}
  * Sends requests over `connections` sockets, one at a time on each, until all are answered.
  * @param {string} url
  * @param {readonly Buffer[]} requests
- * @param {{ connections?: number, keepBodies?: boolean, awake?: boolean }} [options] awake: never sleeps. A generator that is faster than what it
- *   loads sleeps between two answers, and the kernel charges each waking to whoever answered, as no client on another machine would
+ * @param {{ connections?: number, keepBodies?: boolean, awake?: boolean }} [options] awake: never sleeps. A generator
+ *   that is faster than the server sleeps between two responses, and the kernel charges each waking to the server. A
+ *   client on another machine would not cost that
  * @returns {Promise<Outcome>}
  */
 export async function drive(url, requests, { connections = 64, keepBodies = false, awake = false } = {}) {
@@ -101,7 +107,11 @@ export async function drive(url, requests, { connections = 64, keepBodies = fals
   return outcome;
 }
 
-/** Calls back for each response on a connection that carries one request at a time. @param {import('node:net').Socket} socket @param {(status: number, body: string) => void} take */
+/**
+ * Calls back for each response on a connection that carries one request at a time.
+ * @param {import('node:net').Socket} socket
+ * @param {(status: number, body: string) => void} take
+ */
 function onResponse(socket, take) {
   let text = '';
   socket.on('data', (chunk) => {
@@ -120,8 +130,8 @@ function onResponse(socket, take) {
 const TICK_MS = 1;
 
 /**
- * Sends requests at a rate, whatever the server does: each has its moment, from which its latency counts. One that finds no free connection
- * waits for it.
+ * Sends requests at a rate that does not depend on the server. Each is due at a moment from which its latency counts. A
+ * request without a free connection waits for one.
  * @param {string} url
  * @param {readonly Buffer[]} requests
  * @param {number} perSecond

@@ -1,11 +1,12 @@
-// `npm run bench [-- p1 p4 …] [--versus <revision>] [--instructions]`: the goals of the project, measured on engines of their own. Prints machine, versions and figures, and
-// keeps the last record in loadtest/bench/record.json and in the program's header. A benchmark is no test: nothing fails for being slow.
+// `npm run bench [-- p1 p4 …] [--versus <revision>] [--instructions]`: measures the goals of the project on engines of
+// their own. Prints machine, versions and figures, and keeps the last record in loadtest/bench/record.json and in the
+// program's header. A benchmark is no test: a slow result does not fail it.
 import { Problem } from '../../scripts/problem.mjs';
 import { createTerminal } from '../../scripts/terminal.mjs';
 import { machineFacts } from '../machine.mjs';
+import { checkOut, compare } from './compare.mjs';
+import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
-import { ROOT, startStage } from './stage.mjs';
-import { checkOut, compare } from './versus.mjs';
 
 const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p15'];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock'];
@@ -13,7 +14,7 @@ const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
 
 Without names those of the goals run, in about a quarter of an hour. --instructions: p11 counts instructions under callgrind (valgrind). --versus builds another revision and measures both in turn, each ${ROUNDS} times
-unless --rounds says otherwise; what is told are medians, and this checkout's over the other's.`;
+unless --rounds says otherwise; prints medians, and the ratio of this checkout to the other.`;
 
 const terminal = createTerminal();
 try {
@@ -68,7 +69,7 @@ function read(args) {
 }
 
 /**
- * One benchmark on engines of its own.
+ * Runs one benchmark on its own engines.
  * @param {string} name
  * @param {string} root whose dist/ is run
  * @param {string} label
@@ -76,19 +77,19 @@ function read(args) {
  */
 async function measure(name, root, label) {
   terminal.print(`\n${label}`);
-  const { run, stageEnv = {}, needsStage = true } = await import(`./${name}.mjs`);
-  const stage = needsStage ? await startStage({ root, env: stageEnv }) : null;
+  const { run, extraEnv = {}, needsEnvironment = true } = await import(`./${name}.mjs`);
+  const environment = needsEnvironment ? await startEnvironment({ root, env: extraEnv }) : null;
   try {
-    const figures = await run(stage, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
+    const figures = await run(environment, (/** @type {string} */ text) => terminal.print(`  ${text}`), root);
     terminal.print(JSON.stringify(figures, null, 2));
     return figures;
   } finally {
-    await stage?.stop();
+    await environment?.stop();
   }
 }
 
 /**
- * Here, there; there, here; … so that neither is always the second.
+ * Measures here, there, there, here, … so that neither is always the second.
  * @param {string} name
  * @param {{ root: string, name: string }} other
  * @param {number} rounds

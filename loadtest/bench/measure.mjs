@@ -1,4 +1,4 @@
-// CPU and memory of a process, from the kernel's own accounting; medians; numbers for people.
+// Measures CPU and memory of a process by the kernel's accounting; medians; rounded numbers.
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
@@ -11,7 +11,7 @@ export function cpuMicros(pid) {
     try {
       nanos += BigInt(String(readFileSync(`/proc/${pid}/task/${task}/schedstat`)).split(' ')[0] ?? 0);
     } catch {
-      // The thread has ended; what it used is lost, and it is never much.
+      // The thread has ended. Its time is lost, and is always little.
     }
   }
   return Number(nanos / 1000n);
@@ -21,8 +21,8 @@ export function cpuMicros(pid) {
 const TICK_MICROS = 10_000;
 
 /**
- * Of a process and its children: an engine that has one for each connection, or forks to rewrite a file. Children that have ended count too, in
- * hundredths of a second.
+ * CPU of a process and its children: an engine may have one for each connection, or fork to rewrite a file. Children
+ * that have ended count too, in hundredths of a second.
  * @param {number} pid
  */
 export function cpuMicrosWithChildren(pid) {
@@ -33,7 +33,7 @@ export function cpuMicrosWithChildren(pid) {
     try {
       if (Number(statOf(Number(name))[1]) === pid) micros += cpuMicros(Number(name));
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
     }
   }
   return micros;
@@ -49,31 +49,31 @@ function statOf(pid) {
   );
 }
 
-/** @typedef {Record<'api' | 'redis' | 'worker' | 'postgres', number>} Cpu of each part of a stage, µs */
+/** @typedef {Record<'api' | 'redis' | 'worker' | 'postgres', number>} Cpu of each part of an environment, µs */
 
 /**
- * CPU of each part of a stage since its start.
- * @param {import('./stage.mjs').Stage} stage
+ * CPU of each part of an environment since its start.
+ * @param {import('./environment.mjs').Environment} environment
  * @returns {Cpu}
  */
-export function cpuOfStage(stage) {
+export function cpuOf(environment) {
   return {
-    api: cpuMicros(stage.api.pid),
-    redis: cpuMicrosWithChildren(stage.redisPid),
-    worker: cpuMicros(stage.worker.pid),
-    postgres: cpuMicrosWithChildren(stage.postgresPid),
+    api: cpuMicros(environment.api.pid),
+    redis: cpuMicrosWithChildren(environment.redisPid),
+    worker: cpuMicros(environment.worker.pid),
+    postgres: cpuMicrosWithChildren(environment.postgresPid),
   };
 }
 
 /**
- * CPU of each part of a stage since an earlier moment.
- * @param {import('./stage.mjs').Stage} stage
+ * CPU of each part of an environment since an earlier moment.
+ * @param {import('./environment.mjs').Environment} environment
  * @param {Cpu} before
- * @param {number} [share] what it is divided by, for instance the number of requests
+ * @param {number} [share] the divisor, for instance the number of requests
  * @returns {Cpu & { total: number }}
  */
-export function cpuSince(stage, before, share = 1) {
-  const now = cpuOfStage(stage);
+export function cpuSince(environment, before, share = 1) {
+  const now = cpuOf(environment);
   const each = (/** @type {keyof Cpu} */ part) => (now[part] - before[part]) / share;
   const [api, redis, worker, postgres] = [each('api'), each('redis'), each('worker'), each('postgres')];
   return { api, redis, worker, postgres, total: api + redis + worker + postgres };

@@ -1,18 +1,20 @@
-// Memory. Does it stay flat over hours of sales, and does Redis get back what is over?
+// Memory. Does it stay flat over hours of sales, and does Redis free the memory of closed campaigns?
 //
-// Method: an hour's worth of small sales, one after the other, without the pauses between them. In each, people take all units and a line
-// forms; of those who hold a unit most pay, some give it back, and somebody who waits gets it and pays; everybody asks where he stands; then the
-// campaign is closed. After each sale the resident memory of API and worker; what counts is how much higher its lowest is in the last quarter
-// of the sales than in the second (the first warms up): above that is what the collector has not looked at yet. Redis's used memory before the
-// first sale, at its highest, and after the last one has been archived; what is left then is told by kind of key. The stream of events is not over
-// with a sale: it keeps its last 100,000 for whoever reads it, so it is emptied before those two measurements, and its memory told apart.
+// Method: an hour's worth of small sales, one after the other, without the pauses between them. In each sale users take
+// all units and a line forms. Most users with a unit pay, some release it, and a waiting user gets the unit and pays.
+// All users poll their status. Then the campaign is closed. The resident memory of API and worker is read after each
+// sale. The result is how much higher its lowest value is in the last quarter of the sales than in the second (the
+// first warms up); the memory above that is garbage that was not collected yet. Redis's used memory is read before the
+// first sale, at its highest, and after the last one has been archived, with the remaining keys by kind. The stream of
+// events does not end with a sale, because it keeps the last 100,000 events for its readers. So it is emptied before
+// those two measurements, and its memory is printed separately.
 // Last record (2026-11-21, 4c44a10 with changes, load 0.9): sales 24, calls 439200, api_mb [192.1,204.6], worker_mb [149.7,159.8], growth [1.065,1.067], redis_mb {"start":3.3,"highest":133,"end":3.6}, events {"entries":100004,"mb":79.2}, redis_bytes_per_sale 12320, keys_left {"campaign":24,"n":2}, met true
 
 import { Redis } from 'ioredis';
 import { usedBytes, withoutEvents } from './engine.mjs';
+import { SERVICE } from './environment.mjs';
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
 import { last, residentBytes, round } from './measure.mjs';
-import { SERVICE } from './stage.mjs';
 
 const SALES = Number(process.env.BENCH_SALES ?? 24);
 const UNITS = 3_000;
@@ -21,19 +23,23 @@ const GIVE_BACK_EVERY = 10;
 /** Archiving begins half a minute after a sale has closed. */
 const ARCHIVED_WITHIN_MS = 180_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const redis = new Redis(stage.redisUrl);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const redis = new Redis(environment.redisUrl);
   try {
-    return await measure(stage, redis, say);
+    return await measure(environment, redis, say);
   } finally {
     redis.disconnect();
   }
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {Redis} redis @param {(text: string) => void} say */
-async function measure(stage, redis, say) {
-  await warmUp(stage, say);
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {Redis} redis
+ * @param {(text: string) => void} say
+ */
+async function measure(environment, redis, say) {
+  await warmUp(environment, say);
   const archived = () => untilArchived(redis, say);
   await archived();
   await withoutEvents(redis);
@@ -43,9 +49,9 @@ async function measure(stage, redis, say) {
   let highest = 0;
   let calls = 0;
   for (let sale = 1; sale <= SALES; sale += 1) {
-    calls += await sell(stage, `memory-${Date.now()}-${sale}`);
-    api.push(residentBytes(stage.api.pid));
-    worker.push(residentBytes(stage.worker.pid));
+    calls += await sell(environment, `memory-${Date.now()}-${sale}`);
+    api.push(residentBytes(environment.api.pid));
+    worker.push(residentBytes(environment.worker.pid));
     highest = Math.max(highest, await usedBytes(redis));
     if (sale % 4 === 0)
       say(
@@ -78,15 +84,23 @@ async function measure(stage, redis, say) {
   };
 }
 
-/** One sale beforehand, so that scripts, queues and connections are there already. @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-async function warmUp(stage, say) {
+/**
+ * Runs one sale beforehand, so that scripts, queues and connections exist.
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {(text: string) => void} say
+ */
+async function warmUp(environment, say) {
   say('one sale to warm up');
-  await sell(stage, `memory-warm-${Date.now()}`);
+  await sell(environment, `memory-warm-${Date.now()}`);
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} product @returns {Promise<number>} how many calls it took */
-async function sell(stage, product) {
-  const { url } = stage.api;
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {string} product
+ * @returns {Promise<number>} how many calls it took
+ */
+async function sell(environment, product) {
+  const { url } = environment.api;
   const { id } = await operator(url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: UNITS,
@@ -114,7 +128,8 @@ async function sell(stage, product) {
     requestBytes('GET', `/flash-sale/queue-status?product_id=${product}&user_id=${user}`, []),
   );
   await all(url, questions);
-  // Those who got what was given back do not see their reservations without a ticket. Answers come in any order; a ticket says whose it is.
+  // Users who were promoted need their ticket to read their reservation. Responses arrive in any order; a ticket has
+  // its user.
   const tickets = answers.flatMap(({ status, ticket }) =>
     status === 'queued' ? [{ ticket, user: Buffer.from(ticket.split('.')[2], 'base64url').toString() }] : [],
   );
@@ -126,7 +141,7 @@ async function sell(stage, product) {
     { keepBodies: true },
   );
   const unanswered = standings.filter((body) => !JSON.parse(body).data);
-  if (unanswered.length > 0) throw new Error(`${unanswered.length} were not told where they stand: ${unanswered[0]}`);
+  if (unanswered.length > 0) throw new Error(`${unanswered.length} got no status: ${unanswered[0]}`);
   const promoted = standings.map((body) => JSON.parse(body).data).filter(({ status }) => status === 'promoted');
   if (promoted.length !== UNITS / GIVE_BACK_EVERY) throw new Error(`${promoted.length} were promoted`);
   await all(
@@ -137,13 +152,13 @@ async function sell(stage, product) {
   return 2 * users.length + held.length + tickets.length + promoted.length;
 }
 
-/** All have to be answered with 200. @param {string} url @param {readonly Buffer[]} requests */
+/** Sends requests that must all get 200. @param {string} url @param {readonly Buffer[]} requests */
 async function all(url, requests) {
   const { replies } = await drive(url, requests);
   if (replies.get(200) !== requests.length) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
 }
 
-/** Until no closed campaign has people in Redis. @param {Redis} redis @param {(text: string) => void} say */
+/** Waits until no closed campaign has users in Redis. @param {Redis} redis @param {(text: string) => void} say */
 async function untilArchived(redis, say) {
   const giveUpAt = performance.now() + ARCHIVED_WITHIN_MS;
   say('waiting until what is over has been archived');
@@ -155,7 +170,7 @@ async function untilArchived(redis, say) {
   }
 }
 
-/** How many keys there are of each kind: the word after the product, or the one after the prefix. @param {Redis} redis */
+/** Counts the keys of each kind: the word after the product, or the one after the prefix. @param {Redis} redis */
 async function keysByKind(redis) {
   /** @type {Record<string, number>} */
   const kinds = {};

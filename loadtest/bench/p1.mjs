@@ -1,9 +1,10 @@
 // P1. How much CPU does a confirmed checkout cost the API, with all guards, the log and the metrics on?
 //
-// Method: the API and the reference (reference/bare-checkout.mjs: the smallest honest server, one EVALSHA a request) run side by side on one Redis.
-// Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections, each by a user and a device of its own, each taking a
-// unit. What is compared is the median over the rounds of user and system time of the process divided by the checkouts it answered. The generator
-// does not sleep, since the kernel would charge the server for waking it, the faster one more often. Goal: at most 0.95 × the reference.
+// Method: the API and the reference (reference/bare-checkout.mjs: the smallest correct server, one EVALSHA a request)
+// run side by side on one Redis. Rounds of checkouts go to one and the other in turn, over 64 keep-alive connections.
+// Each checkout has its own user and device and takes a unit. The benchmark compares the median over the rounds of user
+// and system time of the process divided by its responses. The generator does not sleep, because the kernel would
+// charge the server for waking it, and the faster server more often. Goal: at most 0.95 × the reference.
 // Last record (2026-11-22, 5f3f7bd, load 3.1): api_us 90.3, reference_us 51.4, best_us [82.5,40.6], ratio 1.757, met false
 
 import { fileURLToPath } from 'node:url';
@@ -13,17 +14,19 @@ import { cpuMicros, last, median, round } from './measure.mjs';
 const ROUNDS = 11;
 const CHECKOUTS = 4_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const bare = await stage.start('reference', [fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url))]);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const bare = await environment.start('reference', [
+    fileURLToPath(new URL('reference/bare-checkout.mjs', import.meta.url)),
+  ]);
   const product = `p1-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
   let user = 0;
-  const round_ = async (/** @type {import('./stage.mjs').Part} */ part) => {
+  const round_ = async (/** @type {import('./environment.mjs').Part} */ part) => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
@@ -32,12 +35,12 @@ export async function run(stage, say) {
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
     return (cpuMicros(part.pid) - before) / CHECKOUTS;
   };
-  await round_(stage.api);
+  await round_(environment.api);
   await round_(bare);
   /** @type {[number[], number[]]} */
   const [api, reference] = [[], []];
   for (let i = 0; i < ROUNDS; i += 1) {
-    api.push(await round_(stage.api));
+    api.push(await round_(environment.api));
     reference.push(await round_(bare));
     say(`round ${i + 1}: API ${round(last(api))} µs, reference ${round(last(reference))} µs`);
   }

@@ -1,41 +1,42 @@
 // P10. How much CPU do all processes together spend on a confirmed checkout?
 //
-// Method: rounds of checkouts, each by a user and a device of its own and each taking a unit, over 128 keep-alive connections (BENCH_CONNECTIONS). A round
-// ends when all its rows are committed and all its events are published. CPU by the kernel's accounting of the API, Redis, the worker, and Postgres
-// with its backends, divided by the checkouts; what the processes do while idle is part of it (P15). Medians of the rounds. The generator runs
-// on the same machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
+// Method: rounds of checkouts over 128 keep-alive connections (BENCH_CONNECTIONS). Each checkout has its own user and
+// device and takes a unit. A round ends when all its rows are committed and all its events are published. The result is
+// the CPU, by the kernel's accounting, of the API, Redis, the worker, and Postgres with its backends, divided by the
+// checkouts. It includes the work of idle processes (P15). Medians of the rounds. The generator runs on the same
+// machine. Goal: ≤ 135 µs: API 55, Redis 32, worker 25, Postgres 22.
 // Last record (2026-11-22, 5f3f7bd, load 3.1): connections 128, total_us 219, api_us 103.4, redis_us 56.3, worker_us 30.9, postgres_us 22.4, per_second 6831.5, p50_ms 17.4, p99_ms 35.3, met false
 import { Redis } from 'ioredis';
 import { untilPublished, untilWritten } from './engine.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
+import { cpuOf, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 5;
 const CHECKOUTS = 10_000;
 const CONNECTIONS = Number(process.env.BENCH_CONNECTIONS ?? 128);
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p10-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
   let user = 0;
   const go = async () => {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
     const published = await untilPublished(redis);
-    const before = cpuOfStage(stage);
-    const { replies, ms, latencies } = await drive(stage.api.url, requests, { connections: CONNECTIONS });
+    const before = cpuOf(environment);
+    const { replies, ms, latencies } = await drive(environment.api.url, requests, { connections: CONNECTIONS });
     if (replies.get(200) !== CHECKOUTS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
     await untilWritten(redis);
     await untilPublished(redis, published + CHECKOUTS);
     return {
-      ...cpuSince(stage, before, CHECKOUTS),
+      ...cpuSince(environment, before, CHECKOUTS),
       perSecond: (CHECKOUTS / ms) * 1000,
       p50: quantile(latencies, 0.5),
       p99: quantile(latencies, 0.99),

@@ -1,7 +1,8 @@
 // P11 --instructions. How many instructions does Redis execute for a decision, with 1, 4, 16 and 64 callers at once?
 //
-// Method: as P11, on a Redis under callgrind, without the append-only file. Instructions in user space from the first call to the last reply,
-// over the checkouts. They are the same on every machine with the same Redis, within 1 %: only the clock's tick (`hz 1`) depends on time.
+// Method: as P11, on a Redis under callgrind, without the append-only file. Counts instructions in user space from the
+// first call to the last reply, divided by the checkouts. They are the same on every machine with the same Redis,
+// within 1 %: only the clock's tick (`hz 1`) depends on time.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,8 +10,8 @@ import { join } from 'node:path';
 import { Problem } from '../../scripts/problem.mjs';
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const WARM_UP = 1_200;
 /** Callers → checkouts. */
@@ -22,14 +23,15 @@ const LEVELS = new Map([
 ]);
 
 /** Starts its own Redis, and nothing else. */
-export const needsStage = false;
+export const needsEnvironment = false;
 
-/** @param {null} _stage @param {(text: string) => void} say @param {string} [root] */
-export async function run(_stage, say, root = ROOT) {
+/** @param {null} _environment @param {(text: string) => void} say @param {string} [root] */
+export async function run(_environment, say, root = ROOT) {
   for (const tool of ['valgrind', 'callgrind_control']) requireTool(tool);
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-callgrind-'));
   try {
-    // The server is a script on some machines that starts the program: children are followed, and only the one that stays is asked.
+    // On some machines the server is a script that starts the program. Children are followed, and only the remaining
+    // one is read.
     const engine = await startEngine({
       under: `valgrind --quiet --tool=callgrind --trace-children=yes --callgrind-out-file='${folder}/%p'`,
       args: ['--appendonly', 'no', '--hz', '1', '--dynamic-hz', 'no'],
@@ -39,7 +41,7 @@ export async function run(_stage, say, root = ROOT) {
       const product = await sale.open();
       /** @type {Record<string, number>} */
       const figures = {};
-      // Beyond the sizes at which Redis stores a small hash as a list.
+      // More entries than Redis stores as a list.
       await sale.decide(product, WARM_UP, 64);
       for (const [callers, checkouts] of LEVELS) {
         control('--zero', engine.pid);

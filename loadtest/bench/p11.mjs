@@ -1,14 +1,15 @@
 // P11. How much CPU does a decision cost Redis, with 1, 4, 16 and 64 callers at once?
 //
-// Method: a Redis of its own with `appendfsync always`, without API and worker. The SaleStore of the product is called by so many callers, each of
-// which makes its next checkout when the last one has returned; so Redis gets single calls, pipelines or batches, whatever the product makes of
-// them. CPU of the Redis process, socket and file included, over the checkouts; the numbers of callers in turn, medians of the rounds.
-// `--instructions` counts instructions instead (p11-instructions.mjs), which do not depend on the machine.
-// Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18 µs.
+// Method: a Redis of its own with `appendfsync always`, without API and worker. The callers call the SaleStore of the
+// product, and each makes its next checkout when the last one has returned. So Redis gets single calls, pipelines or
+// batches, as the product combines them. The result is the CPU of the Redis process, socket and file included, divided
+// by the checkouts. The numbers of callers run in turn; medians of the rounds. `--instructions` counts instructions
+// instead (p11-instructions.mjs), which do not depend on the machine. Goal: no worse than before / ≤ 40 / ≤ 25 / ≤ 18
+// µs.
 import { connectSale } from './decisions.mjs';
 import { startEngine } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { cpuMicros, last, median, round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const ROUNDS = 7;
 /** Callers → checkouts in a round. */
@@ -20,10 +21,10 @@ export const LEVELS = new Map([
 ]);
 
 /** Starts its own Redis, and nothing else. */
-export const needsStage = false;
+export const needsEnvironment = false;
 
-/** @param {null} _stage @param {(text: string) => void} say @param {string} [root] */
-export async function run(_stage, say, root = ROOT) {
+/** @param {null} _environment @param {(text: string) => void} say @param {string} [root] */
+export async function run(_environment, say, root = ROOT) {
   const engine = await startEngine();
   try {
     const sale = await connectSale(root, engine.url);

@@ -1,34 +1,39 @@
 // P2. How many checkouts a second are accepted, with the generator on the same machine?
 //
-// Method: rounds of checkouts, each by a user of their own and each taking a unit, over 128 keep-alive connections, in turn with the naive server
-// (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the campaign's row). Throughput and latency are
-// medians of the rounds, as the generator sees them; so is the CPU that each of our processes spent on a checkout, which says how to size a
-// sale (P10 adds them up). In turn with both: the same decisions by Redis alone, for a hundred callers of the SaleStore at once. Goal: at
-// least 3 × the best peer; the naive one stands in for it here.
+// Method: rounds of checkouts, each by a user of their own and each taking a unit, over 128 keep-alive connections, in
+// turn with the naive server (reference/naive.mjs: Express, one Postgres transaction with SELECT … FOR UPDATE on the
+// campaign's row). Throughput and latency are medians of the rounds, measured by the generator. So is the CPU of each
+// process for a checkout, by which an operator can size a sale (P10 adds them up). In turn with both, Redis alone makes
+// the same decisions for a hundred concurrent callers of the SaleStore. Goal: at least 3 × the best peer, for which the
+// naive server stands here.
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { connectSale } from './decisions.mjs';
 import { untilWritten } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, median, quantile, round } from './measure.mjs';
-import { ROOT } from './stage.mjs';
+import { cpuOf, cpuSince, median, quantile, round } from './measure.mjs';
 
 const ROUNDS = 5;
 const CHECKOUTS = 5_000;
 const NAIVE_CHECKOUTS = 1_000;
 const CALLERS = 100;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say @param {string} [root] */
-export async function run(stage, say, root = ROOT) {
-  const naive = await stage.start('naive', [fileURLToPath(new URL('reference/naive.mjs', import.meta.url))]);
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {(text: string) => void} say
+ * @param {string} [root]
+ */
+export async function run(environment, say, root = ROOT) {
+  const naive = await environment.start('naive', [fileURLToPath(new URL('reference/naive.mjs', import.meta.url))]);
   const product = `p2-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10_000_000,
     hold_seconds: 900,
   });
   let user = 0;
-  const go = async (/** @type {import('./stage.mjs').Part} */ part, /** @type {number} */ count) => {
+  const go = async (/** @type {import('./environment.mjs').Part} */ part, /** @type {number} */ count) => {
     const requests = Array.from({ length: count }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
@@ -41,26 +46,26 @@ export async function run(stage, say, root = ROOT) {
       p99: quantile(outcome.latencies, 0.99),
     };
   };
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
-  const sale = await connectSale(root, stage.redisUrl);
-  await go(stage.api, CHECKOUTS);
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
+  const sale = await connectSale(root, environment.redisUrl);
+  await go(environment.api, CHECKOUTS);
   /** @typedef {Awaited<ReturnType<typeof go>>} Round */
   /** @type {[Round[], Round[], number[], import('./measure.mjs').Cpu[]]} */
   const [api, reference, alone, cpu] = [[], [], [], []];
   for (let i = 0; i < ROUNDS; i += 1) {
-    const before = cpuOfStage(stage);
-    const ours = await go(stage.api, CHECKOUTS);
+    const before = cpuOf(environment);
+    const ours = await go(environment.api, CHECKOUTS);
     await untilWritten(redis);
-    cpu.push(cpuSince(stage, before, CHECKOUTS));
+    cpu.push(cpuSince(environment, before, CHECKOUTS));
     const theirs = await go(naive, NAIVE_CHECKOUTS);
     api.push(ours);
     reference.push(theirs);
-    // The worker only looks on.
-    process.kill(stage.worker.pid, 'SIGSTOP');
+    // The worker has no part in this measurement.
+    process.kill(environment.worker.pid, 'SIGSTOP');
     try {
       alone.push((CHECKOUTS / (await sale.decide(product, CHECKOUTS, CALLERS))) * 1000);
     } finally {
-      process.kill(stage.worker.pid, 'SIGCONT');
+      process.kill(environment.worker.pid, 'SIGCONT');
     }
     await untilWritten(redis);
     say(`round ${i + 1}: ${Math.round(ours.perSecond)}/s, naive ${Math.round(theirs.perSecond)}/s`);

@@ -1,6 +1,6 @@
-// P3. How many refusals a second, once everything is sold?
+// P3. How many refusals a second does the API send when all units are sold?
 //
-// Method: as P2, on a campaign of ten units without a line; everybody after the tenth is told `sold_out`.
+// Method: as P2, on a campaign of ten units without a line; every checkout after the tenth gets `sold_out`.
 // Last record (2026-11-21, 4c44a10, load 1.5): refused_per_second 13192, p99_ms 18.7, api_us 60.7
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, median, quantile, round } from './measure.mjs';
@@ -8,10 +8,10 @@ import { cpuMicros, median, quantile, round } from './measure.mjs';
 const ROUNDS = 5;
 const CHECKOUTS = 5_000;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p3-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 10,
     hold_seconds: 900,
@@ -23,9 +23,9 @@ export async function run(stage, say) {
     const requests = Array.from({ length: CHECKOUTS }, () =>
       checkoutRequest(product, `u${++user}`, `key-${product}-${user}`),
     );
-    const before = cpuMicros(stage.api.pid);
-    const outcome = await drive(stage.api.url, requests, { connections: 128 });
-    const cpu = (cpuMicros(stage.api.pid) - before) / CHECKOUTS;
+    const before = cpuMicros(environment.api.pid);
+    const outcome = await drive(environment.api.url, requests, { connections: 128 });
+    const cpu = (cpuMicros(environment.api.pid) - before) / CHECKOUTS;
     if (i === 0) continue;
     if (outcome.replies.get(410) !== CHECKOUTS)
       throw new Error(`not all were refused: ${JSON.stringify([...outcome.replies])}`);

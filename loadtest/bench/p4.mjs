@@ -1,10 +1,12 @@
-// P4. Do the rows keep up?
+// P4. Does Postgres get the rows as fast as checkouts are confirmed?
 //
-// Method: 10,000 checkouts at full speed while the age of the oldest entry that Postgres lacks is read every 50 ms; then the time until
-// all rows are there. Afterwards another 10,000 while the worker is stopped (SIGSTOP), and the time from its going on until the journal is empty, three
-// times: what a backlog costs by itself. The reference writes the same rows, all their columns, with bare `unnest` inserts of 500 into a table
-// with the same indexes and no triggers. Goal: nothing older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog takes
-// longer than that: each of its rows is read from the journal, counted against the cap, and told of in the outbox, in the same transaction.
+// Method: 10,000 checkouts at full speed while the age of the oldest entry that Postgres lacks is read every 50 ms;
+// then the time until all rows are there. Afterwards another 10,000 run while the worker is stopped (SIGSTOP). The time
+// from its resumption until the journal is empty, three times, is the cost of a backlog by itself. The reference writes
+// the same rows, all their columns, with bare `unnest` inserts of 500 into a table with the same indexes and no
+// triggers. Goal: no entry older than 2 s, and all rows within 2 × the bare insert after the load has ended. A backlog
+// takes longer than that: each of its rows is read from the journal, counted against the cap, and written with its
+// event, in the same transaction.
 // Last record (2026-11-21, 493dc8f with changes, load 0.9): load_ms 2656, rows_after_load_ms 56, oldest_unpersisted_s 0.22, bare_insert_ms 203, backlog_ms 1181, backlog_ratio 5.8, met true
 import { Redis } from 'ioredis';
 import pg from 'pg';
@@ -16,13 +18,13 @@ const CHECKOUTS = 10_000;
 const BATCH = 500;
 const BACKLOGS = 3;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const client = new pg.Client(stage.databaseUrl);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const client = new pg.Client(environment.databaseUrl);
   await client.connect();
   try {
     const product = `p4-${Date.now()}`;
-    const campaign = await operator(stage.api.url, 'POST', '/admin/campaigns', {
+    const campaign = await operator(environment.api.url, 'POST', '/admin/campaigns', {
       product_id: product,
       total_limit: 10_000_000,
       hold_seconds: 900,
@@ -32,7 +34,7 @@ export async function run(stage, say) {
     const watching = (async () => {
       while (running) {
         const { oldest_unpersisted_seconds } = await operator(
-          stage.api.url,
+          environment.api.url,
           'GET',
           `/admin/campaigns/${product}/stats`,
         );
@@ -43,7 +45,7 @@ export async function run(stage, say) {
     const requests = Array.from({ length: CHECKOUTS }, (_, i) =>
       checkoutRequest(product, `u${i}`, `key-${product}-${i}`),
     );
-    const { ms } = await drive(stage.api.url, requests, { connections: 128 });
+    const { ms } = await drive(environment.api.url, requests, { connections: 128 });
     const after = performance.now();
     for (;;) {
       const { rows } = await client.query('select count(*)::int as n from redemptions where campaign_id = $1', [
@@ -59,7 +61,7 @@ export async function run(stage, say) {
     const bare = await bareInsert(client, campaign.id);
     const backlog = [];
     for (let i = 0; i < BACKLOGS; i += 1) {
-      const ms = await drainBacklog(stage, product, i);
+      const ms = await drainBacklog(environment, product, i);
       backlog.push(ms);
       say(`${CHECKOUTS} of a backlog in ${Math.round(ms)} ms`);
     }
@@ -78,21 +80,26 @@ export async function run(stage, say) {
   }
 }
 
-/** @param {import('./stage.mjs').Stage} stage @param {string} product @param {number} round_ @returns milliseconds that a worker needs for what it finds */
-async function drainBacklog(stage, product, round_) {
-  const redis = new Redis(stage.redisUrl);
+/**
+ * @param {import('./environment.mjs').Environment} environment
+ * @param {string} product
+ * @param {number} round_
+ * @returns milliseconds until a worker has persisted its backlog
+ */
+async function drainBacklog(environment, product, round_) {
+  const redis = new Redis(environment.redisUrl);
   try {
-    process.kill(stage.worker.pid, 'SIGSTOP');
+    process.kill(environment.worker.pid, 'SIGSTOP');
     const requests = Array.from({ length: CHECKOUTS }, (_, i) =>
       checkoutRequest(product, `b${round_}-${i}`, `key-${product}-b${round_}-${i}`),
     );
-    await drive(stage.api.url, requests, { connections: 128 });
+    await drive(environment.api.url, requests, { connections: 128 });
     const began = performance.now();
-    process.kill(stage.worker.pid, 'SIGCONT');
+    process.kill(environment.worker.pid, 'SIGCONT');
     await untilWritten(redis);
     return performance.now() - began;
   } finally {
-    process.kill(stage.worker.pid, 'SIGCONT');
+    process.kill(environment.worker.pid, 'SIGCONT');
     redis.disconnect();
   }
 }

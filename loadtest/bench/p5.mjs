@@ -1,15 +1,15 @@
-// P5. How long from a release until the next in line has his promotion on his socket?
+// P5. How long does it take from a release until the next in line gets the promotion over their socket?
 //
-// Method: 5,000 units are held, 10,000 people wait, the first 5,000 of them with a socket. Then the
-// 5,000 units are released by the payment service, RATE a second over eight keep-alive connections.
-// Measured from the moment a release is written to the moment the frame `promoted` arrives; the line is strict, so the nth release
-// is the nth socket's. Places of all 5,000 are told once a second meanwhile. Goal: p50 ≤ 10 ms, p99 ≤ 50 ms.
+// Method: 5,000 units are held, 10,000 people wait, the first 5,000 of them with a socket. Then the 5,000 units are
+// released by the payment service, RATE a second over eight keep-alive connections. Measured from the moment a release
+// is written to the moment the frame `promoted` arrives; the line is strict, so the nth release is the nth socket's.
+// Positions are sent to all 5,000 once a second meanwhile. Goal: p50 ≤ 10 ms, p99 ≤ 50 ms.
 // Last record (2026-11-21, 4c44a10 with changes, load 0.9): told 5000, never_told 0, p50_ms 1.5, p90_ms 3.8, p99_ms 17.8, max_ms 122.9, releases_per_second 200, api_cpu_us_per_release 925.4, met true
 import { connect } from 'node:net';
 import { isPromoted, WebSocket } from '../sockets.mjs';
+import { SERVICE } from './environment.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, quantile, round } from './measure.mjs';
-import { SERVICE } from './stage.mjs';
 
 const UNITS = 5_000;
 const WAITING = 10_000;
@@ -17,10 +17,10 @@ const SOCKETS = 5_000;
 const RATE = 200;
 const CONNECTIONS = 8;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `p5-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: UNITS,
     hold_seconds: 3_600,
@@ -28,7 +28,7 @@ export async function run(stage, say) {
   });
   const arrive = (/** @type {number} */ count, /** @type {string} */ who) =>
     drive(
-      stage.api.url,
+      environment.api.url,
       Array.from({ length: count }, (_, i) => checkoutRequest(product, `${who}${i}`, `key-${product}-${who}${i}`)),
       { keepBodies: true },
     );
@@ -38,7 +38,7 @@ export async function run(stage, say) {
     .sort((a, b) => a.position - b.position);
   say(`${line.length} wait`);
 
-  /** When the socket at each place was told. */
+  /** When the socket at each position got its promotion. */
   const toldAt = new Float64Array(SOCKETS);
   let promoted = 0;
   /** @type {WebSocket[]} */
@@ -46,7 +46,7 @@ export async function run(stage, say) {
   for (let i = 0; i < SOCKETS; i += 100) {
     await Promise.all(
       line.slice(i, i + 100).map(({ ticket, position }) => {
-        const socket = new WebSocket(`${stage.api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
+        const socket = new WebSocket(`${environment.api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
         sockets.push(socket);
         return new Promise((resolve, reject) => {
           socket.once('error', reject);
@@ -62,11 +62,11 @@ export async function run(stage, say) {
   }
   say(`${sockets.length} sockets are open`);
 
-  const cpuBefore = cpuMicros(stage.api.pid);
-  const sentAt = await releaseAll(stage.api.url, held.slice(0, SOCKETS));
+  const cpuBefore = cpuMicros(environment.api.pid);
+  const sentAt = await releaseAll(environment.api.url, held.slice(0, SOCKETS));
   const patience = performance.now() + 10_000;
   while (promoted < SOCKETS && performance.now() < patience) await new Promise((resolve) => setTimeout(resolve, 20));
-  const cpu = cpuMicros(stage.api.pid) - cpuBefore;
+  const cpu = cpuMicros(environment.api.pid) - cpuBefore;
   for (const socket of sockets) socket.terminate();
   const latencies = sentAt.flatMap((sent, i) => (Number(toldAt[i]) > 0 ? [Number(toldAt[i]) - sent] : []));
   const [p50, p99] = [quantile(latencies, 0.5), quantile(latencies, 0.99)];
@@ -84,7 +84,12 @@ export async function run(stage, say) {
   };
 }
 
-/** Releases one after the other, RATE a second. @param {string} url @param {string[]} reservations @returns {Promise<number[]>} */
+/**
+ * Releases one after the other, RATE a second.
+ * @param {string} url
+ * @param {string[]} reservations
+ * @returns {Promise<number[]>}
+ */
 async function releaseAll(url, reservations) {
   const { hostname, port } = new URL(url);
   const connections = await Promise.all(

@@ -1,34 +1,35 @@
 // P6. What does a waiting user cost Redis, what a reservation, and an idle socket the API?
 //
-// Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another campaign; Redis's used memory
-// before and after each, once the journal is written, with the idempotency records counted apart and the stream of events emptied. Then 5,000 sockets
-// with a ticket each are opened to another API process, which has done nothing else, and left alone; its resident memory with a hundred of them
-// and with all, three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
+// Method: 20,000 people join the line for the one unit of a campaign, which is held, and 20,000 get one of another
+// campaign; Redis's used memory before and after each, once the journal is written, with the idempotency records
+// counted apart and the stream of events emptied. Then 5,000 sockets with a ticket each are opened to another API
+// process that has done nothing else, and stay idle. Its resident memory is read with a hundred of them and with all,
+// three seconds later. Goal: ≤ 400 B and ≤ 12 KiB.
 // Last record (2026-11-21, 493dc8f with changes, load 0.9): redis_bytes_per_waiting 285, redis_bytes_per_reservation 493, redis_bytes_per_idempotency_record 302, api_bytes_per_socket 10257, met true
 
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { WebSocket } from '../sockets.mjs';
 import { untilWritten, usedBytes, withoutEvents } from './engine.mjs';
+import { ROOT } from './environment.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { residentBytes } from './measure.mjs';
-import { ROOT } from './stage.mjs';
 
 const PEOPLE = 20_000;
 const SOCKETS = 5_000;
 const FIRST = 100;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const redis = new Redis(stage.redisUrl);
-  const waiting = await fill(stage, redis, `p6-line-${Date.now()}`, 1);
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const redis = new Redis(environment.redisUrl);
+  const waiting = await fill(environment, redis, `p6-line-${Date.now()}`, 1);
   say(`${PEOPLE} wait`);
-  const holding = await fill(stage, redis, `p6-units-${Date.now()}`, PEOPLE);
+  const holding = await fill(environment, redis, `p6-units-${Date.now()}`, PEOPLE);
   say(`${PEOPLE} hold a unit`);
   const { bodies } = waiting;
   const tickets = bodies.slice(0, SOCKETS).map((body) => JSON.parse(body).data.ticket);
-  // One that has served thousands holds memory that it gives back while it is measured.
-  const api = await stage.start('api', [join(ROOT, 'dist/api/main.js')]);
+  // A process that has served thousands would free memory during the measurement.
+  const api = await environment.start('api', [join(ROOT, 'dist/api/main.js')]);
   let rssBefore = 0;
   /** @type {WebSocket[]} */
   const sockets = [];
@@ -61,15 +62,15 @@ export async function run(stage, say) {
 }
 
 /**
- * Sends people to a campaign of its own.
- * @param {import('./stage.mjs').Stage} stage
+ * Sends users to a new campaign.
+ * @param {import('./environment.mjs').Environment} environment
  * @param {Redis} redis
  * @param {string} product
  * @param {number} units
- * @returns bytes of Redis for each and for each idempotency record, and the answers
+ * @returns bytes of Redis for each user and for each idempotency record, and the responses
  */
-async function fill(stage, redis, product, units) {
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+async function fill(environment, redis, product, units) {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: units,
     hold_seconds: 900,
@@ -81,7 +82,7 @@ async function fill(stage, redis, product, units) {
     const user = `${product.slice(0, 7)}-user-${i}`;
     return checkoutRequest(product, user, `key-${product}-${i}`);
   });
-  const { bodies } = await drive(stage.api.url, requests, { keepBodies: true });
+  const { bodies } = await drive(environment.api.url, requests, { keepBodies: true });
   await untilWritten(redis);
   // The quotas of devices expire within a second, and the events are published by then.
   await pause(2_500);

@@ -1,20 +1,21 @@
-// What does a poll of queue-status cost, API and Redis?
+// Polls. How much CPU does a poll of queue-status cost the API and Redis?
 //
-// Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket of their place, in rounds.
-// CPU of both processes over the polls, medians of the rounds. The generator does not sleep, since the kernel would charge the server for waking it.
+// Method: 2,000 people wait for one unit that is held. They poll over 64 keep-alive connections, each with the ticket
+// of their place, in rounds. CPU of both processes over the polls, medians of the rounds. The generator does not sleep,
+// because the kernel would charge the server for waking it.
 import { checkoutRequest, drive, operator, requestBytes } from './load.mjs';
-import { cpuOfStage, cpuSince, median, round } from './measure.mjs';
+import { cpuOf, cpuSince, median, round } from './measure.mjs';
 
 const WAITING = 2_000;
 const ROUNDS = 7;
 const POLLS = 4_000;
 
-export const stageEnv = { POLLS_PER_10_SECONDS: '100000' };
+export const extraEnv = { POLLS_PER_10_SECONDS: '100000' };
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `polls-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 1,
     hold_seconds: 86_400,
@@ -22,7 +23,7 @@ export async function run(stage, say) {
   });
   const users = Array.from({ length: WAITING + 1 }, (_, i) => `u${i}`);
   const { bodies } = await drive(
-    stage.api.url,
+    environment.api.url,
     users.map((user) => checkoutRequest(product, user, `key-${product}-${user}`)),
     { connections: 1, keepBodies: true },
   );
@@ -33,11 +34,11 @@ export async function run(stage, say) {
   /** @type {[number[], number[]]} */
   const [api, redis] = [[], []];
   for (let i = -1; i < ROUNDS; i += 1) {
-    const before = cpuOfStage(stage);
+    const before = cpuOf(environment);
     const requests = Array.from({ length: POLLS }, (_, n) => polls[n % polls.length] ?? Buffer.alloc(0));
-    const { replies } = await drive(stage.api.url, requests, { awake: true });
+    const { replies } = await drive(environment.api.url, requests, { awake: true });
     if (replies.get(200) !== POLLS) throw new Error(`not all were served: ${JSON.stringify([...replies])}`);
-    const cpu = cpuSince(stage, before, POLLS);
+    const cpu = cpuSince(environment, before, POLLS);
     // The first round warms up.
     if (i < 0) continue;
     api.push(cpu.api);

@@ -1,11 +1,11 @@
-// The last record of each benchmark: in record.json whole, and as one line in the program's own header.
+// Writes the last record of each benchmark: all of it to record.json, and one line to the program's header.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './stage.mjs';
+import { ROOT } from './environment.mjs';
 
 const RECORD = join(ROOT, 'loadtest/bench/record.json');
 const LINE = /^\/\/ Last record.*$/m;
-/** What is no figure, or told by the line itself. */
+/** Facts that are no figure, or that the line contains anyway. */
 const FACTS = ['date', 'machine', 'load', 'node', 'versions', 'revision', 'goal'];
 
 /** @param {string} name @param {Record<string, unknown>} figures with the facts of machine and revision */
@@ -18,13 +18,13 @@ export function keep(name, figures) {
 }
 
 /**
- * The source of a program with the line of its last record at the end of the comment it begins with.
+ * Returns the source of a program with the line of its last record at the end of its first comment.
  * @param {string} source
  * @param {Record<string, unknown>} figures
  */
 export function withRecord(source, figures) {
-  const told = Object.entries(figures).filter(([name]) => !FACTS.includes(name));
-  const text = told.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ');
+  const entries = Object.entries(figures).filter(([name]) => !FACTS.includes(name));
+  const text = entries.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ');
   const line = `// Last record (${String(figures.date).slice(0, 10)}, ${figures.revision}, load ${figures.load}): ${text}`;
   if (LINE.test(source)) return source.replace(LINE, () => line);
   const lines = source.split('\n');

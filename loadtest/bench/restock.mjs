@@ -1,24 +1,26 @@
-// Does a large restock hold up anybody else?
+// Restock. Does a large restock delay other callers?
 //
-// Method: 40,000 people wait, every tenth of them with a socket. An operator adds 40,000 units, which the worker hands out step by step. Meanwhile one
-// checkout of another campaign is made every 20 ms. Measured: until all are promoted, what became of the sockets, how long a step kept
-// Redis (SLOWLOG), how long the other checkouts took before and meanwhile, and the CPU of API and Redis for each promotion. No goal: everybody is told.
+// Method: 40,000 people wait, every tenth of them with a socket. An operator adds 40,000 units, and the worker promotes
+// users step by step. Meanwhile one checkout of another campaign is made every 20 ms. Measured: the time until all are
+// promoted, the promotions that sockets missed, how long a step occupied Redis (SLOWLOG), how long the other checkouts
+// took before and meanwhile, and the CPU of API and Redis for each promotion. There is no goal, but every socket must
+// get its promotion.
 import { Redis } from 'ioredis';
 import { isPromoted, WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
-import { cpuOfStage, cpuSince, quantile, round } from './measure.mjs';
+import { cpuOf, cpuSince, quantile, round } from './measure.mjs';
 
 const WAITING = 40_000;
 const SOCKET_EVERY = 10;
 const OTHERS_EVERY_MS = 20;
 const QUIET_MS = 3_000;
 const LIMIT_MS = 120_000;
-/** Only what is as long as a step: SLOWLOG copies the arguments of all that it keeps. */
+/** Only calls as long as a step, because SLOWLOG copies the arguments of the calls that it keeps. */
 const SLOW_MICROS = 400;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
-  const { url } = stage.api;
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
+  const { url } = environment.api;
   const [product, other] = [`restock-${Date.now()}`, `other-${Date.now()}`];
   const open = (/** @type {string} */ product_id, /** @type {number} */ units) =>
     operator(url, 'POST', '/admin/campaigns', {
@@ -35,15 +37,15 @@ export async function run(stage, say) {
     { keepBodies: true },
   );
   const tickets = bodies.filter((_, i) => i % SOCKET_EVERY === 0).map((body) => JSON.parse(body).data.ticket);
-  let told = 0;
+  let promoted = 0;
   /** @type {WebSocket[]} */
   const sockets = [];
   for (let from = 0; from < tickets.length; from += 100) {
-    await Promise.all(tickets.slice(from, from + 100).map((ticket) => follow(url, ticket, sockets, () => told++)));
+    await Promise.all(tickets.slice(from, from + 100).map((ticket) => follow(url, ticket, sockets, () => promoted++)));
   }
   say(`${WAITING} wait, ${sockets.length} sockets are open`);
 
-  const redis = new Redis(stage.redisUrl, { replyMapping: 'legacy' });
+  const redis = new Redis(environment.redisUrl, { replyMapping: 'legacy' });
   let buyer = 0;
   const others = async (/** @type {() => boolean} */ isOver) => {
     const latencies = [];
@@ -59,7 +61,7 @@ export async function run(stage, say) {
   const before = await others(() => performance.now() > quietEnd);
   await redis.config('SET', 'slowlog-log-slower-than', SLOW_MICROS, 'slowlog-max-len', 5_000);
   await redis.slowlog('RESET');
-  const cpuBefore = cpuOfStage(stage);
+  const cpuBefore = cpuOf(environment);
   const began = performance.now();
   let over = false;
   const asking = others(() => over);
@@ -73,8 +75,9 @@ export async function run(stage, say) {
   over = true;
   const meanwhile = await asking;
   const patience = performance.now() + 5_000;
-  while (told < sockets.length && performance.now() < patience) await new Promise((resolve) => setTimeout(resolve, 50));
-  const cpu = cpuSince(stage, cpuBefore, WAITING);
+  while (promoted < sockets.length && performance.now() < patience)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  const cpu = cpuSince(environment, cpuBefore, WAITING);
   /** @typedef {[id: number, at: number, micros: number, command: string[]]} SlowEntry */
   const steps = /** @type {SlowEntry[]} */ (await redis.slowlog('GET', 5_000))
     .filter(([, , , [command]]) => String(command).toLowerCase() === 'evalsha')
@@ -84,7 +87,7 @@ export async function run(stage, say) {
   return {
     all_promoted_after_ms: Math.round(ms),
     sockets: sockets.length,
-    never_told: sockets.length - told,
+    never_told: sockets.length - promoted,
     step_p50_ms: round(quantile(steps, 0.5) / 1000, 2),
     step_p99_ms: round(quantile(steps, 0.99) / 1000, 2),
     others_before_p99_ms: round(quantile(before, 0.99)),
@@ -96,7 +99,13 @@ export async function run(stage, say) {
   };
 }
 
-/** Opens a socket and waits for its `welcome`. @param {string} url @param {string} ticket @param {WebSocket[]} sockets @param {() => void} onPromoted */
+/**
+ * Opens a socket and waits for its `welcome`.
+ * @param {string} url
+ * @param {string} ticket
+ * @param {WebSocket[]} sockets
+ * @param {() => void} onPromoted
+ */
 function follow(url, ticket, sockets, onPromoted) {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
   sockets.push(socket);

@@ -1,8 +1,9 @@
-// What happens when all sockets come back at once?
+// Storm. How long does it take until all sockets have reconnected?
 //
-// Method: 10,000 people wait, each with an idle socket. All are cut off and connect again as fast as they can, 500 at a time, as after a
-// process that was killed. Measured: until the last one has its `welcome`, how many had none, the longest that a request of
-// somebody else waited meanwhile, and the CPU of the API for each. No goal: nobody may be without an answer.
+// Method: 10,000 people wait, each with an idle socket. All are closed and connect again as fast as they can, 500 at a
+// time, as after a process was killed. Measured: the time until the last one has its `welcome`, how many had none, the
+// longest wait of another user's request meanwhile, and the CPU of the API for each. There is no goal, but every socket
+// must get its `welcome`.
 import { WebSocket } from '../sockets.mjs';
 import { checkoutRequest, drive, operator } from './load.mjs';
 import { cpuMicros, quantile, residentBytes, round } from './measure.mjs';
@@ -10,17 +11,17 @@ import { cpuMicros, quantile, residentBytes, round } from './measure.mjs';
 const PEOPLE = 10_000;
 const AT_ONCE = 500;
 
-/** @param {import('./stage.mjs').Stage} stage @param {(text: string) => void} say */
-export async function run(stage, say) {
+/** @param {import('./environment.mjs').Environment} environment @param {(text: string) => void} say */
+export async function run(environment, say) {
   const product = `storm-${Date.now()}`;
-  await operator(stage.api.url, 'POST', '/admin/campaigns', {
+  await operator(environment.api.url, 'POST', '/admin/campaigns', {
     product_id: product,
     total_limit: 0,
     hold_seconds: 900,
     waiting_room: { enabled: true },
   });
   const requests = Array.from({ length: PEOPLE }, (_, i) => checkoutRequest(product, `u${i}`, `key-${product}-${i}`));
-  const { bodies } = await drive(stage.api.url, requests, { keepBodies: true });
+  const { bodies } = await drive(environment.api.url, requests, { keepBodies: true });
   const tickets = bodies.map((body) => JSON.parse(body).data.ticket);
   const connectAll = async () => {
     /** @type {WebSocket[]} */
@@ -29,7 +30,7 @@ export async function run(stage, say) {
     let next = 0;
     const lane = async () => {
       for (let ticket = tickets[next++]; ticket !== undefined; ticket = tickets[next++]) {
-        const socket = new WebSocket(`${stage.api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
+        const socket = new WebSocket(`${environment.api.url.replace('http', 'ws')}/flash-sale/ws?ticket=${ticket}`);
         const welcomed = await new Promise((resolve) => {
           socket.once('message', () => resolve(true));
           socket.once('error', () => resolve(false));
@@ -42,31 +43,31 @@ export async function run(stage, say) {
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
     return { sockets, failed };
   };
-  const rssBefore = residentBytes(stage.api.pid);
+  const rssBefore = residentBytes(environment.api.pid);
   const first = await connectAll();
   await new Promise((resolve) => setTimeout(resolve, 2_000));
-  const rss = residentBytes(stage.api.pid) - rssBefore;
+  const rss = residentBytes(environment.api.pid) - rssBefore;
   say(`${first.sockets.length} sockets are open`);
   for (const socket of first.sockets) socket.terminate();
 
   /** @type {number[]} */
   const waits = [];
   let asking = true;
-  const somebodyElse = (async () => {
+  const probe = (async () => {
     while (asking) {
       const began = performance.now();
-      await fetch(`${stage.api.url}/livez`);
+      await fetch(`${environment.api.url}/livez`);
       waits.push(performance.now() - began);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   })();
-  const cpuBefore = cpuMicros(stage.api.pid);
+  const cpuBefore = cpuMicros(environment.api.pid);
   const began = performance.now();
   const second = await connectAll();
   const ms = performance.now() - began;
   asking = false;
-  await somebodyElse;
-  const cpu = cpuMicros(stage.api.pid) - cpuBefore;
+  await probe;
+  const cpu = cpuMicros(environment.api.pid) - cpuBefore;
   for (const socket of second.sockets) socket.terminate();
   return {
     welcomed_again: second.sockets.length,

@@ -1,11 +1,14 @@
-// Draws the charts of a report; uPlot and the report stand in the page.
+// Draws the charts of a report. The page contains uPlot and the report.
 (() => {
   const element = (/** @type {string} */ id) => {
     const found = document.getElementById(id);
     if (found === null) throw new Error(`the page has no ${id}`);
     return found;
   };
-  /** @typedef {Record<'second' | 'sent', number> & { p50_ms: number | null, p99_ms: number | null, statuses: Record<string, number> }} Second */
+  /**
+   * @typedef {Record<'second' | 'sent', number> & { p50_ms: number | null, p99_ms: number | null, statuses:
+   *   Record<string, number> }} Second
+   */
   /** @typedef {Record<'second' | 'free' | 'held' | 'redeemed' | 'waiting', number>} Moment */
   /** @type {{ seconds: Second[], stock: Moment[] }} */
   const report = JSON.parse(element('report').textContent ?? '');
@@ -23,7 +26,7 @@
       place.textContent = 'Nothing was measured.';
       return;
     }
-    // One moment is no line, so its point is shown.
+    // A single value makes no line, so its point is shown.
     const points = { show: xs.length < 40, size: 6 };
     /** @type {uPlot.Options} */
     const options = {

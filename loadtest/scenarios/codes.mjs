@@ -1,17 +1,20 @@
-// Codes. Are all kinds of them checked and redeemed rightly while others are made?
+// Codes. Are codes of all kinds checked and redeemed correctly while a worker makes others?
 //
-// People: 900 over 45 seconds. Each takes the next of 500 codes of a pool and of 500 codes that are bound to their users, so most codes are tried
-// by two; each tries a shared code that has 600 uses; each asks for a code that was never issued. Meanwhile a worker makes 20,000 codes
-// for another campaign.
-// What must hold: a code of the pool goes to the first who comes; a bound code to its own user only; the shared code 600 times; a code
-// that was never issued is unknown; all 20,000 codes are there and different.
+// People: 900 over 45 seconds. Each takes the next of 500 codes of a pool and of 500 codes that are bound to their
+// users, so most codes are tried by two people. Each tries a shared code that has 600 uses, and a code that was never
+// issued. Meanwhile a worker makes 20,000 codes for another campaign. What must hold: a code of the pool goes to the
+// first user who redeems it, a bound code only to its own user, and the shared code is redeemed 600 times. A code that
+// was never issued is unknown. All 20,000 codes exist and are different.
 //
 // Driven by Artillery.
 
 import { issueCodes } from '../codes.mjs';
 import { phases, think } from '../steps.mjs';
 
-/** @type {import('../scenario.js').Scenario<{ people: number, codes: number, uses: number, generated: number, seconds: number }, Record<'code' | 'shared' | 'pool' | 'bound', string>>} */
+/**
+ * @type {import('../scenario.js').Scenario<{ people: number, codes: number, uses: number, generated: number, seconds:
+ *   number }, Record<'code' | 'shared' | 'pool' | 'bound', string>>}
+ */
 export const scenario = {
   question: 'Are shared, pool and bound codes checked and redeemed rightly while others are made?',
   driver: 'Artillery',
@@ -50,7 +53,7 @@ export const scenario = {
       post: { url: '/coupons/validate', name, json: { code: which, user_id: '{{ user }}' } },
     });
     return {
-      config: { phases: phases([['everybody', seconds, people]]) },
+      config: { phases: phases([['all users', seconds, people]]) },
       scenarios: [
         {
           name: 'uses codes',
@@ -60,7 +63,7 @@ export const scenario = {
             think(1),
             redeem('pool', '{{ poolCode }}', pool),
             redeem('bound of another', '{{ boundCode }}', bound),
-            // Its own user: the same wish with the same key, when two people drew the same code.
+            // A bound code has one user, so two people who drew it send the same request with the same key.
             redeem('bound', '{{ boundCode }}', bound, '{{ boundUser }}'),
             { function: 'guessesCode' },
             validate('validate unknown', '{{ guess }}'),

@@ -1,19 +1,23 @@
-// Hostile devices. Are they stopped while no ordinary shopper is refused?
+// Hostile devices. Are they refused while no ordinary shopper is?
 //
-// People, mixed by chance over 40 seconds: about 600 ordinary shoppers who get a token, check out and pay, and use the sale's coupon; 40 devices
-// that send 60 checkouts each, as fast as their connection takes them, for another user each time; 100 who change one character of a
-// token, send the token of another device, and use another's idempotency key; 60 who guess fourteen codes each.
-// What must hold: no ordinary shopper is refused anything; no device gets more than 20 checkouts through in any second; no forged token and no
-// foreign key gets anything; nobody has more guesses looked at than his limit allows: five a minute, ten across its border.
+// People, in random order over 40 seconds: about 600 ordinary shoppers get a token, check out, pay, and use the coupon
+// of the sale. 40 devices send 60 checkouts each, as fast as their connection takes them, for another user each time.
+// 100 forgers change one character of a token, send the token of another device, and use another user's idempotency
+// key. 60 guessers try fourteen codes each. What must hold: no request of an ordinary shopper is refused. No device
+// gets more than 20 checkouts through in any second. Forged tokens and foreign keys get nothing. No guesser has more
+// guesses checked than the limit allows: five a minute, ten across its border.
 //
-// Driven by Artillery. Everybody comes from one address here, so the rules on addresses observe only (`risk: observe`); what is tried are the
-// limits on devices, tokens, keys and users.
+// Driven by Artillery. All requests come from one address here, so the rules on addresses observe only (`risk:
+// observe`). The scenario tests the limits on devices, tokens, keys and users.
 import { checkout, payment, phases, think, token } from '../steps.mjs';
 
 const CHECKOUTS_EACH = 60;
 const GUESSES_EACH = 14;
 
-/** @type {import('../scenario.js').Scenario<{ shoppers: number, devices: number, forgers: number, guessers: number, seconds: number }, Record<'product' | 'coupon' | 'code', string>>} */
+/**
+ * @type {import('../scenario.js').Scenario<{ shoppers: number, devices: number, forgers: number, guessers: number,
+ *   seconds: number }, Record<'product' | 'coupon' | 'code', string>>}
+ */
 export const scenario = {
   question: 'Are hostile devices stopped while no ordinary shopper is refused?',
   driver: 'Artillery',
@@ -61,7 +65,7 @@ export const scenario = {
       { name: 'burst', beforeRequest: 'newKey', counts: true },
     );
     return {
-      config: { phases: phases([['everybody', seconds, shoppers + devices + forgers + guessers]]) },
+      config: { phases: phases([['all users', seconds, shoppers + devices + forgers + guessers]]) },
       scenarios: [
         {
           name: 'shops',
@@ -133,7 +137,7 @@ export const scenario = {
     });
     const script = run.scriptOf(scenario, plan, { product, coupon, code });
     await run.underLoad(() => run.artillery(script));
-    // With a few people chance may bring no such device, and a machine may be too slow for one to exceed its quota.
+    // With few people there may be no such device by chance, and on a slow machine none may exceed its quota.
     const stopped = tally.count('burst', '429 rate_limited');
     run.check('devices were stopped', stopped > 0 || plan.devices < 10, stopped);
     const guessers = (tally.kinds.get('guess')?.sent ?? 0) / GUESSES_EACH;
@@ -145,7 +149,7 @@ export const scenario = {
     );
     const shoppers = tally.kinds.get('redeem')?.sent ?? 0;
     run.check(
-      'every ordinary shopper has his unit and his discount',
+      'every ordinary shopper has a unit and a discount',
       tally.count('redeem', '201 redeemed') === shoppers && shoppers > 0,
       shoppers,
     );

@@ -1,20 +1,21 @@
-// The opening second. Does everybody get an answer, and do exactly as many get a unit as there are?
+// The opening second. Does every user get a response, and do exactly as many get a unit as there are?
 //
-// People: 10,000 phones are on the page: connected, each with a device token of its own. Within one second all of them check out,
-// each at a moment of its own, whether the others were answered or not. Half of those who get a unit press again with the same key.
-// What must hold: 1,000 have a unit and are different people; all others have a place in line, each another one; a repetition gets the first
-// answer; nobody is refused, nobody is left without an answer.
+// People: 10,000 users have opened the page: each has a connection and a device token. Within one second all of them
+// check out, each at its own moment, without waiting for other responses. Half of the users who get a unit send the
+// same request again. What must hold: 1,000 different users have a unit. All others have a place in line, each another
+// one. A repetition gets the first response. No request is refused or stays without a response.
 //
-// Driven by a generator of its own (phones.mjs). Artillery, given the same people, sent 1,300 to 1,650 requests a second on two cores, and was
-// at it for 16 seconds with their tokens and checkouts. Latencies count from the moment when a request was due.
-import { ask, forEach, phonesOnThePage } from '../phones.mjs';
+// Driven by a generator of its own (http-client.mjs). For the same users Artillery sent 1,300 to 1,650 requests a
+// second on two cores, and took 16 seconds for their tokens and checkouts. Latencies count from the moment when a
+// request was due.
+import { ask, connectClients, forEach } from '../http-client.mjs';
 
 const SECOND_MS = 1000;
 
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
-    'Does everybody get an answer in the second in which a sale opens, and exactly as many a unit as there are?',
+    'Does every user get a response in the second in which a sale opens, and do exactly as many get a unit as there are?',
   driver: 'a generator of its own',
   answers: {
     token: ['200'],
@@ -30,16 +31,16 @@ export const scenario = {
       waiting_room: { enabled: true },
     });
     run.say(`${people.toLocaleString('en')} phones open the page`);
-    const phones = await phonesOnThePage(run, people);
-    const requests = phones.map(({ phone, user, device }) =>
-      phone.prepare(
+    const clients = await connectClients(run, people);
+    const requests = clients.map(({ client, user, device }) =>
+      client.prepare(
         'POST',
         '/flash-sale/checkout',
         { product_id: product, user_id: user, qty: 1, ...device },
         `Idempotency-Key: key-of-${user}\r\n`,
       ),
     );
-    /** @type {(import('../phones.mjs').Answer | null)[]} */
+    /** @type {(import('../http-client.mjs').Answer | null)[]} */
     const answers = [];
     let lastAnswerMs = 0;
     await run.underLoad(async () => {
@@ -50,8 +51,8 @@ export const scenario = {
         const due = ((performance.now() - began) / SECOND_MS) * people;
         for (; next < people && next < due; next += 1) {
           const at = next;
-          const { phone } = phones[at] ?? fail();
-          const request = ask(tally, 'checkout', phone, requests[at] ?? fail(), began + (at / people) * SECOND_MS);
+          const { client } = clients[at] ?? fail();
+          const request = ask(tally, 'checkout', client, requests[at] ?? fail(), began + (at / people) * SECOND_MS);
           under.push(
             request.then((answer) => {
               answers[at] = answer;
@@ -64,15 +65,15 @@ export const scenario = {
       await Promise.all(under);
     });
 
-    const buyers = phones.flatMap((one, at) => (answers[at]?.status === 200 ? [{ ...one, at }] : []));
+    const buyers = clients.flatMap((one, at) => (answers[at]?.status === 200 ? [{ ...one, at }] : []));
     for (const { user, at } of buyers) tally.promised(product, user, answers[at]?.body.data.reservation_id);
     const again = buyers.filter((_, i) => i % 2 === 0);
-    await forEach(again, 64, async ({ phone, user, at }) => {
-      const answer = await ask(tally, 'repetition', phone, requests[at] ?? fail());
+    await forEach(again, 64, async ({ client, user, at }) => {
+      const answer = await ask(tally, 'repetition', client, requests[at] ?? fail());
       const same = answer?.body.data?.reservation_id === answers[at]?.body.data.reservation_id;
-      if (!same) tally.fault(`${user} pressed again and was told of another reservation`);
+      if (!same) tally.fault(`${user} repeated the checkout and got another reservation`);
     });
-    for (const { phone } of phones) phone.hangUp();
+    for (const { client } of clients) client.close();
 
     const places = new Set(answers.flatMap((answer) => (answer?.status === 202 ? [answer.body.data.position] : [])));
     run.check(`${units.toLocaleString('en')} people have a unit`, buyers.length === units, buyers.length);
@@ -84,5 +85,5 @@ export const scenario = {
 
 /** @returns {never} */
 function fail() {
-  throw new Error('more phones than people');
+  throw new Error('more clients than people');
 }

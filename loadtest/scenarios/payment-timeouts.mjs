@@ -1,18 +1,19 @@
-// Nobody pays. Does every unit that runs out go down the line until everybody has had his turn?
+// No user pays. Does every expired unit go down the line until each waiting user was promoted?
 //
-// People: 600 come within 20 seconds for 40 units, each of which is held for two seconds and never paid. Everybody asks for his
-// standing until his story has ended, and not one of them does anything else.
-// What must hold: everybody is told an end, which is "expired" for all of them; at the end all units are free again, nothing is held,
-// nobody waits, and each person had exactly one reservation.
-//
-// Driven by Artillery: 300 questions a second at most.
+// People: 600 come within 20 seconds for 40 units, each of which is held for two seconds and never paid. All of them
+// poll queue-status until their status is final, and do nothing else. What must hold: every user gets the final status
+// "expired". At the end all units are free again, no unit is held, no user waits, and each user had exactly one
+// reservation. Driven by Artillery: at most 300 polls a second.
 import { checkout, phases, queueStatus, STANDINGS, token } from '../steps.mjs';
 
 const PATIENCE_QUESTIONS = 200;
 
-/** @type {import('../scenario.js').Scenario<{ people: number, units: number, hold_seconds: number, seconds: number }, string>} */
+/**
+ * @type {import('../scenario.js').Scenario<{ people: number, units: number, hold_seconds: number, seconds: number },
+ *   string>}
+ */
 export const scenario = {
-  question: 'Does every unit that nobody pays for go down the line, until everybody has had his turn?',
+  question: 'Does every unit that is not paid go down the line until each waiting user was promoted?',
   driver: 'Artillery',
   answers: {
     token: ['200'],
@@ -26,7 +27,7 @@ export const scenario = {
     seconds: Math.max(2, Math.ceil(20 * scale)),
   }),
   script: ({ people, seconds }, product) => ({
-    config: { phases: phases([['everybody', seconds, people]]) },
+    config: { phases: phases([['all users', seconds, people]]) },
     scenarios: [
       {
         name: 'does not pay',
@@ -52,9 +53,9 @@ export const scenario = {
       product,
       ({ held, waiting, journal_backlog }) => held + waiting + journal_backlog === 0,
     );
-    run.check('everybody came', tally.kinds.get('token')?.sent === plan.people, tally.kinds.get('token')?.sent);
+    run.check('every user came', tally.kinds.get('token')?.sent === plan.people, tally.kinds.get('token')?.sent);
     run.check('all units are free again', stats.free === plan.units && stats.held + stats.redeemed === 0, stats);
-    run.check('nobody waits', stats.waiting === 0, stats.waiting);
+    run.check('no user waits', stats.waiting === 0, stats.waiting);
     run.reservations(product, plan.people);
   },
 };

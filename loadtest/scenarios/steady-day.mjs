@@ -1,11 +1,10 @@
-// A day in a minute. Do all the things that people and payment services do go together, hour after hour?
+// A day in a minute. Do all actions of users and payment services work together, hour after hour?
 //
-// People: 2,000 over a minute, few at night, most at noon and in the evening. Six of ten pay; two hesitate, and their payment
-// service gives their unit back; one pays and is refunded; one looks only. Whoever has to wait asks for his place, pays if it is his
-// turn, and leaves if it is not.
-// What must hold: only the answers below; at the end no unit is held, all numbers add up, and what was paid is as many units as Postgres has.
-//
-// Driven by Artillery: 200 requests a second are no burden for it.
+// People: 2,000 over a minute, few at night, most at noon and in the evening. Six of ten pay. Two hesitate, and their
+// payment service releases their unit. One pays and is refunded, and one only looks. Users who have to wait poll their
+// position, pay when they are promoted, and leave otherwise. What must hold: only the responses below occur. At the end
+// no unit is held, all numbers add up, and Postgres has as many units as were paid. Driven by Artillery: it sends 200
+// requests a second easily.
 import { checkout, leave, payment, phases, queueStatus, STANDINGS, think, token } from '../steps.mjs';
 
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number, seconds: number }, string>} */
@@ -19,7 +18,7 @@ export const scenario = {
     confirm: ['200 redeemed'],
     release: ['200 released'],
     refund: ['200 refunded'],
-    // Whose turn came while he was leaving is told so, and looks again.
+    // A user who is promoted while leaving gets this refusal and polls again.
     leave: ['200 left', '409 not_waiting'],
   },
   plan: (scale) => ({ people: Math.ceil(2_000 * scale), units: Math.ceil(900 * scale), seconds: scale < 0.1 ? 6 : 60 }),
@@ -86,14 +85,18 @@ export const scenario = {
       waiting_room: { enabled: true },
     });
     await run.underLoad(() => run.artillery(run.scriptOf(scenario, plan, product)));
-    // A turn that came in the moment of leaving runs out by itself.
+    // A promotion at the moment of leaving expires by itself.
     const stats = await run.settled(
       product,
       ({ held, waiting, journal_backlog }) => held + waiting + journal_backlog === 0,
     );
     const paid = run.tally.count('confirm', '200 redeemed') - run.tally.count('refund', '200 refunded');
-    run.check('everybody came', run.tally.kinds.get('token')?.sent === plan.people, run.tally.kinds.get('token')?.sent);
-    run.check('no unit is held and nobody waits', stats.held === 0 && stats.waiting === 0, stats);
+    run.check(
+      'every user came',
+      run.tally.kinds.get('token')?.sent === plan.people,
+      run.tally.kinds.get('token')?.sent,
+    );
+    run.check('no unit is held and no user waits', stats.held === 0 && stats.waiting === 0, stats);
     run.check('what was paid and not refunded is redeemed', stats.redeemed === paid, {
       redeemed: stats.redeemed,
       paid,

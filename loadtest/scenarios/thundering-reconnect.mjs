@@ -1,23 +1,25 @@
-// The thundering reconnect. When a network drops all sockets, does everybody find his place again, and the turn that he missed?
+// The thundering reconnect. When a network drops all sockets, does every user get their position again, or the
+// promotion they missed?
 //
-// People: 5,000 wait in a line at open sockets. All are cut off at the same moment. While nobody is connected, 500 units come in and go to
-// the first 500 of the line. Then all 5,000 come back at once, as fast as their handshakes go, and the 500 pay.
-// What must hold: each `welcome` tells its owner exactly where he stands now: the first 500 of the line that it is their turn, with a reservation
-// each, everybody else his new place; nobody is turned away; other people's requests are answered meanwhile.
+// People: 5,000 wait in a line with open sockets. All sockets are closed at the same moment. While no user is
+// connected, 500 units are added and go to the first 500 of the line. Then all 5,000 connect again as fast as their
+// handshakes allow, and the 500 pay. What must hold: each `welcome` has the exact current status. The first 500 of the
+// line are promoted, with a reservation each, and all others have their new position. No user is refused, and requests
+// of other users get responses meanwhile.
 //
-// Driven by a generator of its own: Artillery's WebSocket engine knows one connection for each user, and none that is cut off and
-// comes back, and its users do not act at one moment.
+// Driven by a generator of its own: Artillery's WebSocket engine has one connection for each user, cannot reconnect,
+// and its users do not act at one moment.
 
-import { ask, forEach, Phone, phonesOnThePage } from '../phones.mjs';
+import { startProbe } from '../background-probe.mjs';
+import { ask, connectClients, forEach, HttpClient } from '../http-client.mjs';
 import { WebSocket } from '../sockets.mjs';
-import { somebodyElse } from '../somebody-else.mjs';
 
 const WELCOME_LIMIT_MS = 60_000;
 
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number }>} */
 export const scenario = {
   question:
-    'When all sockets are cut off and come back at once, does everybody find his place, and the turn that he missed?',
+    'When all sockets are closed and reconnect at once, does every user get their position, or the promotion they missed?',
   driver: 'a generator of its own',
   answers: {
     token: ['200'],
@@ -25,7 +27,7 @@ export const scenario = {
     socket: ['101 queued'],
     reconnect: ['101 queued', '101 promoted'],
     confirm: ['200 redeemed'],
-    'somebody else': ['200 not_queued'],
+    probe: ['200 not_queued'],
   },
   plan: (scale) => ({ people: Math.ceil(5_000 * scale), units: Math.ceil(500 * scale) }),
   async run(run, { people, units }) {
@@ -49,21 +51,21 @@ export const scenario = {
       await forEach(waiting, 200, async (one, at) => {
         first[at] = await open('socket')(one);
       });
-      run.say('all sockets are cut off; units come in while nobody is connected');
+      run.say('all sockets are closed; units are added while no user is connected');
       for (const welcome of first) welcome?.socket.terminate();
       await run.addStock(product, units);
       await run.settled(product, ({ held }) => held === units);
 
-      run.say('everybody comes back');
-      const question = `/flash-sale/queue-status?product_id=${product}&user_id=somebody-else`;
-      const endOthers = await somebodyElse(tally, run.target.url, question);
+      run.say('all users reconnect');
+      const question = `/flash-sale/queue-status?product_id=${product}&user_id=probe`;
+      const stopProbe = await startProbe(tally, run.target.url, question);
       const back = await Promise.all(waiting.map(open('reconnect')));
-      await endOthers();
+      await stopProbe();
       checkPlaces(run, back, units, waiting);
 
       const winners = back.slice(0, units);
-      const phone = new Phone(run.target.url);
-      await phone.connect();
+      const client = new HttpClient(run.target.url);
+      await client.connect();
       for (const [at, welcome] of winners.entries()) {
         const reservation = welcome?.frame.reservation_id;
         tally.promised(product, waiting[at]?.user ?? '', String(reservation));
@@ -71,11 +73,11 @@ export const scenario = {
         await ask(
           tally,
           'confirm',
-          phone,
-          phone.prepare('POST', '/flash-sale/confirm', { reservation_id: reservation }, key),
+          client,
+          client.prepare('POST', '/flash-sale/confirm', { reservation_id: reservation }, key),
         );
       }
-      phone.hangUp();
+      client.close();
       for (const welcome of back) welcome?.socket.terminate();
     });
     const stats = await run.settled(
@@ -83,7 +85,7 @@ export const scenario = {
       ({ redeemed, journal_backlog }) => redeemed === units && journal_backlog === 0,
     );
     run.check('all units are paid', stats.redeemed === units, stats.redeemed);
-    run.check('everybody else still waits', stats.waiting === people - units, stats.waiting);
+    run.check('all others still wait', stats.waiting === people - units, stats.waiting);
   },
 };
 
@@ -96,15 +98,15 @@ export const scenario = {
  * @returns {Promise<{ user: string, ticket: string }[]>} in the order of the line
  */
 async function standInLine(run, product, people) {
-  const phones = await phonesOnThePage(run, people);
+  const clients = await connectClients(run, people);
   /** @type {{ user: string, ticket: string, position: number }[]} */
   const line = [];
-  await forEach(phones, 64, async ({ phone, user, device }) => {
+  await forEach(clients, 64, async ({ client, user, device }) => {
     const json = { product_id: product, user_id: user, qty: 1, ...device };
-    const request = phone.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
-    const answer = await ask(run.tally, 'checkout', phone, request);
+    const request = client.prepare('POST', '/flash-sale/checkout', json, `Idempotency-Key: key-of-${user}\r\n`);
+    const answer = await ask(run.tally, 'checkout', client, request);
     if (answer) line.push({ user, ...answer.body.data });
-    phone.hangUp();
+    client.close();
   });
   return line.sort((a, b) => a.position - b.position);
 }
@@ -114,7 +116,7 @@ async function standInLine(run, product, people) {
  * @param {import('../tally.mjs').Tally} tally
  * @param {string} name
  * @param {string} url
- * @returns {Promise<Welcome | null>} null = there was none
+ * @returns {Promise<Welcome | null>} null = no `welcome` arrived
  */
 function welcomeOf(tally, name, url) {
   tally.sent(name);
@@ -141,7 +143,7 @@ function welcomeOf(tally, name, url) {
 }
 
 /**
- * The first of the line have a reservation each, all others their new places.
+ * Checks that the first of the line have a reservation each, and all others their new positions.
  * @param {import('../run.mjs').LoadRun} run
  * @param {readonly (Welcome | null)[]} back in the order of the line
  * @param {number} units
@@ -159,5 +161,5 @@ function checkPlaces({ tally, check }, back, units, waiting) {
       );
     if (reservation_id) reservations.add(reservation_id);
   }
-  check('each of the first in line has a reservation of his own', reservations.size === units, reservations.size);
+  check('each of the first in line has a different reservation', reservations.size === units, reservations.size);
 }

@@ -1,17 +1,18 @@
-// The waiting room. Does the line move, and does everybody hear of his turn or of the end at his socket?
+// The waiting room. Does the line move, and does every user get the promotion or the end over the socket?
 //
-// People: 800 with the typed client (client/), as a web shop has it, come within 20 seconds for 200 units and follow the line at their
-// sockets. At his turn everybody thinks for three seconds; then one in three pays, and the others give their unit back, which goes to
-// whoever is next. When the last unit is paid the line ends, and everybody who still waits is told so; newcomers are told that it is
-// sold out.
-// What must hold: everybody hears the end of his story within a minute and a half; all units are paid; nobody waits.
+// People: 800 with the typed client (client/), as a web shop has it, come within 20 seconds for 200 units and follow
+// the line over their sockets. A promoted user thinks for three seconds. Then one in three pays, and the others release
+// their unit, which goes to the next in line. When the last unit is paid the line ends, and all waiting users get
+// `closed`. Later users get `sold_out`. What must hold: every user gets a final status within a minute and a half, all
+// units are paid, and no user waits.
 //
-// Driven by Artillery, whose own WebSocket engine cannot wait for a frame and act on it: each of its users runs the typed client.
+// Driven by Artillery, whose own WebSocket engine cannot wait for a frame and act on it: each of its users runs the
+// typed client.
 import { phases } from '../steps.mjs';
 
 /** @type {import('../scenario.js').Scenario<{ people: number, units: number, seconds: number }>} */
 export const scenario = {
-  question: 'Does the line move, and does everybody hear of his turn, or of the end, at his socket?',
+  question: 'Does the line move, and does every user get the promotion, or the end, over the socket?',
   driver: 'Artillery',
   answers: {
     token: ['200'],
@@ -35,7 +36,7 @@ export const scenario = {
     seconds: Math.max(2, Math.ceil(20 * scale)),
   }),
   script: ({ people, seconds }) => ({
-    config: { phases: phases([['everybody', seconds, people]]) },
+    config: { phases: phases([['all users', seconds, people]]) },
     scenarios: [{ name: 'follows the line', flow: [{ function: 'followsTheLine' }] }],
   }),
   async run(run, plan) {
@@ -51,13 +52,13 @@ export const scenario = {
       product,
       ({ held, waiting, journal_backlog }) => held + waiting + journal_backlog === 0,
     );
-    run.check('everybody came', tally.kinds.get('token')?.sent === plan.people, tally.kinds.get('token')?.sent);
+    run.check('every user came', tally.kinds.get('token')?.sent === plan.people, tally.kinds.get('token')?.sent);
     run.check('all units are paid', stats.redeemed === plan.units && stats.free === 0, stats);
     run.check(
       'as many were paid as payments were taken',
       tally.count('confirm', '200 redeemed') === stats.redeemed,
       stats.redeemed,
     );
-    run.check('nobody waits', stats.waiting === 0, stats.waiting);
+    run.check('no user waits', stats.waiting === 0, stats.waiting);
   },
 };

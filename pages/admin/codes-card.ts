@@ -20,7 +20,10 @@ type CodeJob = {
 
 const LOOK_EVERY_MS = 500;
 
-/** Generate, import and export the codes of a campaign, with progress. A job goes on without the page; a reload finds it again. */
+/**
+ * Generate, import and export the codes of a campaign, with progress. A job goes on without the page; a reload finds it
+ * again.
+ */
 export function codesCard(path: string): { root: HTMLElement; close(): void } {
   const remembered = `doorbuster|codes|${path}`;
   const amount = field({ pointer: '#/count', label: 'How many', attributes: { inputmode: 'numeric', value: '1000' } });

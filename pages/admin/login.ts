@@ -4,7 +4,10 @@ import { Form, field } from './fields.js';
 
 export type Session = { operator: string; expires_at: string };
 
-/** Asks for an admin key. It goes to the service once and is kept nowhere: the browser has a cookie that no script can read. */
+/**
+ * Asks for an admin key. It goes to the service once and is kept nowhere: the browser has a cookie that no script can
+ * read.
+ */
 export function loginView(why: string, entered: (session: Session) => void): HTMLElement {
   const key = field({
     pointer: '#/key',

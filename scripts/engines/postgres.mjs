@@ -1,5 +1,5 @@
-// A private Postgres from the npm package: on the loopback only, with a password, starting again on the same data whatever
-// ended it. Used by `npm start`, `npm test` and by the tests that kill it.
+// Starts a private Postgres from the npm package: on the loopback only, with a password. It can start again on the same
+// data after any end. Used by `npm start`, `npm test` and by the tests that kill it.
 import { randomBytes } from 'node:crypto';
 import {
   chownSync,
@@ -23,11 +23,11 @@ import { postgresUser } from './postgres-user.mjs';
 
 const SUPERUSER = 'postgres';
 const PORT_ATTEMPTS = 3;
-// Backends of a killed postmaster hold its shared memory until they notice.
+// Backends of a killed postmaster keep its shared memory until they detect its end.
 const ORPHANS_LIMIT_MS = 20_000;
 const ORPHANS = /pre-existing shared memory block|lock file "postmaster\.pid" already exists/;
 const STOP_LIMIT_MS = 20_000;
-// A killed initdb may still be writing its last.
+// The children of a killed initdb may still write.
 const REMOVAL = { recursive: true, force: true, maxRetries: 5 };
 
 /** @typedef {import('./engine.js').PostgresOptions} PostgresOptions */
@@ -42,7 +42,8 @@ const REMOVAL = { recursive: true, force: true, maxRetries: 5 };
  */
 
 /**
- * Starts Postgres on the data directory, creating cluster and database on first use, and returns when it accepts.
+ * Starts Postgres on the data directory and returns when it accepts connections. Creates cluster and database on first
+ * use.
  * @param {PostgresOptions} options
  * @returns {Promise<RunningEngine>}
  */
@@ -80,7 +81,8 @@ export async function startPostgres(options) {
 }
 
 /**
- * initdb works beside the place and the result is moved there, so that half a cluster is never taken for a whole one.
+ * Runs initdb in another folder and moves the result into place, so that a partial cluster is never taken for a
+ * complete one.
  * @param {Cluster} cluster
  * @param {string} password
  */
@@ -150,7 +152,7 @@ async function startServer(cluster, port, readyLimitMs = 120_000) {
 async function launchServer({ directory, log, programs, as, settings }, port) {
   const fixed = [
     'listen_addresses=127.0.0.1',
-    // A socket's path may be 107 characters long; the checkout's may be longer.
+    // The path of a socket may have 107 characters; the path of the checkout may be longer.
     'unix_socket_directories=',
     'shared_buffers=128MB',
     'max_connections=100',
@@ -164,7 +166,7 @@ async function launchServer({ directory, log, programs, as, settings }, port) {
     cwd: '/',
     env: environment(),
     stdio: ['ignore', descriptor, descriptor],
-    // Fast shutdown, and the immediate one; SIGTERM would wait for every client to leave.
+    // The fast shutdown, then the immediate one; SIGTERM would wait until every client has disconnected.
     stopSignal: 'SIGINT',
     hurrySignal: 'SIGQUIT',
   }).finally(() => closeLog(descriptor));
@@ -172,7 +174,7 @@ async function launchServer({ directory, log, programs, as, settings }, port) {
 }
 
 /**
- * Waits for the word that the postmaster writes into its pid file; why it will not come, otherwise.
+ * Waits until the postmaster writes that it is ready into its pid file. Returns the reason if that cannot happen.
  * @param {import('../processes.mjs').Running} running
  * @param {string} directory
  * @param {number} limitMs
@@ -190,7 +192,7 @@ async function whyNotReady(running, directory, limitMs) {
 }
 
 /**
- * A pid file whose pid now belongs to another program would keep Postgres from starting.
+ * Removes a pid file whose pid now belongs to another program, because Postgres would not start with it.
  * @param {string} directory
  */
 function removeStalePidFile(directory) {
@@ -217,7 +219,7 @@ const ALREADY_THERE = '42P04';
  * @param {string} database
  */
 async function ensureDatabase(port, password, database) {
-  // Imported late: this module is loaded before the packages are installed.
+  // Imported here, because this module is loaded before the packages are installed.
   const { Client, escapeIdentifier } = (await import('pg')).default;
   const client = new Client({ connectionString: urlOf(port, password, SUPERUSER), connectionTimeoutMillis: 10_000 });
   client.on('error', () => {});
@@ -233,7 +235,7 @@ async function ensureDatabase(port, password, database) {
 }
 
 /**
- * For a cluster whose password nobody knows any more (the secrets were removed, the data kept).
+ * Sets a new password for a cluster whose password is lost (the secrets were removed, the data kept).
  * @param {Cluster} cluster
  * @param {string} password
  */
@@ -253,7 +255,9 @@ function urlOf(port, password, database) {
   return `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
 }
 
-/** Nothing of ours: PG… variables would change what the server does, and some locales make it threaded on macOS. */
+/**
+ * A clean environment: PG… variables would change the server's behaviour, and some locales make it threaded on macOS.
+ */
 function environment() {
   return { PATH: process.env.PATH, LC_ALL: 'C' };
 }

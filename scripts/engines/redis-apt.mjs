@@ -1,5 +1,6 @@
-// Redis from the distribution's own signed packages, unpacked below the repository: no root, no service, nothing changed
-// on the system. apt's state and cache are private too, since its lists may be missing, old, or not ours to write.
+// Gets Redis from the distribution's own signed packages, unpacked below the repository: without root, without a
+// service, without a change of the system. apt's state and cache are private too, because its lists may be missing,
+// old, or not writable.
 import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../processes.mjs';
@@ -7,14 +8,14 @@ import { APT_LIMIT_MS, aptOptions, clearHalfDone, moveInto, mustRun } from './ap
 
 /** @typedef {{ home: string, say: (note: string) => void }} Place  home: where the unpacked server is to lie */
 
-/** The servers' packages, and what they need that a slim system lacks, for when apt cannot work that out. */
+/** The packages of the servers, with the dependencies that a slim system lacks, for when apt cannot resolve them. */
 const PACKAGES = [
   { server: 'redis-server', names: ['redis-server', 'redis-tools', 'liblzf1', 'libjemalloc2'] },
   { server: 'valkey-server', names: ['valkey-server', 'valkey-tools', 'liblzf1', 'libjemalloc2'] },
 ];
 
 /**
- * Fetches and unpacks a server without installing it; the path of its starter.
+ * Downloads and unpacks a server without installing it. Returns the path of its starter.
  * @param {Place} place
  * @returns {Promise<string>}
  */
@@ -42,8 +43,8 @@ export async function unpackWithApt({ home, say }) {
 }
 
 /**
- * For root, where unpacking was not enough: installs the package with the binary, but not the one with the service, so
- * that no Redis of the system is started. The binary acts by the name it is called by, hence the link.
+ * For root, if unpacking was not enough: installs the package with the binary, but not the one with the service, so
+ * that no Redis of the system is started. The binary depends on the name it is called by, hence the link.
  * @param {Place} place
  * @returns {Promise<string>}
  */
@@ -66,7 +67,7 @@ export async function installWithApt({ home, say }) {
 async function downloadWithOwnLists(apt, say) {
   say('fetching the package lists');
   const options = ['-o', `Dir::State::lists=${join(apt, 'lists')}`];
-  // Its exit code says nothing: one unreachable third-party source, or a hook that wants root, makes it fail.
+  // The exit code is no evidence: one unreachable third-party source, or a hook that needs root, makes it fail.
   const { output } = await run('apt-get', [...aptOptions(apt), ...options, 'update'], { limitMs: APT_LIMIT_MS });
   say('fetching Redis');
   const server = await download(apt, options);
@@ -76,7 +77,7 @@ async function downloadWithOwnLists(apt, say) {
 }
 
 /**
- * Downloads a server's packages; its name, or undefined when none could be had.
+ * Downloads a server's packages. Returns its name, or undefined if there is none.
  * @param {string} apt
  * @param {string[]} listOptions
  */
@@ -98,7 +99,8 @@ async function download(apt, listOptions) {
 }
 
 /**
- * The starter finds the libraries beside it, so that whoever starts it need not know of them, and the folder may move.
+ * Writes a starter that finds the libraries beside it, so that callers need not set their path, and the folder may be
+ * moved.
  * @param {string} draft
  * @param {string} server
  */

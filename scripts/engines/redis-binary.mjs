@@ -1,5 +1,5 @@
-// Finds a redis-server, and gets one where there is none: nobody should have to set up a machine to try this.
-// Order: the PATH, an earlier private unpack, apt (private, then installed), brew, and at last the one command to type.
+// Finds a redis-server, and installs one if there is none, so that a new user need not prepare the machine. Order: the
+// PATH, an earlier private unpack, apt (private, then installed), brew. If all fail, it prints the command to run.
 import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import { run } from '../processes.mjs';
 import { installWithApt, unpackWithApt } from './redis-apt.mjs';
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url));
-// XTRIM MINID, XAUTOCLAIM and SET … EXAT are of 6.2; Valkey counts on from Redis 7.2.
+// XTRIM MINID, XAUTOCLAIM and SET … EXAT need 6.2; Valkey's versions continue from Redis 7.2.
 const OLDEST = '6.2';
 const GETTING_LIMIT_MS = 900_000;
 const SERVERS = ['redis-server', 'valkey-server'];
@@ -24,8 +24,9 @@ const COMMANDS = [
 ];
 
 /**
- * The path of a server that runs on this machine, got first if need be.
- * @param {{ say?: (note: string) => void, root?: string }} [options] root: the repository, below which a private copy is kept
+ * Returns the path of a server that runs on this machine, and installs one if there is none.
+ * @param {{ say?: (note: string) => void, root?: string }} [options] root: the repository, below which a private copy
+ *   is kept
  * @returns {Promise<string>}
  */
 export async function findRedisServer({ say = () => {}, root = REPOSITORY } = {}) {
@@ -69,7 +70,7 @@ export async function findRedisServer({ say = () => {}, root = REPOSITORY } = {}
 }
 
 /**
- * Two who find nothing must not both fetch: the second waits, and then finds what the first has got.
+ * Prevents two processes from downloading at once: the second waits, and then finds the server of the first.
  * @param {string} home
  * @param {(note: string) => void} say
  * @param {() => Promise<string | undefined>} work
@@ -85,7 +86,7 @@ async function alone(home, say, work) {
 }
 
 /**
- * "7.0.15", or undefined when it does not run.
+ * Returns the version, such as "7.0.15", or undefined if the program does not run.
  * @param {string} path
  * @returns {Promise<string | undefined>}
  */
@@ -128,7 +129,7 @@ function onPath(name) {
 }
 
 /**
- * The path, if an executable file is there.
+ * Returns the path if it is an executable file.
  * @param {string} path
  * @returns {string | undefined}
  */

@@ -1,5 +1,5 @@
-// A private Redis: on the loopback only, every write on disk before it is acknowledged, no eviction. Used by `npm start`,
-// `npm test` and by the tests that kill it.
+// Starts a private Redis: on the loopback only, with every write on disk before the reply, without eviction. Used by
+// `npm start`, `npm test` and by the tests that kill it.
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -19,7 +19,7 @@ const ANSWER_LIMIT_MS = 1_000;
 /** @typedef {import('./engine.js').RunningEngine} RunningEngine */
 
 /**
- * Starts Redis on the data directory and returns when it answers, everything loaded.
+ * Starts Redis on the data directory and returns when it has loaded the data and replies.
  * @param {RedisOptions} options
  * @returns {Promise<RunningEngine>}
  */
@@ -77,7 +77,7 @@ function engine({ pid, exited, kill, stop }, port, password) {
 }
 
 /**
- * In a file rather than in the arguments, since everybody can read those.
+ * In a file rather than in the arguments, because every user of the machine can read those.
  * @param {string} directory
  * @param {number} port
  * @param {string | undefined} password
@@ -105,7 +105,7 @@ function quoted(text) {
 }
 
 /**
- * Waits until the server answers; why it will not, otherwise.
+ * Waits until the server replies. Returns the reason if that cannot happen.
  * @param {import('../processes.mjs').Running} running
  * @param {number} port
  * @param {string | undefined} password
@@ -127,7 +127,7 @@ async function whyNotReady(running, port, password, limitMs) {
 }
 
 /**
- * One PING, by hand: no client library is installed yet when this runs first.
+ * Sends one PING over a socket, because no client library is installed yet at the first start.
  * @param {number} port
  * @param {string | undefined} password
  * @returns {Promise<string>} what was answered

@@ -14,8 +14,8 @@ export class CodeNotifications {
 
   /**
    * Announces codes that the caller is about to commit. An announced code that is never committed is harmless.
-   * @returns a function that the caller must await before the commit: afterwards each filter has received the codes, or has
-   *   detected that it may have missed some (docs/decisions/0011-code-filter.md)
+   * @returns a function that the caller must await before the commit: afterwards each filter has received the codes,
+   *   or has detected that it may have missed some (docs/decisions/0011-code-filter.md)
    * @throws EngineUnavailable; the caller must not commit then
    */
   async announce(codes: readonly string[]): Promise<() => Promise<void>> {

@@ -46,9 +46,8 @@ test('gives up in time on a call that was made after this process had been busy'
   const deadline = new Deadline(LIMIT_MS, () => {});
   const earlier = deadline.limit(NEVER).catch(() => {});
   beBusyFor(8 * LIMIT_MS);
-  const began = performance.now();
-  await expect(deadline.limit(NEVER)).rejects.toThrow(EngineUnavailable);
-  expect(performance.now() - began).toBeLessThan(5 * LIMIT_MS);
+  const late = new Deadline(5 * LIMIT_MS, () => {}).limit(NEVER).catch(() => 'late');
+  expect(await Promise.race([late, deadline.limit(NEVER).catch(() => 'in time')])).toBe('in time');
   await earlier;
 });
 

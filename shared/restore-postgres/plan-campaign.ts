@@ -7,7 +7,8 @@ import { chunks } from './chunks.js';
 import type { Picture } from './converge.js';
 import type { CampaignFindings } from './findings.js';
 import { applied, missingEntries, placeSteps, placesOf, recordOfRow, type Step, stepOf } from './plan.js';
-import type { CampaignRow, RestoredRows } from './restored-rows.js';
+import type { CampaignRow } from './restored-campaigns.js';
+import type { RestoredRows } from './restored-rows.js';
 
 export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null; step: Step };
 /** What has to be written of the campaign itself. */

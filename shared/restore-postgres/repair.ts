@@ -17,7 +17,9 @@ import { paymentsInRedis, stackingInRedis } from './fill-from-redis.js';
 import type { Findings } from './findings.js';
 import { missingEntries } from './plan.js';
 import { type CampaignPlan, type Change, Planner } from './plan-campaign.js';
-import { type DuplicatePayment, RestoredRows } from './restored-rows.js';
+import { RestoredCampaigns } from './restored-campaigns.js';
+import { type DuplicatePayment, RestoredDetails } from './restored-details.js';
+import { RestoredRows } from './restored-rows.js';
 
 const ACTOR = 'npm run reconcile';
 const ACTION = 'reconcile after restore';
@@ -26,6 +28,8 @@ type RepairDeps = { redis: Redis; journal: Journal; stream: EventStream; cursor:
 
 /** Plans and writes what Postgres lacks, in the transaction of the caller. */
 export class Repair {
+  readonly #campaigns: RestoredCampaigns;
+  readonly #details: RestoredDetails;
   readonly #rows: RestoredRows;
   readonly #backlog: Backlog;
 
@@ -38,6 +42,8 @@ export class Repair {
     readonly unnamed: readonly CampaignCopy[],
     cursor: string,
   ) {
+    this.#campaigns = new RestoredCampaigns(client);
+    this.#details = new RestoredDetails(client);
     this.#rows = new RestoredRows(client);
     this.#backlog = new Backlog(deps.journal, cursor, picture.lastId, directory);
   }
@@ -46,7 +52,7 @@ export class Repair {
     await this.#backlog.read();
     const nowMs = await this.#nowMs();
     const planner = new Planner(this.#rows, this.picture, this.#backlog, nowMs);
-    const rows = await this.#rows.campaigns();
+    const rows = await this.#campaigns.all();
     const plans: CampaignPlan[] = [];
     for (const copy of [...this.picture.campaigns.values(), ...this.unnamed]) {
       plans.push(await planner.plan(copy, rows.find(({ no }) => no === copy.no) ?? null));
@@ -93,21 +99,21 @@ export class Repair {
   }
 
   async #writeTerms({ copy, row, need }: CampaignPlan): Promise<void> {
-    if (!row) await this.#rows.createCampaign(copy);
-    else if (need.terms) await this.#rows.raiseTerms(row, copy);
-    if (need.codes) await this.#rows.raiseCodes(copy.no, copy.codes);
+    if (!row) await this.#campaigns.create(copy);
+    else if (need.terms) await this.#campaigns.raiseTerms(row, copy);
+    if (need.codes) await this.#campaigns.raiseCodes(copy.no, copy.codes);
     if (row && need.total && (copy.total === null || copy.total > Number(row.total))) {
-      await this.#rows.setTotal(copy.no, copy.total);
+      await this.#campaigns.setTotal(copy.no, copy.total);
     }
   }
 
   async #writeStatus({ copy, row, need }: CampaignPlan, nowMs: number): Promise<void> {
     // What was taken away is taken away last: until here more may have been taken.
     if (row && need.total && copy.total !== null && Number(row.total) > copy.total) {
-      await this.#rows.setTotal(copy.no, copy.total + row.refused);
+      await this.#campaigns.setTotal(copy.no, copy.total + row.refused);
     }
     if (need.status) await this.#writeSome({ statuses: new Map([[copy.no, copy.status]]) });
-    if (row && copy.status === 'open') await this.#rows.setBeginning(copy.no, copy.terms.startsAt.getTime());
+    if (row && copy.status === 'open') await this.#campaigns.setBeginning(copy.no, copy.terms.startsAt.getTime());
     if (row && !need.total && !need.status && !need.terms) return;
     const before = row && { total_limit: row.total, status: row.status, version: row.version };
     const after = { total_limit: copy.total, status: copy.status, version: copy.version };
@@ -133,7 +139,7 @@ export class Repair {
   /** What only the entries have that the journal still holds: details, answers, audit and events. */
   async #fillIn(): Promise<void> {
     for await (const entries of this.#backlog.entries()) {
-      await this.#rows.fillIn(entries);
+      await this.#details.fillIn(entries);
       const { answers, audit, begun, closedLines, furtherPayments } = projectEntries(entries);
       await this.#writeSome({ answers, audit, begun, closedLines, furtherPayments });
       await insertEvents(this.client, eventsOf(entries));
@@ -161,7 +167,7 @@ export class Repair {
         const atMs = users.get(`${no}|${user}`);
         if (atMs !== undefined) queued.push({ no: Number(no), key, answer, atMs });
       }
-      await this.#rows.fillAnswers(completed);
+      await this.#details.fillAnswers(completed);
       await this.#writeSome({ answers: queued });
     }
   }
@@ -181,15 +187,15 @@ export class Repair {
         order: order || orderIdOf(reservation),
       })),
     ];
-    for (const some of chunks(named)) await this.#rows.fillStacking(await stackingInRedis(redis, some));
+    for (const some of chunks(named)) await this.#details.fillStacking(await stackingInRedis(redis, some));
   }
 
   async #continueEvents(): Promise<number> {
     const published = new Map<number, string>();
     for await (const events of this.deps.stream.entries(BATCH)) {
       for (const { seq, id } of events) published.set(seq, id);
-      await this.#rows.fillPayments(paymentsIn(events));
-      await this.#rows.fillDuplicatePayments(duplicatePaymentsIn(events));
+      await this.#details.fillPayments(paymentsIn(events));
+      await this.#details.fillDuplicatePayments(duplicatePaymentsIn(events));
     }
     return this.#rows.continueOutbox(await this.deps.stream.lastSeq(), published);
   }

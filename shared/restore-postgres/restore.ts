@@ -11,6 +11,7 @@ import { BATCH } from './chunks.js';
 import { converge, Names } from './converge.js';
 import type { Findings } from './findings.js';
 import { Repair } from './repair.js';
+import { RestoredCampaigns } from './restored-campaigns.js';
 import { RestoredRows } from './restored-rows.js';
 import { scanCampaign } from './scan.js';
 
@@ -52,7 +53,7 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
   const directory = new Map(await copy.directory());
   const suspects = new Names();
   const rows = new RestoredRows(database);
-  const known = new Map((await rows.campaigns()).map((row) => [row.no, row]));
+  const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
   for (const [no, product] of directory) {
     const campaign = await copy.campaign(product);
     if (campaign && !campaign.archived) await scanCampaign(copy, rows, product, known.get(no) ?? null, suspects);

@@ -2,7 +2,8 @@ import type { ProductId } from '../domain/ids.js';
 import type { SaleCopy } from '../sale/sale-copy.js';
 import type { Names } from './converge.js';
 import { placesOf, recordOfRow, stepOf } from './plan.js';
-import type { CampaignRow, RestoredRows } from './restored-rows.js';
+import type { CampaignRow } from './restored-campaigns.js';
+import type { RestoredRows } from './restored-rows.js';
 
 const BATCH = 1_000;
 const NOTHING = new Map<string, never>();

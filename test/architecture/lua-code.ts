@@ -2,7 +2,8 @@
 export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, '');
 
 /**
- * Kinds of entries that the code appends: as literals, or through give_back and append_change, which are given the kind.
+ * Kinds of entries that the code appends: as literals, or through give_back and append_change, which are given the
+ * kind.
  * @param code without the functions that the script does not use (reachableCode)
  */
 export function appendedKinds(code: string): string[] {

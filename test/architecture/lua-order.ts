@@ -1,7 +1,7 @@
 /**
- * Reads a script far enough to see in which order it decides and writes. Redis does not roll back, so nothing that can fail
- * may follow the first write: no command that reads, no assert or error, no conversion, no concatenation, arithmetic or
- * comparison, which fail for a missing value.
+ * Reads a script far enough to see in which order it decides and writes. Redis does not roll back, so nothing that can
+ * fail may follow the first write: no command that reads, no assert or error, no conversion, no concatenation,
+ * arithmetic or comparison, which fail for a missing value.
  */
 
 const WRITES = new Set('DEL HDEL HSET HSETNX PEXPIRE PUBLISH SET SETBIT UNLINK XADD ZADD ZREM'.split(' '));
@@ -99,8 +99,8 @@ function closure(bodies: readonly Body[], happens: (event: Event) => boolean): S
 }
 
 /**
- * Goes through the statements in the order in which they run. A branch that ends with a return does not go on behind it; what
- * a loop writes is written before the next time.
+ * Goes through the statements in the order in which they run. A branch that ends with a return does not go on behind
+ * it; what a loop writes is written before the next time.
  * @param visit is given an event and whether something was written before; returns whether it writes
  * @returns whether something is written at the end
  */
@@ -219,7 +219,10 @@ function bodiesOf(code: string): Body[] {
     return events;
   }
 
-  /** One token with what belongs to it: a call with its arguments, which are evaluated before it; a function, which is not run here. */
+  /**
+   * One token with what belongs to it: a call with its arguments, which are evaluated before it; a function, which is
+   * not run here.
+   */
   function piece(body: Body): Event[] {
     const token = String(tokens[at]);
     const previous = tokens[at - 1];

@@ -27,7 +27,10 @@ const IMPORTS = [
   /\bimport\s*\(\s*['"]([^'"]+)['"]\s*\)/g,
 ];
 
-/** What a file imports, in whatever form: packages by name, files of ours by their path in the project without an ending. */
+/**
+ * What a file imports, in whatever form: packages by name, files of ours by their path in the project without an
+ * ending.
+ */
 export function importsOf({ path, text }: Source): string[] {
   const code = withoutComments(text);
   const found = IMPORTS.flatMap((pattern) => [...code.matchAll(pattern)].map(([, name]) => String(name)));
@@ -39,7 +42,9 @@ export function importsOf({ path, text }: Source): string[] {
 export const isOurs = (imported: string): boolean =>
   /^(api|worker|shared|migrations|test|scripts|lua)\//.test(imported);
 
-/** `shared/sale/scripts/line.ts` → `shared/redis`; a file directly in `api` or `worker` → itself, without its ending. */
+/**
+ * `shared/sale/scripts/line.ts` → `shared/sale`; a file directly in `api` or `worker` → itself, without its ending.
+ */
 export function placeOf(path: string): string {
   const parts = path.split('/');
   return parts.length > 2 ? parts.slice(0, 2).join('/') : path.replace(/\.ts$/, '');

@@ -150,7 +150,7 @@ describe('a campaign', () => {
   test('decides in Redis whether a limit may be lowered, though Postgres still takes it for a draft', async () => {
     const product = await operator.openCampaign({ total_limit: 10, per_user_limit: 3, max_qty: 1 });
     const patch = (body: unknown) => operator.call('PATCH', `/admin/campaigns/${product}`, body);
-    // As it is while the worker is behind.
+    // The state while the worker is behind.
     await service.database.client.query("update campaigns set status = 'draft' where product_id = $1", [product]);
     const refused = await patch({ per_user_limit: 2, max_qty: 2 });
     expectProblem(refused, 409, 'campaign_conflict');
@@ -197,7 +197,7 @@ describe('a campaign', () => {
     expect((await arrive(service.url, product).checkout()).status).toBe(200);
   });
 
-  test('that nobody knows is 404 everywhere', async () => {
+  test('that does not exist is 404 everywhere', async () => {
     for (const id of ['no-such-product', randomUUID()]) {
       const path = `/admin/campaigns/${id}`;
       const answers = await Promise.all([
@@ -290,7 +290,7 @@ describe('stats', () => {
     }
     await expectStock(operator, product, { total: 30, held: 15, redeemed: 15, waiting: 15 });
     await expectInPostgres(service, held);
-    await until('nothing is in flight', async () => (await operator.stats(product)).journal_backlog === 0, 2_000);
+    await until('nothing is in flight', async () => (await operator.stats(product)).journal_backlog === 0);
     expect(await operator.stats(product)).toMatchObject({
       product_id: product,
       status: 'open',
@@ -387,7 +387,7 @@ describe('names that a call does not have', () => {
     expect(released.status).toBe(200);
   });
 
-  test('a campaign that says nothing of its total is refused', async () => {
+  test('a campaign without total_limit is refused', async () => {
     const refused = await operator.call('POST', '/admin/campaigns', { product_id: campaign.product_id });
     expectProblem(refused, 400, 'invalid_request');
     expect(refused.body.errors).toEqual([

@@ -29,7 +29,7 @@ test('the AsyncAPI document is one by its own specification, and every reference
   }
 });
 
-test('what a socket is told is what the document says', async () => {
+test('the frames of a socket agree with the AsyncAPI document', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room: { enabled: true } });
   const held = String((await arrive(service.url, product).checkout()).data.reservation_id);
   const line = await joinLine(gatherShoppers(service.url, product, 3));
@@ -61,7 +61,10 @@ test('what a socket is told is what the document says', async () => {
   );
 });
 
-/** What is wrong with a frame, by the payload that the document gives its type; a field that is not described is wrong too. */
+/**
+ * What is wrong with a frame, by the payload that the document gives its type; a field that is not described is wrong
+ * too.
+ */
 function faultsOf(frame: Frame): unknown[] {
   const payload = document.components.messages[frame.type].payload;
   const validate = ajv.compile({ ...payload, additionalProperties: false });

@@ -5,12 +5,12 @@ import { connectDatabase } from '../harness/persistence.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-/** What real processes do with attempts: the worker forgets old ones, the API counts what it could not write. */
+/** Attempts in real processes: the worker deletes old ones, and the API counts those that it could not write. */
 const redis = await startTestRedis();
 const database = await createTestDatabase();
 const env = serviceEnv(redis.url, database.url, { ATTEMPTS_KEEP_DAYS: '2' });
 
-test('a worker forgets attempts that are older than they are to be kept', async () => {
+test('a worker deletes attempts after ATTEMPTS_KEEP_DAYS', async () => {
   const attempt = (user: string, id: string) => ({
     action: 'validate' as const,
     outcome: 'code_not_found',
@@ -32,11 +32,11 @@ test('a worker forgets attempts that are older than they are to be kept', async 
   ]);
   await startWorkerProcess(env);
   const left = async () => (await database.client.query('select user_id from redemption_attempts')).rows;
-  await until('the old one is gone', async () => (await left()).length === 1, 20_000);
+  await until('the old one is gone', async () => (await left()).length === 1);
   expect(await left()).toEqual([{ user_id: 'new' }]);
 });
 
-test('an API says how many it has written and dropped, and stops in order', async () => {
+test('an API reports how many attempts it has written and dropped, and stops cleanly', async () => {
   const { process: api, url } = await startApiProcess(env);
   const metrics = await (await fetch(`${url}/metrics`)).text();
   expect(metrics).toMatch(/^doorbuster_attempts_written_total 0$/m);

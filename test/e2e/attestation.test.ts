@@ -4,8 +4,8 @@ import { expectProblem, expectStock } from '../harness/checks.js';
 import { type Answer, Operator, Shopper, send } from '../harness/clients.js';
 import { request } from '../harness/raw-http.js';
 import { ATTESTATION_KEY, startApiProcess, startService } from '../harness/service.js';
-import { arrive, countStatuses } from '../harness/shoppers.js';
-import { type AttestationSigner, redisSeconds, signToken } from '../harness/tokens.js';
+import { arrive, countStatuses, withinASecond } from '../harness/shoppers.js';
+import { type AttestationSigner, freshToken, redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
 const service = await startService();
@@ -136,11 +136,11 @@ describe('a token', () => {
 
 describe('25 requests of one device within a second', () => {
   test('are 20 admitted and 5 refused, with the quota they broke, and the device is admitted again', async () => {
-    const device = arrive(service.url, product);
-    const token = device.token as NonNullable<typeof device.token>;
-    const start = performance.now();
-    const answers = await Promise.all(Array.from({ length: 25 }, () => buyWith(token)));
-    expect({ tookLongerThanTheWindow: performance.now() - start > 1_000 }).toEqual({ tookLongerThanTheWindow: false });
+    let token = freshToken('');
+    const answers = await withinASecond(() => {
+      token = freshToken(`fp-${randomUUID()}`);
+      return Promise.all(Array.from({ length: 25 }, () => buyWith(token)));
+    });
 
     expect(countStatuses(answers)).toEqual({ 200: 20, 429: 5 });
     for (const { status, headers } of answers) {
@@ -152,10 +152,10 @@ describe('25 requests of one device within a second', () => {
       expect(refused.headers.get('ratelimit')).toBe('"device";r=0;t=1');
       expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
     }
-    await until('the device is admitted again', async () => (await buyWith(token)).status === 200, 3_000);
+    await until('the device is admitted again', async () => (await buyWith(token)).status === 200);
   });
 
-  test('are told on each admission how much of the quota is left', async () => {
+  test('get the rest of the quota with each admission', async () => {
     const { headers } = await arrive(service.url, product).checkout();
     expect(headers.get('ratelimit')).toMatch(/^"device";r=19;t=1$/);
   });

@@ -45,7 +45,7 @@ describe('POST /flash-sale/checkout of a campaign with an audience', () => {
     expect((await shopper.checkout({ idempotency_key, ...gold })).status).toBe(200);
   });
 
-  test('judges by the terms of the moment, in a process that has not heard of the change', async () => {
+  test('judges by the current terms in a process that has not received the change', async () => {
     const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900 });
     const other = await startApiProcess(service.env);
     expect((await arrive(other.url, product).checkout()).status).toBe(200);
@@ -63,7 +63,7 @@ describe('POST /flash-sale/checkout of a campaign with an audience', () => {
     await expectStock(operator, product, { total: 100, free: 97 - admitted, held: 3 + admitted });
   });
 
-  test('lets whoever waits keep the place and the promotion when the audience narrows', async () => {
+  test('lets waiting users keep the place and the promotion when the audience narrows', async () => {
     const product = await openForMembers({ total_limit: 1, waiting_room: { enabled: true } });
     const held = await newcomer(product).checkout(gold);
     const waiting = newcomer(product);

@@ -32,7 +32,7 @@ async function guardedRoutes(): Promise<Guarded[]> {
 const routes = await guardedRoutes();
 const guardedBy = (scheme: Scheme) => routes.filter(({ schemes }) => schemes.includes(scheme));
 
-/** A call with these credentials and a body that is no JSON: whoever may not call is not told what is wrong with it. */
+/** A call with these credentials and a body that is no JSON: an unauthorized caller does not learn that. */
 function call({ method, path }: Guarded, headers: Record<string, string>) {
   const json = { 'content-type': 'application/json' };
   return request(service.url, {
@@ -73,12 +73,12 @@ test('the description names the guarded routes that there are', () => {
       .map(({ path }) => path)
       .sort(),
   ).toEqual(expect.arrayContaining(['/flash-sale/queue', '/flash-sale/release']));
-  // Nothing under /admin is open to anybody.
+  // Nothing under /admin is public.
   expect(guardedBy('adminKey').every(({ path }) => path.startsWith('/admin'))).toBe(true);
 });
 
 describe('every admin route', () => {
-  test('answers 401 with WWW-Authenticate to whoever has no key or a wrong one', async () => {
+  test('answers 401 with WWW-Authenticate without a key or with a wrong one', async () => {
     for (const route of guardedBy('adminKey')) {
       for (const headers of [...WRONG, { 'x-ticket': ticket }]) {
         const refused = await call(route, headers);
@@ -105,7 +105,7 @@ describe('every admin route', () => {
 });
 
 describe('every service route', () => {
-  test('answers 401 with WWW-Authenticate to whoever has no key or a wrong one', async () => {
+  test('answers 401 with WWW-Authenticate without a key or with a wrong one', async () => {
     for (const route of guardedBy('serviceKey')) {
       for (const headers of WRONG) {
         const refused = await call(route, headers);
@@ -166,7 +166,7 @@ describe('with SHOPPER_JWT_SECRET', () => {
     return `${signed}.${alg === 'none' ? '' : createHmac('sha256', secret).update(signed).digest('base64url')}`;
   };
 
-  test('a shopper needs a JWT whose sub is his user_id, for checkout and queue-status', async () => {
+  test('a shopper needs a JWT with their user_id as sub, for checkout and queue-status', async () => {
     const { url } = await startApiProcess({ ...service.env, SHOPPER_JWT_SECRET: SECRET });
     const shopper = arrive(url, product, 'ani');
     const in1h = Math.floor(Date.now() / 1000) + 3_600;

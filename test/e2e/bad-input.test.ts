@@ -4,14 +4,14 @@ import { describe, expect, test } from '@jest/globals';
 import { bodyRoutes } from '../harness/body-routes.js';
 import { expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator } from '../harness/clients.js';
+import { objectText } from '../harness/invalid-values.js';
 import { request, requestJson } from '../harness/raw-http.js';
 import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { arrive, forEachAtMost } from '../harness/shoppers.js';
-import { objectText } from '../harness/wrong-values.js';
 
-// Bodies that are wrong in themselves; what is wrong around them stands in bad-requests.test.ts.
+// Invalid bodies; bad-requests.test.ts has invalid paths, methods and headers.
 
-// Its callers are few and wrong all the time, which is what the limits are for.
+// The few callers of this file always send invalid requests, which the limits would stop.
 const service = await startService({ VALIDATE_PER_MINUTE_PER_USER: '100000', REDEEM_PER_MINUTE_PER_USER: '100000' });
 const operator = new Operator(service.url);
 const product = await operator.openCampaign({ total_limit: 100_000, hold_seconds: 900, per_user_limit: 1_000 });
@@ -26,7 +26,7 @@ const pool = await operator.openCampaign({ type: 'pool', total_limit: 10 });
 
 const ROUTES = bodyRoutes({ product, reservationId: String(bought.data.reservation_id), code, pool });
 
-/** Their bodies stand in test/integration/webhooks.test.ts and operator-session.test.ts, with what else they must refuse. */
+/** test/integration/webhooks.test.ts and operator-session.test.ts have the bodies of these routes. */
 const COVERED_ELSEWHERE = /^\/admin\/(webhooks|session)/;
 
 test('every field of every body in /openapi.json is covered here', async () => {

@@ -6,7 +6,7 @@ import { ADMIN_SECRET, startService } from '../harness/service.js';
 import { forEachAtMost } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 
-// What is wrong around a body: paths, methods, headers and bytes that are no HTTP.
+// Invalid paths, methods and headers, and bytes that are no HTTP.
 
 const service = await startService();
 const product = await new Operator(service.url).openCampaign({ total_limit: 10, hold_seconds: 900 });
@@ -23,7 +23,7 @@ function expectAnswer(answer: Answer | null): Answer {
 }
 
 describe('a path', () => {
-  test('that nobody knows is 404 for every method', async () => {
+  test('that does not exist is 404 for every method', async () => {
     const paths = [
       '/',
       '/nothing',

@@ -8,7 +8,8 @@ import { startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// What the cheap refusals (api/guards/abuse/blocklist-guard.ts) must not lose for being cheap. What they cost is loadtest/bench/blocked.mjs.
+// What the cheap refusals (api/guards/abuse/blocklist-guard.ts) must not lose for being cheap. What they cost is
+// loadtest/bench/blocked.mjs.
 
 const BANNED = '198.51.100.7';
 const service = await startService({ TRUST_PROXY: '1', TOKENS_PER_MINUTE: '3' });
@@ -29,7 +30,7 @@ const buy = (who: { user?: string; device?: string; address?: string }, headers:
 const tokenFrom = (address: string, id: string = randomUUID()) =>
   send(`${service.url}/flash-sale/token?device_fp=fp`, { headers: { 'x-forwarded-for': address, 'x-request-id': id } });
 
-test('every one of many refusals is a whole problem document whose instance stands in the log', async () => {
+test('every one of many refusals is a whole problem document with an instance that is in the log', async () => {
   const ways = [{ address: BANNED }, { user: 'user-bad' }, { device: 'fp-bad' }];
   const answers = await Promise.all(
     Array.from({ length: 300 }, (_, i) => buy(ways[i % 3] ?? {}, { 'x-request-id': `find-me-${i}-end` })),
@@ -50,7 +51,7 @@ test('every one of many refusals is a whole problem document whose instance stan
   expect(service.api.log.filter((line) => line.includes('find-me-')).length).toBeLessThan(60);
 });
 
-test('a network over its limit of tokens is told so with its quota, and again as cheaply', async () => {
+test('a network over its limit of tokens gets 429 with its quota, and again as cheaply', async () => {
   const answers = [];
   for (let i = 0; i < 6; i += 1) answers.push(await tokenFrom('192.0.2.77'));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429, 429, 429]);
@@ -64,7 +65,7 @@ test('a network over its limit of tokens is told so with its quota, and again as
   expect((await tokenFrom('192.0.2.78')).status).toBe(200);
 });
 
-test('a connection goes on after a refusal with a small body, and ends after one with a body nobody reads', async () => {
+test('a connection goes on after a refusal with a small body, and ends after one with an unread body', async () => {
   const { hostname, port } = new URL(service.url);
   const socket = net.connect(Number(port), hostname);
   atEnd('the connection', () => {

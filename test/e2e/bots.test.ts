@@ -23,7 +23,7 @@ function buy(user: string, token: Record<string, unknown>, address: string, fiel
   return send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { 'x-forwarded-for': address }, json });
 }
 
-/** Ends when nobody shops any more. */
+/** Ends when all shoppers are done. */
 let shopping = true;
 async function bot(attempt: (i: number) => Promise<Answer>): Promise<Answer[]> {
   const answers: Answer[] = [];
@@ -32,7 +32,7 @@ async function bot(attempt: (i: number) => Promise<Answer>): Promise<Answer[]> {
   return answers;
 }
 
-/** An ordinary shopper: a device and an address of his own, a token for his solution, one checkout. */
+/** An ordinary shopper: an own device and address, a token for a solution, one checkout. */
 async function shop(i: number): Promise<Answer> {
   const [device, headers] = [`fp-shopper-${i}`, { 'x-forwarded-for': addressOf(70_000 + i) }];
   const path = `${service.url}/flash-sale/token?device_fp=${device}&product_id=${product}`;
@@ -73,6 +73,6 @@ test('no shopper is refused, and bots that do not work get nothing', async () =>
   expect(sharers?.[200] ?? 0).toBeLessThanOrEqual(1);
   expect(guessers?.[201] ?? 0).toBe(0);
   const { redeemed } = await operator.stats(product);
-  // Less than one in a hundred: the one token that somebody worked for serves one user.
+  // Less than one in a hundred: the one token with a proof of work serves one user.
   expect(redeemed - 40).toBeLessThanOrEqual(1);
-}, 90_000);
+});

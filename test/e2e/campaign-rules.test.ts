@@ -5,7 +5,7 @@ import { Operator } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
-/** What a campaign gives, to whom, beside what and when, as operators write it. */
+/** Discount, audience, stacking and window of a campaign, as operators write them. */
 const service = await startService();
 const operator = new Operator(service.url);
 

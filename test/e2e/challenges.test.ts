@@ -110,7 +110,7 @@ describe('a campaign that wants a proof of work', () => {
     expect((await buy(product, who, stranger)).status).toBe(200);
   });
 
-  test('wants it of codes too, and tells nothing by it where nothing is to be told', async () => {
+  test('demands it for codes too, without revealing which codes exist', async () => {
     const code = `WORK${randomUUID().slice(0, 8).toUpperCase()}`;
     await openLevel1({ code, uniform_refusals: true });
     const redeem = (typed: string, fields: Record<string, unknown> = {}) => {

@@ -21,7 +21,7 @@ const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const Socket = WebSocket as unknown as new (url: string) => SocketLike;
 
-/** A sale as one tab has it, with what it was told and what it sent. */
+/** A sale in one tab, with the events it got and the requests it sent. */
 function openTab(productId: string, options: Partial<SaleOptions> = {}) {
   const network = new FlakyFetch();
   const sale = new Sale({
@@ -139,7 +139,7 @@ describe('an attempt', () => {
     for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(1000);
   });
 
-  test('that is refused is not repeated, and the next one is a new wish', async () => {
+  test('that is refused is not repeated, and the next one is a new attempt', async () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const holder = arrive(service.url, product);
     const held = String((await holder.checkout()).data.reservation_id);
@@ -165,7 +165,7 @@ describe('an attempt', () => {
     );
   });
 
-  test('that meets a challenge is sent again with what the hook made of it', async () => {
+  test('that gets a challenge is sent again with the solution of the hook', async () => {
     const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900 });
     const challenges: unknown[] = [];
     const { sale, network } = openTab(product, {
@@ -184,7 +184,7 @@ describe('an attempt', () => {
 });
 
 describe('the line', () => {
-  test('tells places and the promotion over the socket, without asking', async () => {
+  test('gets positions and the promotion over the socket, without polling', async () => {
     const { product, held } = await heldByAnother();
     const [first, second] = [openTab(product), openTab(product)];
     expect(await first.sale.attempt()).toMatchObject({ status: 'queued', position: 1 });
@@ -196,17 +196,17 @@ describe('the line', () => {
     expect(Date.parse(String(first.sale.standing?.pay_before))).toBeGreaterThan(Date.now());
     expect(first.told).toEqual(['queued', 'promoted']);
     expect(first.network.of('/flash-sale/queue-status')).toEqual([]);
-    await first.sale.release('changed his mind');
+    await first.sale.release('changed their mind');
     expect(first.sale.standing?.status).toBe('released');
     await stands(second.sale, 'promoted');
   });
 
-  test('goes on by asking where no socket is to be had, with its ETag and at the advertised pace', async () => {
+  test('polls where no socket is available, with its ETag and at the advertised pace', async () => {
     const { product, held } = await heldByAnother();
     const { sale, network, connections } = openTab(product, { WebSocket: null });
     expect(await sale.attempt()).toMatchObject({ status: 'queued', poll_after_seconds: 2 });
     const startedAt = performance.now();
-    await until('it was told that nothing is new', () => network.calls.some(({ status }) => status === 304));
+    await until('a poll got 304', () => network.calls.some(({ status }) => status === 304));
     const asked = network.of('/flash-sale/queue-status');
     expect(asked.map(({ status }) => status)).toEqual([200, 304]);
     expect(asked[1]?.headers.get('if-none-match')).toMatch(/^"/);
@@ -216,7 +216,7 @@ describe('the line', () => {
     await stands(sale, 'promoted');
   });
 
-  test('comes back from an API that stops, and from a cut', async () => {
+  test('reconnects after an API stops, and after a cut', async () => {
     const { product, held } = await heldByAnother();
     const other = await startApiProcess(service.env);
     let port = other.url;
@@ -231,14 +231,14 @@ describe('the line', () => {
     port = service.url;
     network.cut();
     await other.process.stop();
-    await until('it came back, elsewhere', () => connections.length >= 3 && connections.at(-1) === 'live', 15_000);
+    await until('it came back, elsewhere', () => connections.length >= 3 && connections.at(-1) === 'live');
     expect(connections[1]).toBe('polling');
     await payments.release(held);
     await stands(sale, 'promoted');
     network.mend();
   });
 
-  test('notices that nobody answers on a socket that was never closed, and asks instead', async () => {
+  test('detects a silent socket that was never closed, and polls instead', async () => {
     const { product, held } = await heldByAnother();
     const open: Silent[] = [];
     class Silent extends (WebSocket as unknown as new (url: string) => SocketLike) {
@@ -270,7 +270,7 @@ describe('the line', () => {
     expect(told).toEqual(['queued', 'left', 'queued']);
   });
 
-  test('that is closed tells so', async () => {
+  test('that is closed emits closed', async () => {
     const { product } = await heldByAnother();
     const { sale, connections } = openTab(product);
     await sale.attempt();
@@ -299,7 +299,7 @@ describe('a reload and a second tab', () => {
     expect(reloaded.sale.standing?.reservation_id).toBe(second.sale.standing?.reservation_id);
   });
 
-  test('end an attempt whose answer nobody read', async () => {
+  test('end an attempt whose response was not read', async () => {
     const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 5 });
     const shared = { userId: 'user-who-reloads', store: new MemoryStore() };
     const before = openTab(product, { ...shared, retryForMs: 0 });
@@ -310,7 +310,7 @@ describe('a reload and a second tab', () => {
     await expectStock(operator, product, { total: 5, free: 4, held: 1 });
   });
 
-  test('begin anew when the kept ticket is not taken any more', async () => {
+  test('begin a new attempt when the stored ticket is not accepted any more', async () => {
     const { product } = await heldByAnother();
     const store = new MemoryStore();
     const kept = `doorbuster|${product}|user-with-old-ticket`;
@@ -325,7 +325,7 @@ describe('a reload and a second tab', () => {
   });
 });
 
-test('the public view counts by the server’s clock and tells nothing of stock', async () => {
+test('the public view uses the server’s clock and does not contain the stock', async () => {
   const startsAt = new Date(Date.now() + 3_600_000).toISOString();
   const product = await operator.openCampaign({ name: 'Night sale', total_limit: 7, starts_at: startsAt });
   const { sale } = openTab(product);
@@ -368,7 +368,7 @@ test('a browser whose database cannot be used keeps everything in the other stor
   expect(await store.getItem('name')).toBeNull();
 });
 
-test('what an earlier version kept in the other store is found', async () => {
+test('the client finds values that an earlier version kept in the other store', async () => {
   const opening = { result: {} } as Record<string, unknown>;
   const empty = { get: () => ({ result: undefined }), put: () => ({}), delete: () => ({}) };
   opening.result = {
@@ -389,13 +389,14 @@ test('what an earlier version kept in the other store is found', async () => {
   expect(await new TabStore(databases as never, copy).getItem('name')).toBe('of before');
 });
 
-test('what a browser loads of the client has less than 6.5 KB, compressed', () => {
+test('a browser loads less than 6.5 KB of the client, compressed', () => {
   const folder = join(projectRoot(), 'dist/client');
   // Nothing loads types.js, which has only types.
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== 'types.js');
   expect(scripts.sort()).toEqual([
     'attempt.js',
     'calls.js',
+    'device-token.js',
     'emitter.js',
     'proof-of-work.js',
     'sale.js',

@@ -42,7 +42,7 @@ const use = (address: string, fields: Record<string, unknown> = {}) =>
     ...fields,
   });
 
-test('a network is told to wait after so many unknown codes, by whichever way and name, and right codes go on', async () => {
+test('a network gets 429 after UNKNOWN_CODES_PER_MINUTE, by any route and user, and right codes are still served', async () => {
   const { code } = await open();
   const address = '198.51.100.40';
   const first = await inTurn(LIMIT, () => ask(address));
@@ -62,7 +62,7 @@ test('a network is told to wait after so many unknown codes, by whichever way an
   expect((await ask('198.51.100.41')).status).toBe(404);
 });
 
-test('each code of a request is counted, and one that is bound to somebody else is unknown too', async () => {
+test('each code of a request is counted, and a code that is bound to another user is unknown too', async () => {
   const address = '198.51.100.42';
   const cart = { subtotal: 100, currency: 'USD' };
   const ten = () => ask(address, { codes: Array.from({ length: 10 }, newCode), cart });
@@ -74,14 +74,14 @@ test('each code of a request is counted, and one that is bound to somebody else 
   expect((await ask(address, { code: bound, user_id: 'ann' })).status).toBe(200);
 });
 
-test('what goes beyond leaves no rows and no keys behind', async () => {
+test('requests beyond the limit leave no rows and no keys', async () => {
   const address = '198.51.100.43';
   await inTurn(LIMIT, () => ask(address));
   const users = Array.from({ length: 50 }, newUser);
   const answers = await Promise.all(users.map((user_id) => ask(address, { user_id })));
   expect(countStatuses(answers)).toEqual({ 429: 50 });
   expect(await service.redis.client.keys(`db1:*${address}*`)).toEqual([]);
-  // Rows are written in order, so the last of those within the limit stands behind all others.
+  // Rows are written in order, so the last one within the limit follows all others.
   const last = newUser();
   await ask('198.51.100.44', { user_id: last });
   const written = async (network: string) =>

@@ -72,7 +72,7 @@ test('a preflight from anywhere else, or for what is not for shoppers, is refuse
     expect([path, allowed(await preflight(path, SHOP))]).toEqual([path, null]);
 });
 
-test('every response to the shop’s page can be read, with what callers rely on', async () => {
+test('every response to the shop’s page can be read, with the headers that callers need', async () => {
   const from = (origin: string) => ({ headers: { origin } });
   const bought = await arrive(service.url, product).checkout({}, { origin: SHOP });
   const refused = await send(`${service.url}/flash-sale/checkout`, { method: 'POST', json: {}, ...from(SHOP) });

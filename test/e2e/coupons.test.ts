@@ -8,7 +8,7 @@ import { countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
-// One user redeems more often here than anybody should; limits.test.ts has the limits.
+// One user redeems more often here than the usual limits allow; limits.test.ts tests them.
 const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000', UNKNOWN_CODES_PER_MINUTE: '1000000' });
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -73,7 +73,7 @@ describe('redeeming', () => {
     await expectStock(operator, product, { total: 10, free: 9, redeemed: 1 });
   });
 
-  test('a pool code is used once, whoever comes', async () => {
+  test('a pool code is used once, by any user', async () => {
     const { product, codes } = await openWithCodes('pool', 3, { total_limit: 3 });
     const answers = await Promise.all(codes.flatMap((code) => [redeem(code), redeem(code)]));
     expect(countStatuses(answers)).toEqual({ 201: 3, 409: 3 });
@@ -81,7 +81,7 @@ describe('redeeming', () => {
     await expectStock(operator, product, { total: 3, redeemed: 3 });
   });
 
-  test('a code that is bound to a user is no code for anybody else', async () => {
+  test('a code that is bound to a user is unknown to all others', async () => {
     const [mine, anyones] = [newCode(), newCode()];
     const product = await openWithImport(['code,user_id', `${mine},ann`, anyones]);
     expectProblem(await redeem(mine, { user_id: 'bob' }), 404, 'code_not_found');
@@ -118,7 +118,7 @@ describe('redeeming', () => {
     expect([stranger.status, stranger.headers.get('idempotent-replayed')]).toEqual([201, null]);
   });
 
-  test('puts whoever finds nothing into the line with his code, which he keeps', async () => {
+  test('puts a user who finds no free unit into the line with the code, which they keep', async () => {
     const { product, codes } = await openWithCodes('pool', 3, { total_limit: 1, waiting_room: { enabled: true } });
     const [held, wanted] = codes as [string, string];
     const holder = await redeem(held);
@@ -152,7 +152,7 @@ describe('redeeming', () => {
 });
 
 describe('a pool', () => {
-  test('hands the next code to whoever checks out, and none twice', async () => {
+  test('gives each checkout the next code, and none twice', async () => {
     const { product, codes } = await openWithCodes('pool', 4, { total_limit: 4 });
     expect((await redeem(String(codes[1]))).status).toBe(201);
     const shoppers = Array.from({ length: 5 }, () => new Shopper(service.url, product));
@@ -163,7 +163,7 @@ describe('a pool', () => {
     for (const code of codes) expectProblem(await redeem(code), 409, 'already_redeemed');
   });
 
-  test('tells the code again to a repeated key, and to the holder of the ticket', async () => {
+  test('returns the code again to a repeated key, and to the holder of the ticket', async () => {
     const { product, codes } = await openWithCodes('pool', 1, { hold_seconds: 900 });
     const shopper = new Shopper(service.url, product);
     const key = newKey();
@@ -176,7 +176,7 @@ describe('a pool', () => {
 });
 
 describe('terms', () => {
-  test('an audience lets in only whom it matches, and a repeated key is answered whatever it says by then', async () => {
+  test('an audience admits only users that it matches, and a repeated key is replayed whatever it says by then', async () => {
     const { product, code } = await openShared({ audience: { attribute: 'tier', eq: 'gold' } });
     expectProblem(await redeem(code), 403, 'audience_mismatch');
     expectProblem(await redeem(code, { attributes: { tier: 'silver' } }), 403, 'audience_mismatch');
@@ -199,7 +199,7 @@ describe('terms', () => {
     expect([replay.data.discount, replay.text]).toEqual([amount(100), before.text]);
   });
 
-  test('a one-time token is needed where the campaign says so, for its code and user, and once', async () => {
+  test('a one-time token is needed where the campaign demands it, for its code and user, and once', async () => {
     const { code } = await openShared({ require_token: true, per_user_limit: 3 });
     const user = newUser();
     const tokenFor = async (typed: string, who: string) =>
@@ -214,7 +214,7 @@ describe('terms', () => {
     expect((await redeem(code, { user_id: user, token: await tokenFor(code, user) })).status).toBe(201);
   });
 
-  test('uniform refusals tell nothing but that the code cannot be used', async () => {
+  test('uniform refusals reveal only that the code cannot be used', async () => {
     const { codes, product } = await openWithCodes('pool', 3, {
       uniform_refusals: true,
       audience: { attribute: 'tier', eq: 'gold' },
@@ -230,7 +230,7 @@ describe('terms', () => {
     const madeUp = '9'.repeat(used.length);
     const isTold = async () =>
       (await redeem(madeUp)).status === 404 && (await redeem(madeUp)).body.code === 'code_not_usable';
-    await until('a made-up code of that length is refused alike', isTold, 8_000);
+    await until('a made-up code of that length is refused alike', isTold);
     refusals.push(await redeem(madeUp), await check({ code: madeUp }));
     await operator.call('POST', `/admin/campaigns/${product}/close`);
     refusals.push(await redeem(foreign, { attributes: { tier: 'gold' } }), await check({ code: foreign }));
@@ -241,7 +241,7 @@ describe('terms', () => {
 });
 
 describe('validating', () => {
-  test('tells campaign, discount and end, on the clock of the campaign too, and takes nothing', async () => {
+  test('returns campaign, discount and end, also on the clock of the campaign, and takes no unit', async () => {
     const { product, code } = await openShared({
       name: 'Autumn',
       discount: { kind: 'amount', amount: 500, currency: 'USD' },
@@ -279,7 +279,7 @@ describe('validating', () => {
     expectProblem(await check({ code: 'NEVER-ISSUED-2' }), 404, 'code_not_found');
   });
 
-  test('of several codes proposes the best combination, and says why not all combine', async () => {
+  test('proposes the best combination of several codes, with the reason why not all combine', async () => {
     const percent = await openShared({
       discount: { kind: 'percent', percent: 10 },
       stacking: { exclusive: false, group: 'g' },

@@ -28,7 +28,7 @@ async function exportedNames(): Promise<Set<string>> {
 }
 
 for (const [file, found] of Object.entries(expressions)) {
-  test(`every metric that deploy/${file} asks for is exported`, async () => {
+  test(`every metric in deploy/${file} is exported`, async () => {
     const names = await exportedNames();
     expect(names.size).toBeGreaterThan(30);
     expect(found.length).toBeGreaterThan(10);
@@ -49,7 +49,7 @@ test('alerts and panels have a name each', () => {
   expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
 });
 
-test('the journal is told of as it is', async () => {
+test('the metrics of the journal agree with it', async () => {
   const value = async (name: string) => {
     const text = await metricsText(service.url);
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);

@@ -24,7 +24,7 @@ const eventsOf = async (id: string) => {
   return rows.map(({ data }) => [data.already_paid_by, data.payment_ref]);
 };
 
-test('a second payment is answered with the first reference, kept, counted once and made an event', async () => {
+test('a second payment gets the first reference, and is stored, counted once and published', async () => {
   const { product, id, order } = await buy();
   const first = await payments.confirm(id, 'pay-1');
   expect(first.data).toEqual({ reservation_id: id, status: 'redeemed', order_id: order });
@@ -56,7 +56,7 @@ test('a second payment is answered with the first reference, kept, counted once 
   ]);
 });
 
-test('of many payments at one moment one is the first, and all others name it', async () => {
+test('one of many simultaneous payments is the first, and all others get its reference', async () => {
   const { id } = await buy();
   const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => payments.confirm(id, `pay-${i}`)));
   const firsts = answers.flatMap(({ data }, i) => (data.already_paid_by ? [] : [`pay-${i}`]));
@@ -67,7 +67,7 @@ test('of many payments at one moment one is the first, and all others name it', 
   }
 });
 
-test('where nothing is to be paid, the first reference that comes is the first payment', async () => {
+test('in a campaign without payment, the first reference that arrives is the first payment', async () => {
   const { id } = await buy({ hold_seconds: 0 });
   expect((await payments.confirm(id, 'pay-1')).data.already_paid_by).toBeUndefined();
   expect((await payments.confirm(id, 'pay-2')).data.already_paid_by).toBe('pay-1');

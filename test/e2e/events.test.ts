@@ -23,7 +23,7 @@ async function sell(): Promise<string> {
   return answer.data.reservation_id;
 }
 
-test('what is sold is told to the stream and to a webhook, signed and in order; an operator sees and repeats it', async () => {
+test('sales are published to the stream and to a webhook, signed and in order; an operator reads and replays them', async () => {
   const created = await hooks('POST', '', { url: receiver.url });
   expect(created.status).toBe(201);
   const { id, secrets } = created.data;
@@ -68,10 +68,10 @@ test('what is sold is told to the stream and to a webhook, signed and in order; 
 
   const [first, second] = receiver.accepted();
   expect((await hooks('POST', `/${id}/replay`, { event_id: second })).data).toEqual({ events: 1 });
-  await until('it was told again', () => receiver.received.length === 3);
+  await until('it was delivered again', () => receiver.received.length === 3);
   const range = { from: new Date(Date.now() - 60_000).toISOString(), to: new Date(Date.now() + 60_000).toISOString() };
   expect(await hooks('POST', `/${id}/replay`, range)).toMatchObject({ status: 202, data: { events: 2 } });
-  await until('both were told again', () => receiver.received.length === 5);
+  await until('both were delivered again', () => receiver.received.length === 5);
   expect(receiver.accepted()).toEqual([first, second, second, first, second]);
   expect((await hooks('DELETE', `/${id}`)).status).toBe(200);
   expect((await hooks('GET', `/${id}`)).body.code).toBe('webhook_not_found');
@@ -103,7 +103,7 @@ test('an endpoint that answers 410 is disabled until an operator enables it; ret
     enabled: true,
     disabled_reason: null,
   });
-  await until('it was told', () => receiver.accepted().length === 1);
+  await until('it was delivered', () => receiver.accepted().length === 1);
   expect(receiver.received.map(({ event, answer }) => [event.subject, answer])).toEqual([
     [reservation, 500],
     [reservation, 410],
@@ -112,7 +112,7 @@ test('an endpoint that answers 410 is disabled until an operator enables it; ret
   await hooks('DELETE', `/${id}`);
 });
 
-test('what an operator does stands in the audit log without secrets, and secrets are shown once', async () => {
+test('actions of an operator are in the audit log without secrets, and secrets are shown once', async () => {
   const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
   const { id, secrets } = (await hooks('POST', '', { url: receiver.url, secrets: [secret] })).data;
   expect(secrets).toEqual([secret]);
@@ -141,7 +141,7 @@ test('what an operator does stands in the audit log without secrets, and secrets
   expect(changed.text + JSON.stringify(rows)).not.toContain('whsec_');
 });
 
-test('refuses what is no endpoint, and by default every private address', async () => {
+test('the webhook API refuses what is no endpoint, and by default every private address', async () => {
   const refused = async (json: unknown) => {
     const { status, body } = await hooks('POST', '', json);
     return [status, body.code, body.errors?.[0]?.pointer];

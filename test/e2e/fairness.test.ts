@@ -48,7 +48,7 @@ async function countWaiting(product: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-test('gives 100 units to exactly 100 of 200 simultaneous shoppers, and the others places 1 to 100, each once', async () => {
+test('the service gives 100 units to exactly 100 of 200 simultaneous shoppers, and the others places 1 to 100, each once', async () => {
   const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900, waiting_room });
   const answers = await checkoutAtOnce(gatherShoppers(service.url, product, 200));
 
@@ -60,7 +60,7 @@ test('gives 100 units to exactly 100 of 200 simultaneous shoppers, and the other
   await expectStock(operator, product, { total: 100, held: 100, waiting: 100 });
 });
 
-test('gives the last unit to exactly one of twenty simultaneous shoppers and the others places 1 to 19', async () => {
+test('the service gives the last unit to exactly one of twenty simultaneous shoppers and the others places 1 to 19', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, waiting_room });
   const answers = await checkoutAtOnce(gatherShoppers(service.url, product, 20));
 
@@ -71,7 +71,7 @@ test('gives the last unit to exactly one of twenty simultaneous shoppers and the
   await expectStock(operator, product, { total: 1, held: 1, waiting: 19 });
 });
 
-test('gives the last unit to exactly one of twenty simultaneous shoppers when there is no line', async () => {
+test('the service gives the last unit to exactly one of twenty simultaneous shoppers when there is no line', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 0 });
   const answers = await checkoutAtOnce(gatherShoppers(service.url, product, 20));
 
@@ -81,10 +81,10 @@ test('gives the last unit to exactly one of twenty simultaneous shoppers when th
   await expectStock(operator, product, { total: 1, redeemed: 1 });
 });
 
-test('gives units that come back by release and by expiry to the head of the line, past 1000 newcomers who hammer', async () => {
+test('the service gives units that come back by release and by expiry to the head of the line, past 1000 new users who retry without pause', async () => {
   const product = await operator.openCampaign({ total_limit: 40, hold_seconds: 900, waiting_room });
   const givingUp = await checkoutAtOnce(gatherShoppers(service.url, product, 20));
-  // Those who come now do not pay in time; whoever is promoted afterwards has a quarter of an hour again.
+  // The users who come now do not pay in time; users promoted afterwards have a quarter of an hour again.
   await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 2 });
   const forgetful = await checkoutAtOnce(gatherShoppers(service.url, product, 20));
   await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 900 });
@@ -108,12 +108,12 @@ test('gives units that come back by release and by expiry to the head of the lin
   expect(await promotedUsers(product)).toEqual(namesOf(line.slice(0, 40)));
   await until('every place is in Postgres', async () => (await countWaiting(product)) === 1020);
   expect(await Promise.all(line.slice(40).map(placeOf))).toEqual(range(1, 20));
-  // Everybody behind them stands somewhere, nobody twice.
+  // Every user behind them has a position, and no position occurs twice.
   const places = await Promise.all(newcomers.map(placeOf));
   expect(places.sort((a, b) => a - b)).toEqual(range(21, 1020));
 });
 
-test('goes on in the order of the line when the promoted give up in their turn', async () => {
+test('the service goes on in the order of the line when the promoted give up in their turn', async () => {
   const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, waiting_room });
   let holders = reservationsOf(await checkoutInTurn(gatherShoppers(service.url, product, 5)));
   const line = gatherShoppers(service.url, product, 20);
@@ -133,7 +133,7 @@ test('goes on in the order of the line when the promoted give up in their turn',
   await expectStock(operator, product, { total: 5, held: 5 });
 });
 
-test('lets nobody past a head of the line who wants more units than are free', async () => {
+test('the service lets no user past a head of the line who wants more units than are free', async () => {
   const product = await operator.openCampaign({ total_limit: 2, max_qty: 2, hold_seconds: 900, waiting_room });
   const holders = reservationsOf(await checkoutInTurn(gatherShoppers(service.url, product, 2)));
   const wantsTwo = arrive(service.url, product);

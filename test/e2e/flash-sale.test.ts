@@ -6,7 +6,7 @@ import { until } from '../harness/until.js';
 const service = await startService();
 const operator = new Operator(service.url);
 
-test('a shopper buys a unit and it stands in Postgres', async () => {
+test('a shopper buys a unit, and Postgres has it', async () => {
   const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 60 });
   const answer = await new Shopper(service.url, product).checkout();
   expect(answer.status).toBe(200);

@@ -253,7 +253,7 @@ test('arbitrary values in the headers that are read', async () => {
   );
 });
 
-test('have left the server as it was, without an error in its log', async () => {
+test('the server works after all of these requests, without an error in its log', async () => {
   expect((await request(service.url, { path: '/livez' })).status).toBe(200);
   expect(service.api.child.exitCode).toBeNull();
   expect(service.api.log.filter((line) => (JSON.parse(line) as { level: unknown }).level === 50)).toEqual([]);

@@ -7,7 +7,7 @@ import { arrive } from '../harness/shoppers.js';
 import { ShopperSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-// Clients that keep to HTTP and mean ill by it. What is no HTTP at all stands in bad-requests.test.ts.
+// Hostile clients with valid HTTP. bad-requests.test.ts has bytes that are no HTTP.
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -29,13 +29,13 @@ async function dial(url = service.url): Promise<{ socket: net.Socket; got: () =>
   socket.on('error', () => {
     // A reset by the server is one of the things that may happen.
   });
-  await until('the connection stands', () => !socket.connecting);
+  await until('the connection is open', () => !socket.connecting);
   return { socket, got: () => text, isClosed: () => socket.destroyed || socket.readableEnded };
 }
 const buys = async () => expect((await arrive(service.url, product).checkout()).status).toBe(200);
 const answersIn = (text: string) => text.match(/HTTP\/1\.1 \d{3}/g) ?? [];
 
-test('who sends his headers, or his body, a byte at a time is told 408 and cut off, while others buy', async () => {
+test('a client that sends its headers, or its body, a byte at a time gets 408 and is disconnected while others buy', async () => {
   const [head, body] = await Promise.all([dial(), dial()]);
   body.socket.write(
     'POST /flash-sale/checkout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{',
@@ -46,14 +46,14 @@ test('who sends his headers, or his body, a byte at a time is told 408 and cut o
   }, 200);
   try {
     await buys();
-    await until('the slow headers are answered', () => head.got().startsWith('HTTP/1.1 408'), 45_000);
-    await until('the slow body is answered', () => body.got().startsWith('HTTP/1.1 408'), 45_000);
+    await until('the slow headers are answered', () => head.got().startsWith('HTTP/1.1 408'));
+    await until('the slow body is answered', () => body.got().startsWith('HTTP/1.1 408'));
     await until('both are cut off', () => head.isClosed() && body.isClosed());
     expect(head.got()).toContain('"code":"request_timeout"');
   } finally {
     clearInterval(drip);
   }
-}, 60_000);
+});
 
 test('a flood of pipelined requests is answered in order, and others buy meanwhile', async () => {
   const { socket, got } = await dial();
@@ -64,12 +64,12 @@ test('a flood of pipelined requests is answered in order, and others buy meanwhi
   );
   socket.write(requests.join(''));
   await buys();
-  await until('all are answered', () => answersIn(got()).length === COUNT, 20_000);
+  await until('all are answered', () => answersIn(got()).length === COUNT);
   const order = [...got().matchAll(/X-Request-Id: p(\d+)/gi)].map(([, i]) => Number(i));
   expect(order).toEqual(Array.from({ length: COUNT }, (_, i) => i));
 });
 
-test('a thousand connections that say nothing keep nobody out', async () => {
+test('a thousand silent connections keep no client out', async () => {
   const idle = await Promise.all(Array.from({ length: 1_000 }, () => dial()));
   await Promise.all(Array.from({ length: 20 }, () => buys()));
   expect(idle.filter(({ isClosed }) => isClosed()).length).toBe(0);
@@ -111,7 +111,7 @@ describe('a second request that is hidden in the first', () => {
   });
 });
 
-test('names of power in attributes, limits and carts change nothing for anybody else', async () => {
+test('names like __proto__ in attributes, limits and carts change nothing for other requests', async () => {
   // Operators' bodies are strict, also inside.
   const poison = '{"__proto__":{"risk":"off","polluted":1},"constructor":{"prototype":{"polluted":1}}}';
   const post = (path: string, body: string, headers: Record<string, string> = {}) =>
@@ -138,7 +138,7 @@ test('names of power in attributes, limits and carts change nothing for anybody 
 });
 
 describe('sockets of one address', () => {
-  test('are opened so many times in a minute, and told 429 beyond', async () => {
+  test('are opened up to a limit in a minute, and get 429 beyond it', async () => {
     const { url } = await startApiProcess({ ...service.env, SOCKETS_PER_MINUTE: '3' });
     const sockets = await Promise.all([1, 2, 3].map(() => new ShopperSocket(url, null).opened()));
     const { socket, got } = await dial(url);

@@ -13,7 +13,7 @@ const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const sale = { total_limit: 10, hold_seconds: 900, max_qty: 5, waiting_room: { enabled: true } };
 
-/** A campaign without a free unit: whoever comes stands in line. */
+/** A campaign without a free unit: every user joins the line. */
 async function openSoldOut(): Promise<string> {
   const product = await operator.openCampaign({ ...sale, total_limit: 1 });
   await arrive(service.url, product).checkout();
@@ -102,7 +102,7 @@ describe('a key belongs to its user', () => {
     await expectStock(operator, product, { total: 10, free: 8, held: 2 });
   });
 
-  test('the user and the key are told apart wherever one ends and the other begins', async () => {
+  test('the user and the key are separate, wherever one ends and the other begins', async () => {
     const product = await operator.openCampaign(sale);
     const first = await arrive(service.url, product, 'ann:12345678').checkoutWithHeader('abcdefgh');
     const second = await arrive(service.url, product, 'ann').checkoutWithHeader('12345678:abcdefgh');
@@ -160,7 +160,7 @@ describe('a key is bound to its request', () => {
 });
 
 describe('what is replayed', () => {
-  test('the first answer comes again after the reservation was paid, given up, and the sale closed', async () => {
+  test('the first response is replayed after the reservation was paid, released, and the sale closed', async () => {
     const product = await operator.openCampaign(sale);
     const [paying, leaving] = [arrive(service.url, product), arrive(service.url, product)];
     const [keyOfPaying, keyOfLeaving] = [randomUUID(), randomUUID()];
@@ -175,7 +175,7 @@ describe('what is replayed', () => {
     await expectStock(operator, product, { total: 10, free: 9, redeemed: 1 });
   });
 
-  test('the first place comes again after the shopper was promoted', async () => {
+  test('the first place is replayed after the shopper was promoted', async () => {
     const product = await operator.openCampaign({ ...sale, total_limit: 1 });
     const holder = await arrive(service.url, product).checkout();
     const waiting = arrive(service.url, product);
@@ -196,7 +196,7 @@ describe('what is replayed', () => {
     expect(countStatuses(replays)).toEqual({ 200: 30 });
   });
 
-  test('a waiting shopper who comes with a new key gets the place he has, and each key its own first answer', async () => {
+  test('a waiting shopper with a new key gets the existing place, and each key its own first response', async () => {
     const product = await openSoldOut();
     const ahead = arrive(service.url, product);
     const shopper = arrive(service.url, product);
@@ -233,7 +233,7 @@ describe('what is replayed', () => {
         json: { product_id: product, user_id: shopper.user, qty: 1, ...stranger.token, device_fp: stranger.device },
       });
     };
-    // As a stranger would, in the user's name and on many devices.
+    // Like an attacker, in the user's name and on many devices.
     const answers: Answer[] = [];
     for (let i = 0; i < 1_000; i += 10)
       answers.push(...(await Promise.all(range(1, 10).map(() => from('198.51.100.1', randomUUID())))));
@@ -304,7 +304,7 @@ describe('refusals are not remembered', () => {
     expect(countStatuses(tooMany)).toEqual({ 400: 20 });
     const key = randomUUID();
     expectProblem(await hasty.checkoutWithHeader(key), 429, 'rate_limited');
-    await until('the key is admitted', async () => (await hasty.checkoutWithHeader(key)).status === 200, 3_000);
+    await until('the key is admitted', async () => (await hasty.checkoutWithHeader(key)).status === 200);
     await expectStock(operator, product, { total: 10, free: 9, held: 1 });
   });
 });

@@ -17,7 +17,7 @@ import {
 import { startApiProcess, startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 
-/** Whom the server believes to be which shopper where SHOPPER_IDENTITY asks for a proof. */
+/** Which requests prove their user where SHOPPER_IDENTITY requires a proof. */
 const service = await startService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -59,7 +59,7 @@ describe.each(modes)('$mode', ({ url, proofOf, scheme }) => {
   const statusOf = (product: string, user: string, headers: Record<string, string> = {}) =>
     send(`${url}/flash-sale/queue-status?product_id=${product}&user_id=${user}`, { headers });
 
-  test('a user is served with their own proof, and nobody with none or that of another user', async () => {
+  test('a user is served with their own proof, and refused with none or that of another user', async () => {
     const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900 });
     const user = newUser();
     const calls = (headers: Record<string, string>) => [
@@ -97,7 +97,7 @@ describe.each(modes)('$mode', ({ url, proofOf, scheme }) => {
     expectProblem(await statusOf(product, newUser(), withTicket(first.data.ticket)), 403, 'forbidden');
   });
 
-  test('a place that was taken in gateway mode is given to its user, and its key to nobody else', async () => {
+  test('a place that was taken in gateway mode goes to its user, and its key to no other user', async () => {
     const { product, victim } = await openWithVictim(operator);
     const key = randomUUID();
     const stranger = await checkoutAs(service.url, victim.user, product, { key });

@@ -48,7 +48,7 @@ const metric = async (line: string) => {
 };
 
 describe('one user', () => {
-  test('checks ten codes a minute, whoever issued them, and is told what is left', async () => {
+  test('checks ten codes a minute, of any campaign, and gets the rest of the quota', async () => {
     const { code } = await open();
     const user = newUser();
     const first = await check(code, user);
@@ -109,7 +109,7 @@ describe('one address', () => {
     expect((await counted()) - before).toBe(40);
   });
 
-  test('is asked for work beyond twenty where they are enforced, and nobody behind it is shut out', async () => {
+  test('has to solve challenges beyond twenty where the rules enforce, and no user behind it is locked out', async () => {
     const { code } = await open({ risk: 'enforce', limits: { unusual_hours: null, accounts_per_address: null } });
     const address = '198.51.100.2';
     const answers = await inTurn(25, () => redeem(code, newUser(), { address }));
@@ -172,7 +172,7 @@ describe('a user who guesses', () => {
     return Number(answer.headers.get('retry-after'));
   };
 
-  test('waits after five failed requests from a network, and nobody else does, there or anywhere', async () => {
+  test('waits after five failed requests from a network, and no other user does, there or elsewhere', async () => {
     const { code, product } = await open();
     const user = newUser();
     const guess = () => check(newCode(), user);
@@ -187,7 +187,7 @@ describe('a user who guesses', () => {
     expect(seconds).toBeLessThanOrEqual(36);
     expectProblem(await redeem(code, user), 429, 'rate_limited');
     expect((await check(code, newUser())).status).toBe(200);
-    // Whoever sent his name: he himself comes from elsewhere, and buys from here too.
+    // Another caller sent this user's id: the user comes from elsewhere, and buys from here too.
     expect((await post('/coupons/validate', { code, user_id: user, address: '192.0.2.2' })).status).toBe(200);
     expect((await redeem(code, user, { address: '192.0.2.2' })).status).toBe(201);
     expect((await arrive(service.url, product, user).checkout()).status).toBe(200);
@@ -204,12 +204,12 @@ describe('a user who guesses', () => {
     expect(await waits(user, code)).toBeNull();
   });
 
-  test('is banned from nothing, as anybody can send the name: not by a hundred guesses, and from no checkout', async () => {
+  test('is not banned, because any caller can send the id: not by a hundred guesses, and from no checkout', async () => {
     const { code, product } = await open({ limits: { validate_per_minute_per_user: 1_000 } });
     const user = newUser();
     await Promise.all(Array.from({ length: 100 }, () => check(newCode(), user)));
-    const seconds = await until('he has to wait', () => waits(user, code));
-    // The ceiling of a wait that somebody else may have caused, with jitter.
+    const seconds = await until('the user has to wait', () => waits(user, code));
+    // The maximum of a wait that another caller may have caused, with jitter.
     expect(seconds).toBeLessThanOrEqual(384 * 1.5 + 1);
     expect((await arrive(service.url, product, user).checkout()).status).toBe(200);
     expect((await operator.call('GET', `/admin/bans?kind=user&subject=${user}&all=true`)).data).toEqual([]);
@@ -220,7 +220,7 @@ describe('a user who guesses', () => {
     expect(rows).toEqual([]);
   });
 
-  test('waits an hour after ten failures, everywhere, when it is proven who he is, and still buys', async () => {
+  test('waits an hour after ten failures, everywhere, when their identity is proven, and still buys', async () => {
     const secret = 'a-secret-of-thirty-two-characters';
     const { url } = await startApiProcess({ ...service.env, SHOPPER_JWT_SECRET: secret });
     const { code, product } = await open({ limits: { validate_per_minute_per_user: 1_000 } });
@@ -232,10 +232,10 @@ describe('a user who guesses', () => {
         headers: { authorization, 'x-forwarded-for': `192.0.2.${i}` },
         json: { code: newCode(), user_id: user },
       });
-    // Seven are known of from other days; a process tells of the first of a minute when there are three.
+    // Seven failures are from earlier days; a process publishes the first of a minute when there are three.
     await service.redis.client.set(`db1:f:${user}`, '7');
     for (const i of [101, 102, 103]) expectProblem(await guess(i), 404, 'code_not_found');
-    const seconds = await until('he waits for an hour', async () => {
+    const seconds = await until('the user waits for an hour', async () => {
       const left = await waits(user, code, '192.0.2.50', url, { authorization });
       return left !== null && left > 3_000 ? left : null;
     });
@@ -259,7 +259,7 @@ describe('a user who guesses', () => {
     await until('they are forgotten', async () => (await service.redis.client.exists(key)) === 0);
   });
 
-  test('uses up nobody else’s checks and redemptions', async () => {
+  test('uses up no other user’s checks and redemptions', async () => {
     const { code } = await open();
     const user = newUser();
     expect(countStatuses(await inTurn(11, () => check(code, user)))).toEqual({ 200: 10, 429: 1 });
@@ -269,7 +269,7 @@ describe('a user who guesses', () => {
   });
 });
 
-test('two thousand different users check out from one address, and nobody is refused', async () => {
+test('two thousand different users check out from one address, and none is refused', async () => {
   const { product } = await open();
   const shoppers = Array.from({ length: 2_000 }, () => arrive(service.url, product));
   const answers: Answer[] = [];

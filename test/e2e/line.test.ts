@@ -29,7 +29,7 @@ const placeOf = async (shopper: Shopper) => (await shopper.queueStatus()).data.p
 const withTicket = (shopper: Shopper) => shopper.queueStatus({ 'x-ticket': String(shopper.ticket) });
 
 describe('a place in line', () => {
-  test('is told with all its fields, and with the ticket what the holder alone may know', async () => {
+  test('is returned with all its fields, and with the ticket also those for the holder alone', async () => {
     const { line } = await openWithLine(3);
     const [, second] = line as [Shopper, Shopper, Shopper];
     const standing = { status: 'queued', position: 2, queue_size: 3 };
@@ -51,14 +51,14 @@ describe('a place in line', () => {
     expect(changed.headers.get('etag')).not.toBe(etag);
   });
 
-  test('of somebody who never came is "not_queued", and of an unknown product 404', async () => {
+  test('of an unknown user is "not_queued", and of an unknown product 404', async () => {
     const { product } = await openWithLine(0);
     const stranger = arrive(service.url, product);
     expect((await stranger.queueStatus()).data).toMatchObject({ status: 'not_queued', position: null });
     expectProblem(await arrive(service.url, 'no-such-product').queueStatus(), 404, 'campaign_not_found');
   });
 
-  test('is not told to the ticket of another user, another campaign or a forger', async () => {
+  test('is not returned for the ticket of another user, another campaign or a forger', async () => {
     const { line } = await openWithLine(2);
     const { line: elsewhere } = await openWithLine(1);
     const [me, neighbour] = line as [Shopper, Shopper];
@@ -67,9 +67,9 @@ describe('a place in line', () => {
     expectProblem(await me.queueStatus({ 'x-ticket': `${me.ticket}x` }), 401, 'ticket_invalid');
   });
 
-  test('may be polled as told without a refusal', async () => {
+  test('may be polled at the advertised pace without a refusal', async () => {
     const { line } = await openWithLine(1);
-    // An impatient one who asks every 100 ms for the ten seconds of the quota's window, all at once.
+    // The requests of a client that polls every 100 ms for the ten seconds of the quota's window, all at once.
     const answers = await Promise.all(Array.from({ length: 100 }, () => (line[0] as Shopper).queueStatus()));
     expect(countStatuses(answers)).toEqual({ 200: 100 });
   });
@@ -85,7 +85,7 @@ describe('a place in line', () => {
 });
 
 describe('a promotion', () => {
-  test('that met a closed socket is found in queue-status and in the welcome of the next one', async () => {
+  test('that was sent to a closed socket is found in queue-status and in the welcome of the next one', async () => {
     const { product, held, line } = await openWithLine(1);
     const [shopper] = line as [Shopper];
     const socket = await openSocket(service.url, shopper.ticket);
@@ -112,7 +112,7 @@ describe('a promotion', () => {
     await expectRows(service, product, { redeemed: 1, released: 1 });
   });
 
-  test('that nobody pays for runs out, and the unit goes to the next', async () => {
+  test('that is not paid expires, and the unit goes to the next', async () => {
     const { product, held, line } = await openWithLine(2);
     const [first, second] = line as [Shopper, Shopper];
     await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 1 });
@@ -166,7 +166,7 @@ describe('leaving the line', () => {
     const { product, held, line } = await openWithLine(2);
     const [leaver, next] = line as [Shopper, Shopper];
     const [left] = await Promise.all([leaver.leave(), payments.release(held)]);
-    // Either he left first, and the unit is the next one's, or he was promoted first and has nothing to leave.
+    // Either the user left first, and the unit goes to the next, or was promoted first and has nothing to leave.
     const [leaverIs, nextIs] = await Promise.all([leaver, next].map(statusOf));
     expect([left.status, leaverIs, nextIs].join()).toMatch(/^(200,left,promoted|409,promoted,queued)$/);
     await expectStock(operator, product, { total: 1, held: 1, waiting: leaverIs === 'left' ? 0 : 1 });
@@ -206,7 +206,7 @@ describe('new stock', () => {
   test('for more people than one script call serves reaches them all', async () => {
     const { product, line } = await openWithLine(250);
     await operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 240 });
-    await until('the line is down to ten', async () => (await operator.stats(product)).waiting === 10, 2_000);
+    await until('the line is down to ten', async () => (await operator.stats(product)).waiting === 10);
     await expectStock(operator, product, { total: 241, held: 241, waiting: 10 });
     expect(await placeOf(line[240] as Shopper)).toBe(1);
     await expectRows(service, product, { reserved: 241 });

@@ -7,14 +7,14 @@ import { ADMIN_SECRET, startApiProcess, startService } from '../harness/service.
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-// The pages for machines and people, and how a request is found again.
+// The pages for machines and operators, and how a request is found in the log.
 
 const service = await startService();
 const operator = new Operator(service.url);
 
 const get = (path: string) => send(`${service.url}${path}`);
 
-test('/livez and /readyz say that all is well', async () => {
+test('/livez and /readyz return 200 while everything works', async () => {
   expect((await get('/livez')).status).toBe(200);
   const ready = await get('/readyz');
   expect([ready.status, ready.data.status]).toEqual([200, 'ready']);
@@ -70,7 +70,7 @@ test('/metrics, /readyz and the documents cost a thousand callers no more than a
   const commandsBefore = await redisCalls();
   const answers = await Promise.all(Array.from({ length: 300 }, () => Promise.all([get('/metrics'), get('/readyz')])));
   expect(answers.flat().filter(({ status }) => status !== 200)).toEqual([]);
-  // 71 and 35 commands each, when every caller had his own.
+  // 71 and 35 commands each, when each caller had its own.
   expect((await redisCalls()) - commandsBefore).toBeLessThan(10_000);
 });
 
@@ -194,14 +194,14 @@ test('the instance of any other problem is found again in the log', async () => 
   await expectLogged('POST', '/flash-sale/confirm', {});
 });
 
-/** A request that is refused, and whose instance stands in the log of the API. */
+/** Checks that a request is refused, and that its instance is in the log of the API. */
 async function expectLogged(method: string, path: string, json?: unknown): Promise<void> {
   const headers = { 'x-request-id': `find-me-${randomUUID()}` };
   const { status, body } = await send(`${service.url}${path}`, { method, headers, ...(json ? { json } : {}) });
   expect(Math.floor(status / 100)).toBe(4);
   const id = String(String(body.instance).split(':').at(-1));
   expect(id).toBe(headers['x-request-id']);
-  await until(`the log has ${method} ${path}`, () => service.api.log.some((line) => line.includes(id)), 1_000);
+  await until(`the log has ${method} ${path}`, () => service.api.log.some((line) => line.includes(id)));
 }
 
 test('a traceparent is carried into the log and to the row of what it did', async () => {
@@ -210,7 +210,7 @@ test('a traceparent is carried into the log and to the row of what it did', asyn
   const traceparent = `00-${randomUUID().replaceAll('-', '')}-00f067aa0ba902b7-01`;
   const json = { product_id: product, user_id: shopper.user, qty: 1, ...shopper.token, idempotency_key: randomUUID() };
   const bought = await send(`${service.url}/flash-sale/checkout`, { method: 'POST', headers: { traceparent }, json });
-  const { rows } = await until('the row is there', async () => {
+  const { rows } = await until('the row exists', async () => {
     const found = await service.database.client.query<{ trace: string }>(
       'select trace from redemptions where redemption_id = $1',
       [bought.data.reservation_id],

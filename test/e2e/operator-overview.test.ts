@@ -9,13 +9,13 @@ import { startService } from '../harness/service.js';
 import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 
-/** What the operator's page reads: the line, and everything at once. */
+/** The reads of the operator's page: the line, and the overview. */
 const service = await startService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
 const get = (path: string) => operator.call('GET', path);
 
-test('the line says who is next, what they want and since when, and why nobody is promoted', async () => {
+test('the line has the next users, what they want and since when, and why no user is promoted', async () => {
   const product = await operator.openCampaign({
     total_limit: 2,
     max_qty: 3,
@@ -115,7 +115,7 @@ test('a campaign that only Postgres still has is shown with the numbers of Postg
   expectProblem(await get(`/admin/campaigns/${product}/line`), 404, 'campaign_not_found');
 });
 
-test('says that no worker is there when it has gone', async () => {
+test('the overview reports that no worker runs after it has stopped', async () => {
   await service.worker.stop();
-  await until('nobody relays', async () => (await get('/admin/overview')).data.relay === null);
+  await until('no worker relays', async () => (await get('/admin/overview')).data.relay === null);
 });

@@ -44,7 +44,7 @@ async function openLoggedIn(hash = '#/', options: Parameters<typeof openPhone>[1
   return opened;
 }
 
-/** What the canvas of a chart shows. */
+/** The pixels of a chart's canvas. */
 const drawn = (page: Page, chart: string) =>
   page
     .locator('figure', { hasText: chart })
@@ -72,7 +72,7 @@ test('the page and its parts are served with a policy that allows no script but 
   );
 });
 
-inBrowser('a campaign that somebody has paid twice', () => {
+inBrowser('a campaign with a duplicate payment', () => {
   test('shows both payments, and nothing of it while there are none', async () => {
     const product = await operator.openCampaign({ total_limit: 9, hold_seconds: 900 });
     const [bought] = await checkoutInTurn([arrive(service.url, product)]);
@@ -89,7 +89,7 @@ inBrowser('a campaign that somebody has paid twice', () => {
 });
 
 inBrowser('the operator’s page', () => {
-  test('takes an operator through his day', async () => {
+  test('takes an operator through a day', async () => {
     const { page, context, faults } = await openPage();
     await logIn(page, 'not-the-key-of-anybody');
     await shows(page, 'The key is unknown.');
@@ -214,7 +214,7 @@ inBrowser('the operator’s page', () => {
     expect(faults).toEqual([]);
   });
 
-  test('bans somebody and lifts it', async () => {
+  test('bans a user and lifts the ban', async () => {
     const { page, faults } = await openLoggedIn('#/bans');
     await shows(page, 'There are no bans and no allowances.');
     await press(page, 'Add');
@@ -263,10 +263,10 @@ inBrowser('the operator’s page', () => {
     await number(page, 'total', '4');
   });
 
-  test('asks for nothing while nobody looks, and for one thing at a time otherwise', async () => {
+  test('sends no request while its tab is hidden, and one at a time otherwise', async () => {
     const { page, context } = await openLoggedIn();
     const asked: string[] = [];
-    // One that was under way before anybody counted is not among them.
+    // A request that was under way before the count does not count.
     const underWay = new Set<Request>();
     let most = 0;
     page.on('request', (request) => {
@@ -330,11 +330,7 @@ inBrowser('the operator’s page', () => {
     await page.keyboard.type('2');
     await page.keyboard.press('Enter');
     await number(page, 'total', '6');
-    await until(
-      'the focus is back',
-      () => restock.evaluate((one) => one === one.ownerDocument.activeElement),
-      LIMIT_MS,
-    );
+    await until('the focus is back', () => restock.evaluate((one) => one === one.ownerDocument.activeElement));
     await page.keyboard.press('Enter');
     await page.keyboard.press('Escape');
     expect(await page.getByRole('dialog').count()).toBe(0);

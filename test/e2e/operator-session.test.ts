@@ -3,7 +3,10 @@ import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { ADMIN_SECRET, SERVICE_SECRET, startApiProcess, startService } from '../harness/service.js';
 
-/** Logging in with a browser: the cookie, what it opens, and what it must not. Each login comes from a network of its own. */
+/**
+ * Logging in with a browser: the cookie, what it opens, and what it must not. Each login comes from a network of its
+ * own.
+ */
 const service = await startService({ TRUST_PROXY: '1' });
 const product = await new Operator(service.url).openCampaign({ total_limit: 10 });
 let networks = 0;
@@ -62,7 +65,7 @@ describe('logging in', () => {
       expectProblem(await login(key), 400, 'invalid_request');
   });
 
-  test('tells wrong keys to wait after ten from one network, and accepts a right one always', async () => {
+  test('refuses wrong keys with Retry-After after ten from one network, and always accepts a right one', async () => {
     const network = { 'x-forwarded-for': newNetwork() };
     const guesses = await Promise.all(Array.from({ length: 10 }, (_, i) => login(`guess-${i}`, network)));
     expect(guesses.map(({ status }) => status)).toEqual(Array(10).fill(401));
@@ -78,7 +81,7 @@ describe('logging in', () => {
     expect(text).toContain('doorbuster_limited_total{policy="login"} 2');
   });
 
-  test('cannot be done by another site for the browser of somebody', async () => {
+  test('cannot be done by another site in a user’s browser', async () => {
     const others: Record<string, string>[] = [
       { origin: 'https://elsewhere.example' },
       { origin: 'null' },
@@ -199,7 +202,7 @@ describe('a session', () => {
 describe('the dashboard of jobs', () => {
   const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-  test('leads a browser to the login, and tells everybody else that a key is missing', async () => {
+  test('leads a browser to the login, and refuses other clients with the missing key', async () => {
     for (const path of ['/admin/queues', '/admin/queues/', '/admin/queues/queue/promote']) {
       const led = await fetch(`${service.url}${path}`, { headers: html, redirect: 'manual' });
       expect([path, led.status, led.headers.get('location')]).toEqual([path, 303, '/admin?then=queues']);

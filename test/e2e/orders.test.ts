@@ -66,7 +66,7 @@ describe('POST /coupons/redeem', () => {
     expect([taken, Number(refused) + limited]).toEqual([1, 49]);
   });
 
-  test('does not let another user’s redemption stand in the way of an order', async () => {
+  test('does not let another user’s redemption block an order', async () => {
     const { code } = await exclusive();
     const order = `cart-${randomUUID()}`;
     expect((await redeem(code, newUser(), order)).status).toBe(201);

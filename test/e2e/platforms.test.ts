@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { TestApple, TestPhone } from '../harness/apple.js';
+import { TestApple, TestPhone } from '../harness/app-attest-fixtures.js';
 import { solve } from '../harness/challenge.js';
 import { expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
@@ -10,7 +10,7 @@ import { countStatuses } from '../harness/shoppers.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// Tokens of level 2: Apple or Google vouch for app and device. Both are ours here (harness/apple.ts,
+// Tokens of level 2: Apple or Google vouch for app and device. Both are ours here (harness/app-attest-fixtures.ts,
 // harness/google.ts).
 
 const APP = 'ABCDE12345.com.example.shop';

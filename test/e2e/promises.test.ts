@@ -201,7 +201,7 @@ describe('refund', () => {
     await expectStock(operator, product, { total: 1, held: 1 });
   });
 
-  test('with the policy "burn" gives nothing back to anybody', async () => {
+  test('with the policy "burn" gives the unit to no user', async () => {
     const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, refund_policy: 'burn' });
     const shopper = arrive(service.url, product);
     const id = String((await shopper.checkout()).data.reservation_id);
@@ -246,7 +246,7 @@ describe('a payment that comes too late', () => {
     await expectRows(service, product, { redeemed: 1 });
   });
 
-  test('finds nothing to reacquire when the unit is sold, or went to somebody who waited', async () => {
+  test('finds nothing to reacquire when the unit is sold, or went to a waiting user', async () => {
     const terms = { total_limit: 1, hold_seconds: 1, late_payment: 'reacquire', waiting_room: { enabled: true } };
     const [sold, handedOver] = [await operator.openCampaign(terms), await operator.openCampaign(terms)];
     const late = [await buy(sold), await buy(handedOver)];

@@ -1,19 +1,16 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
 import { createTestDatabase, startTestRedis } from '../harness/engines.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-// Processes and engines start one after the other here; each wait has a limit of its own.
-jest.setTimeout(90_000);
-
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
-/** Starts a process that is to refuse. @returns its exit code and what it told on standard error */
+/** Starts a process that must refuse to start. @returns its exit code and its standard error */
 function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code: number | null; told: string }> {
   const child = spawn(process.execPath, [join(projectRoot(), 'dist', name, 'main.js')], {
     env,

@@ -46,7 +46,7 @@ const inTurn = async (times: number, call: (i: number) => Promise<Answer>) => {
 };
 
 describe('rules that are enforced', () => {
-  test('block a device with its fifth account, in every campaign, and nobody else', async () => {
+  test('block a device with its fifth account, in every campaign, and no other device', async () => {
     const product = await open('enforce');
     const device = `fp-${randomUUID()}`;
     const answers = await inTurn(6, () => buy(product, { device }));
@@ -70,7 +70,7 @@ describe('rules that are enforced', () => {
     expect(countStatuses(answers)).toEqual({ 200: 8 });
   });
 
-  test('ask for work beyond so many accounts of one address, and let whoever did it in', async () => {
+  test('ask for work beyond a number of accounts of one address, and admit users with a solution', async () => {
     const product = await open('enforce', { accounts_per_address: 10 });
     const address = '198.51.100.10';
     // Names of their own: a hyperloglog is exact for these, and one in a hundred off for others.
@@ -194,7 +194,7 @@ describe('checkouts from one address', () => {
 });
 
 describe('rules that only observe', () => {
-  test('refuse nobody, and count what they would have said', async () => {
+  test('refuse no request, and count their verdicts', async () => {
     const product = await open('observe', { accounts_per_address: 10 });
     const device = `fp-${randomUUID()}`;
     const before = [

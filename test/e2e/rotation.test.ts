@@ -5,8 +5,8 @@ import { expectProblem } from '../harness/checks.js';
 import { Operator, Shopper, send } from '../harness/clients.js';
 import { ATTESTATION_KEY, startApiProcess, startService, TICKET_KEY } from '../harness/service.js';
 
-// Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then put
-// before it, then the old one is taken away.
+// Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then
+// put before it, then the old one is taken away.
 const keysOf = (kid: string, byte: number, old: Buffer) => {
   const [fresh, former] = [`${kid}2:${Buffer.alloc(32, byte).toString('base64')}`, `${kid}1:${old.toString('base64')}`];
   return { before: former, added: `${former},${fresh}`, moved: `${fresh},${former}`, after: fresh };
@@ -38,7 +38,7 @@ test('device tokens of each step are taken by the processes of the next and of t
   }
 });
 
-test('tickets too, and a replay tells the first one again', async () => {
+test('tickets of each step are accepted too, and a replay returns the first one', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, hold_seconds: 900 });
   for (const [older, newer] of together) {
     for (const [from, to] of [
@@ -64,7 +64,7 @@ test('tickets too, and a replay tells the first one again', async () => {
   }
 });
 
-test('challenges too', async () => {
+test('challenges of each step are accepted too', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, limits: { attestation_level: 1 } });
   for (const [older, newer] of together) {
     for (const [from, to] of [
@@ -79,7 +79,7 @@ test('challenges too', async () => {
   }
 });
 
-test('what only the old key has signed is refused once it is gone', async () => {
+test('values that only the old key signed are refused once it is removed', async () => {
   const product = await operator.openCampaign({ total_limit: 10 });
   const shopper = new Shopper(String(urls[0]), product);
   const token = await shopper.getToken();

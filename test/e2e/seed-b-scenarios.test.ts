@@ -12,11 +12,12 @@ import {
   gatherShoppers,
   range,
   theOne,
+  withinASecond,
 } from '../harness/shoppers.js';
 import { redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// The eleven scenarios of seed B, in its order. What each is about in depth stands in the files beside this one.
+// The eleven scenarios of seed B, in its order. The other files of this folder test each of them in depth.
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const service = await startService();
@@ -91,17 +92,18 @@ test('4. a bot with a forged token gets 401, and 30 calls of one device get 20 a
   for (const answer of forged) expectProblem(answer, 401, 'attestation_invalid');
   await expectStock(operator, product, { total: 100, free: 100 });
 
-  await bot.getToken();
-  const start = performance.now();
-  const spam = await checkoutAtOnce(Array.from({ length: 30 }, () => bot));
-  expect({ spamTookLongerThanTheWindow: performance.now() - start > 1_000 }).toEqual({
-    spamTookLongerThanTheWindow: false,
+  let attacked = product;
+  const spam = await withinASecond(async () => {
+    attacked = await operator.openCampaign({ total_limit: 100, hold_seconds: 900, per_user_limit: 100 });
+    const spammer = new Shopper(service.url, attacked);
+    await spammer.getToken();
+    return checkoutAtOnce(Array.from({ length: 30 }, () => spammer));
   });
   expect(countStatuses(spam)).toEqual({ 200: 20, 429: 10 });
-  await expectStock(operator, product, { total: 100, free: 80, held: 20 });
+  await expectStock(operator, attacked, { total: 100, free: 80, held: 20 });
 });
 
-test('5. user 101 finds no stock and stands first in line', async () => {
+test('5. user 101 finds no stock and is first in line', async () => {
   const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900, waiting_room: { enabled: true } });
   expect(countStatuses(await checkoutAtOnce(gatherShoppers(service.url, product, 100)))).toEqual({ 200: 100 });
 
@@ -119,7 +121,7 @@ test('5. user 101 finds no stock and stands first in line', async () => {
   expect((await late.queueStatus()).data).toMatchObject({ status: 'queued', position: 1, queue_size: 1 });
 });
 
-test('6. payment timeout: the unit comes back, by a release or by itself, and goes to whoever waits', async () => {
+test('6. payment timeout: the unit returns, by a release or by its expiry, and goes to the waiting user', async () => {
   const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room: { enabled: true } });
   const released = await arrive(service.url, product).checkout();
   await operator.call('PATCH', `/admin/campaigns/${product}`, { hold_seconds: 1 });
@@ -170,17 +172,18 @@ test('8. GET /token: the server signs, and the secret is in nothing it says', as
 });
 
 test('9. 25 requests of one device: 20 admitted, 5 refused', async () => {
-  const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900 });
-  const device = new Shopper(service.url, product);
-  const token = await device.getToken();
-  const users = Array.from(
-    { length: 25 },
-    (_, i) => new Shopper(service.url, product, `shared-phone-${i}`, device.device),
-  );
-  for (const user of users) user.token = token;
-  const start = performance.now();
-  const answers = await checkoutAtOnce(users);
-  expect({ tookLongerThanTheWindow: performance.now() - start > 1_000 }).toEqual({ tookLongerThanTheWindow: false });
+  let product = '';
+  const answers = await withinASecond(async () => {
+    product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900 });
+    const device = new Shopper(service.url, product);
+    const token = await device.getToken();
+    const users = Array.from(
+      { length: 25 },
+      (_, i) => new Shopper(service.url, product, `shared-phone-${i}`, device.device),
+    );
+    for (const user of users) user.token = token;
+    return checkoutAtOnce(users);
+  });
   expect(countStatuses(answers)).toEqual({ 200: 20, 429: 5 });
   await expectStock(operator, product, { total: 100, free: 80, held: 20 });
 });

@@ -3,12 +3,19 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectRows, expectStock, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, send } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
-import { arrive, checkoutAtOnce, checkoutInTurn, countStatuses, gatherShoppers } from '../harness/shoppers.js';
+import {
+  arrive,
+  checkoutAtOnce,
+  checkoutInTurn,
+  countStatuses,
+  gatherShoppers,
+  withinASecond,
+} from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { redisSeconds, signToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// What a campaign's terms and status mean to shoppers.
+// The effects of a campaign's terms and status on shoppers.
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -22,6 +29,10 @@ async function change(product: string, action: 'open' | 'pause' | 'resume' | 'cl
 const statusOfCampaign = async (product: string) =>
   (await operator.call('GET', `/admin/campaigns/${product}`)).data.status;
 const newcomer = (product: string) => arrive(service.url, product).checkout();
+/** Moves the start or the end of a sale. */
+async function reschedule(product: string, times: { starts_at?: string; ends_at?: string }): Promise<void> {
+  expect((await operator.call('PATCH', `/admin/campaigns/${product}`, times)).status).toBe(200);
+}
 const inSeconds = async (seconds: number) => {
   return new Date(Math.ceil((await redisSeconds(service.redis.client)) * 1000 + seconds * 1000)).toISOString();
 };
@@ -51,16 +62,12 @@ describe('an operator', () => {
     await expectStock(operator, product, { total: 2, free: 1, redeemed: 1, waiting: 1 });
 
     await change(product, 'resume');
-    await until(
-      'the unit is the waiting one’s',
-      async () => (await waiting.queueStatus()).data.status === 'promoted',
-      2_000,
-    );
+    await until('the unit is the waiting one’s', async () => (await waiting.queueStatus()).data.status === 'promoted');
     await expectStock(operator, product, { total: 2, held: 1, redeemed: 1 });
     expect((await newcomer(product)).data.position).toBe(1);
   });
 
-  test('closes: nobody can buy, those who wait are told, those who hold can still pay', async () => {
+  test('closes: no user can buy, waiting users are notified, holders can still pay', async () => {
     const product = await operator.openCampaign({ total_limit: 2, hold_seconds: 900, waiting_room: { enabled: true } });
     const [paying, leaving] = await checkoutInTurn(gatherShoppers(service.url, product, 2));
     const waiting = arrive(service.url, product);
@@ -100,30 +107,31 @@ describe('an operator', () => {
 
 describe('the clock', () => {
   test('opens a sale at starts_at, and the refused key of before buys then', async () => {
-    const starts_at = await inSeconds(1.5);
-    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, starts_at });
+    const tomorrow = await inSeconds(86_400);
+    const product = await operator.openCampaign({ total_limit: 1, hold_seconds: 900, starts_at: tomorrow });
     expect(await statusOfCampaign(product)).toBe('scheduled');
     const shopper = arrive(service.url, product);
     const idempotency_key = randomUUID();
     const early = await shopper.checkout({ idempotency_key });
     expectProblem(early, 409, 'campaign_not_started');
-    expect(early.body.starts_at).toBe(starts_at);
+    expect(early.body.starts_at).toBe(tomorrow);
     expectRetryAfter(early);
 
+    const starts_at = await inSeconds(1);
+    await reschedule(product, { starts_at });
     await until(
       'the time has come',
       async () => (await redisSeconds(service.redis.client)) >= Date.parse(starts_at) / 1000,
     );
     expect((await shopper.checkout({ idempotency_key })).status).toBe(200);
-    await until('operators see it open', async () => (await statusOfCampaign(product)) === 'open', 3_000);
+    await until('operators see it open', async () => (await statusOfCampaign(product)) === 'open');
   });
 
-  test('ends a sale at ends_at: no newcomer, no promotion, the line is told, a held unit can still be paid', async () => {
-    const ends_at = await inSeconds(2);
+  test('ends a sale at ends_at: no checkout, no promotion, the line is notified, a held unit can still be paid', async () => {
     const product = await operator.openCampaign({
       total_limit: 2,
       hold_seconds: 900,
-      ends_at,
+      ends_at: await inSeconds(86_400),
       waiting_room: { enabled: true },
     });
     const [paying, leaving] = await checkoutInTurn(gatherShoppers(service.url, product, 2));
@@ -131,6 +139,8 @@ describe('the clock', () => {
     await waiting.checkout();
     const socket = await openSocket(service.url, waiting.ticket);
     await socket.frame('welcome');
+    const ends_at = await inSeconds(1);
+    await reschedule(product, { ends_at });
     await until(
       'the end has come',
       async () => (await redisSeconds(service.redis.client)) >= Date.parse(ends_at) / 1000,
@@ -140,7 +150,7 @@ describe('the clock', () => {
     expect((await waiting.queueStatus()).data.status).toBe('closed');
     expect((await payments.release(String(leaving?.data.reservation_id))).status).toBe(200);
     expect((await payments.confirm(String(paying?.data.reservation_id))).status).toBe(200);
-    await until('operators see it closed', async () => (await statusOfCampaign(product)) === 'closed', 3_000);
+    await until('operators see it closed', async () => (await statusOfCampaign(product)) === 'closed');
     await socket.frame('closed');
     expect(socket.ofType('promoted')).toEqual([]);
     expect((await waiting.queueStatus()).data.status).toBe('closed');
@@ -158,12 +168,12 @@ describe('stock and quantity', () => {
     expect((await shopper.queueStatus()).data.status).toBe('redeemed');
     await expectStock(operator, product, { total: 3, free: 2, redeemed: 1 });
     await expectRows(service, product, { redeemed: 1 });
-    // A payment service that says so all the same is told what is true.
+    // A payment service that confirms all the same gets the true status.
     expect((await payments.confirm(String(bought.data.reservation_id))).data.status).toBe('redeemed');
     expectProblem(await payments.release(String(bought.data.reservation_id)), 409, 'reservation_redeemed');
   });
 
-  test('total_limit null: everybody gets a unit, and the numbers say that there is no total', async () => {
+  test('total_limit null: every user gets a unit, and the numbers have no total', async () => {
     const product = await operator.openCampaign({
       total_limit: null,
       hold_seconds: 900,
@@ -264,9 +274,10 @@ describe('require_attestation false', () => {
 
   test('does not lift the quota of a device that is named', async () => {
     const product = await operator.openCampaign({ total_limit: 100, hold_seconds: 900, require_attestation: false });
-    const start = performance.now();
-    const answers = await Promise.all(Array.from({ length: 25 }, () => buy(product, { device_fp: 'fp-one-phone' })));
-    expect({ tookLongerThanTheWindow: performance.now() - start > 1_000 }).toEqual({ tookLongerThanTheWindow: false });
+    const answers = await withinASecond(() => {
+      const device_fp = `fp-${randomUUID()}`;
+      return Promise.all(Array.from({ length: 25 }, () => buy(product, { device_fp })));
+    });
     expect(countStatuses(answers)).toEqual({ 200: 20, 429: 5 });
   });
 

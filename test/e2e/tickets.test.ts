@@ -18,7 +18,7 @@ import { arrive } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { freshToken, signToken } from '../harness/tokens.js';
 
-/** Who gets the ticket of a place where nobody proves who they are, and what a ticket has power over. */
+/** Which callers get the ticket of a place where users do not prove their identity, and what a ticket allows. */
 const service = await startService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -166,7 +166,7 @@ describe('a ticket', () => {
     expect((await socket.frame('error')).code).toBe('not_waiting');
     const own = await openSocket(service.url, victim.ticket);
     await own.frame('welcome');
-    // Somebody behind, with a socket in each turn of those who are told their places.
+    // Users behind, with a socket in each round of the position broadcast.
     const behind = arrive(service.url, product);
     await behind.checkout();
     const turns = Array.from({ length: LIMITS.positionTurns }, () => openSocket(service.url, behind.ticket));
@@ -179,7 +179,7 @@ describe('a ticket', () => {
     expect([status.status, status.data.status, status.data.reservation_id]).toEqual([200, 'promoted', undefined]);
     const late = await openSocket(service.url, early);
     expect((await late.frame('welcome')).reservation_id).toBeUndefined();
-    // Everybody's turn has come since the promotion, so that whatever it sends has been sent.
+    // Every round has passed since the promotion, so all of its frames have been sent.
     await Promise.all(watching.map((one) => one.frame('position')));
     socket.send({ type: 'ping' });
     await socket.frame('pong');
@@ -190,7 +190,7 @@ describe('a ticket', () => {
     expect((await releaseWith(victim.ticket, reservation)).data.status).toBe('released');
   });
 
-  test('of one unit has no power over another unit of the same user, and tells of its own', async () => {
+  test('of one unit has no power over another unit of the same user, and shows its own', async () => {
     const product = await operator.openCampaign({ total_limit: 5, hold_seconds: 900, per_user_limit: 2 });
     const victim = arrive(service.url, product);
     const first = (await victim.checkout()).data;

@@ -52,7 +52,7 @@ test('a network that asks for many tokens is asked for work, each time, and no o
   await end(product);
 });
 
-test('a shopper with the client gets his unit although his token costs work', async () => {
+test('a shopper with the client gets a unit although the token costs work', async () => {
   const productId = await operator.openCampaign(enforced);
   const viaProxy: typeof fetch = (url, init) => {
     const headers = new Headers(init?.headers);
@@ -76,7 +76,7 @@ test('a shopper with the client gets his unit although his token costs work', as
   await end(productId);
 });
 
-test('a campaign that is stormed makes tokens cost work for everybody, and only while it is', async () => {
+test('a campaign that is stormed makes tokens cost work for every network, and only while it is', async () => {
   const product = await operator.openCampaign({
     ...enforced,
     limits: { ...enforced.limits, velocity_floor_per_minute: 1_200, velocity_factor: 1_000_000 },
@@ -101,7 +101,7 @@ test('a campaign that is stormed makes tokens cost work for everybody, and only 
   // Each from a network of its own.
   const asked = async () => (await tokenFrom(`10.1.${randomInt(256)}.${randomInt(256)}`)).status;
   try {
-    await until('a token costs work', async () => (await asked()) === 403, 20_000);
+    await until('a token costs work', async () => (await asked()) === 403);
   } finally {
     storming = false;
   }
@@ -110,7 +110,7 @@ test('a campaign that is stormed makes tokens cost work for everybody, and only 
   await end(product);
 });
 
-test('while Redis is away tokens are given, up to their limit in each process; what can be bought is not', async () => {
+test('while Redis is away tokens are issued, up to their limit in each process, and checkouts get 503', async () => {
   const { url } = await startApiProcess({ ...service.env, TOKENS_PER_MINUTE: '3' });
   const from = (address: string) =>
     send(`${url}/flash-sale/token?device_fp=fp`, { headers: { 'x-forwarded-for': address } });

@@ -7,8 +7,8 @@ import { startService } from '../harness/service.js';
 import { freshToken } from '../harness/tokens.js';
 import { until } from '../harness/until.js';
 
-// Whether a code of a campaign with uniform refusals exists is to be learnt from nothing: each test does the same with a made-up code
-// and with a real one that cannot be used, and compares everything that comes back.
+// No response may reveal whether a code of a campaign with uniform refusals exists. Each test does the same with a
+// made-up code and with a real one that cannot be used, and compares the complete responses.
 
 const service = await startService({ TRUST_PROXY: '1', UNKNOWN_CODES_PER_MINUTE: '60' });
 const operator = new Operator(service.url);
@@ -34,7 +34,7 @@ const redeem = (address: string, code: string, user: string, fields: Fields = {}
     ...fields,
   });
 
-/** A campaign that tells nothing, for others than whoever asks; and a made-up code of the same length, known to look like it. */
+/** A campaign with uniform refusals and an audience that excludes the user; and a made-up code of the same length. */
 async function openUniform(terms: Fields = {}): Promise<{ product: string; real: string; madeUp: string }> {
   const [real, madeUp] = [inProse('REAL'), inProse('MADE')];
   const product = await operator.openCampaign({
@@ -45,7 +45,7 @@ async function openUniform(terms: Fields = {}): Promise<{ product: string; real:
     ...terms,
   });
   const looksLike = async () => (await check(newNetwork(), madeUp, newUser())).body.code === 'code_not_usable';
-  await until('made-up codes of that length are refused alike', looksLike, 8_000);
+  await until('made-up codes of that length are refused alike', looksLike);
   return { product, real, madeUp };
 }
 const close = (product: string) => operator.call('POST', `/admin/campaigns/${product}/close`);
@@ -109,7 +109,7 @@ test('the quotas that are left afterwards are the same, also where the campaign 
   }
 });
 
-test('so are the refusals of one who goes on, up to the wait after failures', async () => {
+test('the refusals of a user who continues are the same, up to the cooldown', async () => {
   const codes = await openUniform({ limits: { validate_per_minute_per_user: 3, redeem_per_minute_per_user: 2 } });
   const checks = await expectAlike(codes, (code, address, user) => times(5, () => check(address, code, user)));
   expect(checks.map(({ status }) => status)).toEqual([404, 404, 404, 429, 429]);
@@ -118,14 +118,14 @@ test('so are the refusals of one who goes on, up to the wait after failures', as
   await close(codes.product);
 });
 
-test('so is the limit of unknown codes for a network', async () => {
+test('the limit of unknown codes for a network is the same', async () => {
   const codes = await openUniform();
   const answers = await expectAlike(codes, (code, address) => times(61, () => check(address, code, newUser())));
   expect([answers[59]?.status, answers[60]?.status, answers[60]?.body.policy]).toEqual([404, 429, 'unknown-codes']);
   await close(codes.product);
 });
 
-test('so are the answers while the campaign is paused, and when it is over', async () => {
+test('the responses while the campaign is paused, and when it is over, are the same', async () => {
   const codes = await openUniform({ audience: null });
   for (const action of ['pause', 'close']) {
     await operator.call('POST', `/admin/campaigns/${codes.product}/${action}`);
@@ -138,7 +138,7 @@ test('so are the answers while the campaign is paused, and when it is over', asy
   }
 });
 
-test('so are wrong tokens, and devices over their quota', async () => {
+test('the responses to wrong tokens, and to devices over their quota, are the same', async () => {
   const codes = await openUniform();
   const forged = { device_fp: 'fp-1', attestation: 'a1.forged', expires_at: Math.floor(Date.now() / 1000) + 30 };
   const wrong = await expectAlike(codes, async (code, address, user) => [
@@ -156,7 +156,7 @@ test('so are wrong tokens, and devices over their quota', async () => {
   await close(codes.product);
 });
 
-test('so is the work that is asked for, whichever campaign asks for it, and what a solution is good for', async () => {
+test('the challenges are the same, whichever campaign demands them, and so is the use of a solution', async () => {
   const strict = await openUniform({ limits: { attestation_level: 1, unusual_hours: null } });
   const lax = await openUniform({ limits: { unusual_hours: null } });
   const enforcing = await operator.openCampaign({

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, send } from '../harness/clients.js';
 import { startService } from '../harness/service.js';
-import { countStatuses } from '../harness/shoppers.js';
+import { countStatuses, withinASecond } from '../harness/shoppers.js';
 
 /** Shoppers who name no device: a token is not required, and the device is derived from headers and address. */
 const service = await startService({ REDEEM_PER_MINUTE_PER_USER: '1000' });
@@ -23,11 +23,12 @@ const buy = (product: string, user: string, fields: Record<string, unknown> = {}
     ...fields,
   });
 
-/** Statuses of 25 calls at one moment. */
-async function burst(call: (i: number) => Promise<Answer>): Promise<Record<number, number>> {
-  const start = performance.now();
-  const answers = await Promise.all(Array.from({ length: 25 }, (_, i) => call(i)));
-  expect({ tookLongerThanTheWindow: performance.now() - start > 1_000 }).toEqual({ tookLongerThanTheWindow: false });
+/** Statuses of 25 calls at one moment, by users who have not called before. */
+async function burst(newCall: () => (i: number) => Promise<Answer>): Promise<Record<number, number>> {
+  const answers = await withinASecond(() => {
+    const call = newCall();
+    return Promise.all(Array.from({ length: 25 }, (_, i) => call(i)));
+  });
   for (const answer of answers.filter(({ status }) => status === 429)) {
     expectProblem(answer, 429, 'rate_limited');
     expect(answer.body.policy).toBe('device');
@@ -38,51 +39,61 @@ async function burst(call: (i: number) => Promise<Answer>): Promise<Record<numbe
 describe('a user without a device', () => {
   test('checks out twenty times in a second, like every device', async () => {
     const product = await open();
-    const user = newUser();
-    expect(await burst(() => buy(product, user))).toEqual({ 200: 20, 429: 5 });
-    // Another one with the same telephone behind the same address is not concerned.
+    const oneUser = () => {
+      const user = newUser();
+      return () => buy(product, user);
+    };
+    expect(await burst(oneUser)).toEqual({ 200: 20, 429: 5 });
+    // Another user with the same phone model behind the same address is not affected.
     const other = await buy(product, newUser());
     expect([other.status, other.headers.get('ratelimit')]).toEqual([200, '"device";r=19;t=1']);
   });
 
   test('gets no further by naming another device in each call, since a name without a token proves nothing', async () => {
     const product = await open();
-    const user = newUser();
-    const names = (i: number) => (i % 2 === 0 ? { device_fp: `fp-${i}-${user}` } : {});
     const agents = (i: number) => ({ 'user-agent': `telephone ${i}` });
-    const call = (i: number) =>
-      post(
-        '/flash-sale/checkout',
-        { product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID(), ...names(i) },
-        agents(i),
-      );
-    expect(await burst(call)).toEqual({ 200: 20, 429: 5 });
+    const oneUser = () => {
+      const user = newUser();
+      const names = (i: number) => (i % 2 === 0 ? { device_fp: `fp-${i}-${user}` } : {});
+      return (i: number) =>
+        post(
+          '/flash-sale/checkout',
+          { product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID(), ...names(i) },
+          agents(i),
+        );
+    };
+    expect(await burst(oneUser)).toEqual({ 200: 20, 429: 5 });
   });
 
   test('redeems as often', async () => {
     const code = `CODE${randomUUID().replaceAll('-', '').slice(0, 12).toUpperCase()}`;
     await open({ code });
-    const user = newUser();
-    const redeem = () =>
-      post('/coupons/redeem', { code, user_id: user, order_id: randomUUID(), idempotency_key: randomUUID() });
-    expect(await burst(redeem)).toEqual({ 201: 20, 429: 5 });
+    const oneUser = () => {
+      const user = newUser();
+      return () =>
+        post('/coupons/redeem', { code, user_id: user, order_id: randomUUID(), idempotency_key: randomUUID() });
+    };
+    expect(await burst(oneUser)).toEqual({ 201: 20, 429: 5 });
   });
 
   test('is the same one with the device that the server derived', async () => {
     const product = await open();
     const { data } = await send(`${service.url}/flash-sale/token`, { headers: telephone });
-    const user = newUser();
-    // Half of them send back what GET /flash-sale/token returned.
-    expect(await burst((i) => buy(product, user, i % 2 ? data : {}))).toEqual({ 200: 20, 429: 5 });
+    // Half of the calls send back what GET /flash-sale/token returned.
+    const oneUser = () => {
+      const user = newUser();
+      return (i: number) => buy(product, user, i % 2 ? data : {});
+    };
+    expect(await burst(oneUser)).toEqual({ 200: 20, 429: 5 });
   });
 
   test('has a quota of their own in a crowd that sends back one derived device, and is no device farm', async () => {
     const product = await open({ risk: 'enforce', limits: { unusual_hours: null } });
     const { data } = await send(`${service.url}/flash-sale/token`, { headers: telephone });
-    expect(await burst(() => buy(product, newUser(), data))).toEqual({ 200: 25 });
+    expect(await burst(() => () => buy(product, newUser(), data))).toEqual({ 200: 25 });
   });
 
-  test('cannot pass off somebody else’s derived device as their own', async () => {
+  test('cannot pass off another user’s derived device as their own', async () => {
     const product = await open({ risk: 'enforce', limits: { unusual_hours: null } });
     const { data } = await send(`${service.url}/flash-sale/token`, { headers: { 'user-agent': 'another' } });
     // A name like any other one: its fifth account blocks it.

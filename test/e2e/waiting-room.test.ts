@@ -6,7 +6,7 @@ import { arrive, checkoutInTurn, gatherShoppers } from '../harness/shoppers.js';
 import { openSocket } from '../harness/sockets.js';
 import { until } from '../harness/until.js';
 
-/** What a line does by itself: who is not there, how long it takes, and when it is over. */
+/** Maintenance of the line: absent users, estimates, and its end. */
 const service = await startService();
 const operator = new Operator(service.url);
 const payments = new PaymentService(service.url);
@@ -22,27 +22,27 @@ async function openWithLine(people: number, terms: Record<string, unknown>) {
 const present = { waiting_room: { enabled: true, presence_seconds: 3 } };
 const statusOf = async (shopper: Shopper) => (await shopper.queueStatus()).data.status;
 
-test('who neither asks nor keeps a socket is passed over, and has his place again when he asks', async () => {
+test('a user who neither polls nor keeps a socket is passed over, and gets the place again with the next poll', async () => {
   const { held, line } = await openWithLine(3, present);
   const [gone, asking, connected] = line as [Shopper, Shopper, Shopper];
   const socket = await openSocket(service.url, connected.ticket);
   await socket.frame('welcome');
-  // Asking is what keeps him there; the place he is told does not count the one who is gone.
-  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1, 15_000);
-  await until('the socket is told', () => socket.ofType('position').at(-1)?.position === 2);
+  // Polls keep the user present; their position does not count the absent one.
+  await until('the one ahead is missed', async () => (await asking.queueStatus()).data.position === 1);
+  await until('the socket gets it', () => socket.ofType('position').at(-1)?.position === 2);
   expect((await asking.queueStatus()).data).toMatchObject({ queue_size: 3, poll_after_seconds: 1 });
   await payments.release(held);
   expect(await statusOf(asking)).toBe('promoted');
 
   expect((await gone.queueStatus()).data).toMatchObject({ status: 'queued', position: 1 });
-  await until('the socket is told that he is back', () => socket.ofType('position').at(-1)?.position === 2);
+  await until('the socket gets the old position again', () => socket.ofType('position').at(-1)?.position === 2);
   const his = await asking.queueStatus({ 'x-ticket': String(asking.ticket) });
   await payments.release(String(his.data.reservation_id));
   expect(await statusOf(gone)).toBe('promoted');
   expect(await statusOf(connected)).toBe('queued');
 });
 
-test('a socket that stays open and says nothing is nobody, as when the lid of a laptop is closed', async () => {
+test('a socket that stays open without pongs does not count as present, like a laptop with a closed lid', async () => {
   const { held, line } = await openWithLine(2, present);
   const [asleep, awake] = line as [Shopper, Shopper];
   const [silent, socket] = [
@@ -50,20 +50,20 @@ test('a socket that stays open and says nothing is nobody, as when the lid of a 
     await openSocket(service.url, awake.ticket),
   ];
   await silent.frame('welcome');
-  await until('he is missed', () => socket.ofType('position').at(-1)?.position === 1, 15_000);
+  await until('the user is absent', () => socket.ofType('position').at(-1)?.position === 1);
   expect(silent.closeCode).toBeNull();
   await payments.release(held);
   await socket.frame('promoted');
   expect(silent.ofType('promoted')).toEqual([]);
 });
 
-test('a line without presence keeps everybody where he is', async () => {
+test('a line without presence keeps every user in place', async () => {
   const { held, line } = await openWithLine(2, { waiting_room: { enabled: true } });
   await payments.release(held);
   expect(await statusOf(line[0] as Shopper)).toBe('promoted');
 });
 
-test('tells how long it takes at the pace of the line, and the same to a socket', async () => {
+test('the estimate follows the pace of the line, also on a socket', async () => {
   const { held, line } = await openWithLine(12, { waiting_room: { enabled: true } });
   const last = line.at(-1) as Shopper;
   const socket = await openSocket(service.url, last.ticket);
@@ -87,12 +87,12 @@ test('tells how long it takes at the pace of the line, and the same to a socket'
   expect([again.status, again.text]).toEqual([202, first.text]);
 });
 
-test('when everything is bought everybody is told that the line is closed, and newcomers that nothing is left', async () => {
+test('when all units are sold, waiting users get closed and new ones sold_out', async () => {
   const { product, held, line } = await openWithLine(3, { waiting_room: { enabled: true } });
   const sockets = await Promise.all(line.map((shopper) => openSocket(service.url, shopper.ticket)));
   await Promise.all(sockets.map((socket) => socket.frame('welcome')));
   expect((await payments.confirm(held)).status).toBe(200);
-  await Promise.all(sockets.map((socket) => socket.frame('closed', 15_000)));
+  await Promise.all(sockets.map((socket) => socket.frame('closed')));
   for (const shopper of line) expect(await statusOf(shopper)).toBe('closed');
   expect(await operator.stats(product)).toMatchObject({ free: 0, redeemed: 1, waiting: 0 });
   expectProblem(await arrive(service.url, product).checkout(), 410, 'sold_out');
@@ -109,7 +109,7 @@ test('when everything is bought everybody is told that the line is closed, and n
   });
 });
 
-test('a group that can never be served is told, and whoever stands behind it is served', async () => {
+test('a group that can never be served is notified, and the users behind it are served', async () => {
   const { held, line } = await openWithLine(0, { total_limit: 2, max_qty: 2, waiting_room: { enabled: true } });
   expect(line).toEqual([]);
   const product = await operator.openCampaign({
@@ -129,7 +129,7 @@ test('a group that can never be served is told, and whoever stands behind it is 
   const socket = await openSocket(service.url, pair.ticket);
   await socket.frame('welcome');
   await payments.confirm(String(reservations[0]));
-  await socket.frame('closed', 15_000);
+  await socket.frame('closed');
   await payments.release(String(reservations[1]));
   expect(await statusOf(single)).toBe('promoted');
   await payments.release(held);

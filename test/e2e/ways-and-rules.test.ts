@@ -6,8 +6,8 @@ import { generateCodes } from '../harness/issued-codes.js';
 import { startService } from '../harness/service.js';
 
 /**
- * Every rule of a campaign in every way in which a caller takes a unit. Promotions and late payments take one without a caller:
- * audience.test.ts, orders.test.ts, terms.test.ts and the tests of the scripts have what holds for them.
+ * Every rule of a campaign in every way in which a caller takes a unit. Promotions and late payments take one without a
+ * caller: audience.test.ts, orders.test.ts, terms.test.ts and the tests of the scripts have what holds for them.
  */
 const service = await startService({ TRUST_PROXY: '1' });
 const operator = new Operator(service.url);
@@ -102,7 +102,7 @@ const RULES: Rule[] = [
     refusal: [403, 'blocked'],
   },
   {
-    rule: 'a banned device that nobody names',
+    rule: 'a banned device that the request does not name',
     prepare: async (_, call) => ban('device', await derivedOf(call)),
     refusal: [403, 'blocked'],
   },

@@ -1,15 +1,15 @@
-import { expect, jest, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Journal } from '../../shared/redis/journal.js';
-import { atEnd } from '../harness/cleanup.js';
+import { atEnd, runCleanups } from '../harness/cleanup.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { Crowd } from '../harness/crowd.js';
 import { failOver, moveTo, promote, ReplicatedStage, ready } from '../harness/replicated-stage.js';
 import { until } from '../harness/until.js';
 import { expectNothingLost, ledger } from '../harness/verdict.js';
 
-// Engines and processes start one after the other here; each wait has a limit of its own.
-jest.setTimeout(180_000);
+// Each test has a stage of its own; a stage that idles takes the CPU from the others.
+afterEach(runCleanups);
 
 const TERMS = { hold_seconds: 600, waiting_room: { enabled: true }, require_attestation: false };
 
@@ -187,7 +187,7 @@ test('a replica that is added while people buy costs no entry', async () => {
     await until('people buy', () => crowd.completed.length >= sold + 50);
     // The primary changes its id when it gets its first replica.
     const replica = await stage.startNode(node);
-    await until('the next history has begun', async () => ![before, undefined].includes(await generation()), 30_000);
+    await until('the next history has begun', async () => ![before, undefined].includes(await generation()));
     await replica.redis.replicaof('NO', 'ONE');
     await node.redis.config('SET', 'repl-backlog-ttl', 1);
     await until('the primary has forgotten it', async () =>

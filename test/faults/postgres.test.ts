@@ -10,38 +10,41 @@ test('Postgres restarted in mid-batch loses nothing', async () => {
   crowd.start();
   for (let restarts = 0; restarts < 3; restarts += 1) {
     const before = crowd.completed.length;
-    await until('the sale goes on', () => crowd.completed.length >= before + 300, 20_000);
+    await until('the sale goes on', () => crowd.completed.length >= before + 300);
     stage.postgres.kill(restarts === 0 ? 'SIGINT' : 'SIGQUIT');
     await stage.postgres.exited;
     await stage.startPostgres();
   }
   await crowd.finish();
-  expect(crowd.refused).toBe(0);
+  crowd.expectServed();
   await stage.expectNothingLost(crowd, product);
 });
 
 test('Postgres away for a minute does not stop the sale', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
-  const crowd = stage.crowd(product);
+  const crowd = stage.crowd(product, 150);
   crowd.start();
-  await until('the sale runs', () => crowd.completed.length >= 100, 20_000);
+  await until('the sale runs', () => crowd.completed.length >= 100);
   stage.postgres.kill('SIGKILL');
   await stage.postgres.exited;
   const before = crowd.completed.length;
   const since = performance.now();
-  await until('a minute has passed', () => performance.now() - since >= 60_000, 70_000);
-  expect(crowd.completed.length).toBeGreaterThan(before + 6_000);
+  await until(
+    'a minute has passed and the sale has gone on',
+    () => performance.now() - since >= 60_000 && crowd.completed.length > before + 6_000,
+    180_000,
+  );
   await stage.startPostgres();
   await crowd.finish();
-  expect(crowd.refused).toBe(0);
+  crowd.expectServed();
   await stage.expectNothingLost(crowd, product);
-}, 150_000);
+});
 
 test('a Postgres that hangs does not stop the sale, and everything is written when it goes on', async () => {
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const crowd = stage.crowd(product);
   crowd.start();
-  await until('the sale runs', () => crowd.completed.length >= 100, 20_000);
+  await until('the sale runs', () => crowd.completed.length >= 100);
   // A connection is a process of its own, so the server alone would not hang anybody.
   const backends = await stage.query<{ pid: number }>(
     "select pid from pg_stat_activity where application_name like 'doorbuster%' and pid > 1",
@@ -50,9 +53,9 @@ test('a Postgres that hangs does not stop the sale, and everything is written wh
   const all = [stage.postgres.pid, ...backends.map(({ pid }) => pid)];
   for (const pid of all) process.kill(pid, 'SIGSTOP');
   const before = crowd.completed.length;
-  await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000, 20_000);
+  await until('the sale goes on without Postgres', () => crowd.completed.length >= before + 1_000);
   for (const pid of all) process.kill(pid, 'SIGCONT');
   await crowd.finish();
-  expect(crowd.refused).toBe(0);
+  crowd.expectServed();
   await stage.expectNothingLost(crowd, product);
 });

@@ -1,13 +1,13 @@
-import { expect, jest, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { atEnd } from '../harness/cleanup.js';
+import { atEnd, runCleanups } from '../harness/cleanup.js';
 import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { moveTo, type Node, promote, ReplicatedStage, ready, recoveriesOf } from '../harness/replicated-stage.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
 
-// Engines and processes start one after the other here; each wait has a limit of its own.
-jest.setTimeout(180_000);
+// Each test has a stage of its own; a stage that idles takes the CPU from the others.
+afterEach(runCleanups);
 
 const TERMS = { hold_seconds: 600, waiting_room: { enabled: true }, require_attestation: false };
 
@@ -60,7 +60,7 @@ test('a worker that was frozen while it filled Redis is replaced within seconds,
   process.kill(first.process.pid, 'SIGSTOP');
   const second = await stage.startWorker(node);
   await unlock();
-  await until('the second worker has put Redis into service', () => recoveriesOf(second) > 0, 20_000);
+  await until('the second worker has put Redis into service', () => recoveriesOf(second) > 0);
   await ready(api);
   for (const product of products) expect((await checkout(api.url, product, 'bob')).status).toBe(200);
   const payments = new PaymentService(api.url);
@@ -171,7 +171,7 @@ test('after a restore of an older Postgres with an emptied Redis the running API
   await stage.query('update journal_cursor set last_id = $1', [before?.last_id]);
   const count = recoveriesOf(worker);
   await node.redis.flushall();
-  await until('the worker has put Redis into service', () => recoveriesOf(worker) > count, 20_000);
+  await until('the worker has put Redis into service', () => recoveriesOf(worker) > count);
   await ready(api);
   expect((await checkout(api.url, product, 'new')).status).toBe(200);
   await persisted();

@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { compareJournalIds, Journal } from '../../shared/redis/journal.js';
 import { atEnd } from '../harness/cleanup.js';
@@ -6,9 +6,6 @@ import { PaymentService, Shopper } from '../harness/clients.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
-
-// Processes and engines start one after the other here; each wait has a limit of its own.
-jest.setTimeout(90_000);
 
 const clock = new MovedClock();
 const binary = clock.redisBinary();
@@ -29,26 +26,27 @@ const buy = async (product: string) => {
 };
 
 onMovedClock('a clock of Redis that goes back by an hour under load loses nothing, and deadlines wait', async () => {
-  const product = await stage.openCampaign({ total_limit: 1_000_000, hold_seconds: 2 });
+  const product = await stage.openCampaign({ total_limit: 1_000_000, hold_seconds: 10 });
   const crowd = stage.crowd(product, 400);
   crowd.start();
-  await until('the sale runs', () => crowd.completed.length >= 300, 20_000);
+  await until('the sale runs', () => crowd.completed.length >= 300);
   const [before, lastId] = [await redisMs(), await journal.lastId()];
   clock.move(-HOUR_MS);
   expect(await redisMs()).toBeLessThan(before - HOUR_MS / 2);
+  // By the old time it is not later than this; TIME is read in whole seconds.
+  const moved = (await redisMs()) + HOUR_MS + 1_000;
   const sold = crowd.completed.length;
-  await until('the sale goes on', () => crowd.completed.length >= sold + 300, 20_000);
+  await until('the sale goes on', () => crowd.completed.length >= sold + 300);
   await crowd.finish();
   expect(compareJournalIds(await journal.lastId(), lastId)).toBeGreaterThan(0);
-  expect(crowd.refused).toBe(0);
+  crowd.expectServed();
   await stage.expectNothingLost(crowd, product);
-  // Everybody who holds a unit by the old time still does; those of the new time have two seconds.
-  const later = crowd.completed.filter(({ body }) => Date.parse(body.data.pay_before) > before);
+  // Each user who holds a unit by the old time still holds it; those of the new time have ten seconds.
+  const later = crowd.completed.filter(({ body }) => Date.parse(body.data.pay_before) >= moved);
   expect(later.length).toBeGreaterThan(0);
-  const open = await redis.zcount(`db1:{${product}}:deadlines`, before, '+inf');
-  expect(open).toBe(later.filter(({ body }) => Date.parse(body.data.pay_before) >= before).length);
+  expect(await redis.zcount(`db1:{${product}}:deadlines`, moved, '+inf')).toBe(later.length);
   clock.move(0);
-  await until('all have run out', async () => (await redis.zcard(`db1:{${product}}:deadlines`)) === 0, 15_000);
+  await until('all have run out', async () => (await redis.zcard(`db1:{${product}}:deadlines`)) === 0);
   await stage.expectNothingLost(crowd, product);
 });
 
@@ -81,10 +79,10 @@ onMovedClock('a worker that died before the clock went back is replaced at once'
   expect(await redis.pttl('db1:relay2')).toBeGreaterThan(HOUR_MS / 2);
   const crowd = stage.crowd(product, 200);
   crowd.start();
-  await until('people buy', () => crowd.completed.length >= 100, 20_000);
+  await until('people buy', () => crowd.completed.length >= 100);
   await stage.startWorker();
   await crowd.finish();
-  await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0, 15_000);
+  await until('the journal is empty', async () => (await redis.xlen('db1:journal')) === 0);
   expect(await lease()).not.toBe(dead);
   await stage.expectNothingLost(crowd, product);
   clock.move(0);

@@ -1,13 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it, jest } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
 import { atEnd } from '../harness/cleanup.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
-
-jest.setTimeout(120_000);
 
 const stage = await Stage.set();
 const redis = new Redis(stage.redis.url);

@@ -10,21 +10,17 @@ test('two APIs and two workers sell every unit once and write it once', async ()
   const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 200 });
   const crowd = stage.crowd(product);
   crowd.start();
-  await until('everything is sold', () => crowd.completed.length >= 200, 20_000);
-  await until('people wait', () => crowd.queued.length >= 500, 20_000);
+  await until('everything is sold', () => crowd.completed.length >= 200);
+  await until('people wait', () => crowd.queued.length >= 500);
   await crowd.finish();
   // Nobody pays: each unit goes on from one to the next, in the order of the line.
-  await until(
-    'three hundred were promoted',
-    async () => {
-      const [row] = await stage.query<{ n: string }>(
-        "select count(*) as n from waiting_tickets t join campaigns using (campaign_id) where product_id = $1 and t.status <> 'waiting'",
-        [product],
-      );
-      return Number(row?.n) >= 300;
-    },
-    20_000,
-  );
+  await until('three hundred were promoted', async () => {
+    const [row] = await stage.query<{ n: string }>(
+      "select count(*) as n from waiting_tickets t join campaigns using (campaign_id) where product_id = $1 and t.status <> 'waiting'",
+      [product],
+    );
+    return Number(row?.n) >= 300;
+  });
   const promoted = await stage.query<{ line_no: string }>(
     `select line_no from redemptions join campaigns using (campaign_id)
      where product_id = $1 and line_no is not null order by reserved_at, line_no`,
@@ -40,11 +36,11 @@ test('one of two workers and one of two APIs killed with -9 are not missed', asy
   const product = await stage.openCampaign({ total_limit: 1_000_000 });
   const crowd = stage.crowd(product);
   crowd.start();
-  await until('the sale runs', () => crowd.completed.length >= 300, 20_000);
+  await until('the sale runs', () => crowd.completed.length >= 300);
   await stage.workers[0]!.kill();
   await stage.apis[1]!.kill();
   stage.leaveOut(1);
-  await until('the sale goes on', () => crowd.completed.length >= 1_500, 20_000);
+  await until('the sale goes on', () => crowd.completed.length >= 600);
   await crowd.finish();
   await stage.expectNothingLost(crowd, product);
 });

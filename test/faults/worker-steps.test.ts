@@ -103,7 +103,7 @@ test('killed while deadlines run out: every unit is handed on once', async () =>
   await crowd.finish();
   for (let kills = 0; kills < 3; kills += 1) {
     const before = await rows(product);
-    await until('units go on', async () => (await rows(product)) > before, 20_000);
+    await until('units go on', async () => (await rows(product)) > before);
     await killWorker();
     await stage.startWorker();
   }
@@ -119,7 +119,7 @@ test('Postgres without space refuses every batch for a while; nothing is voided 
   );
   const crowd = stage.crowd(product, 500);
   crowd.start();
-  await until('people buy although nothing can be written', () => crowd.completed.length >= 500, 20_000);
+  await until('people buy although nothing can be written', () => crowd.completed.length >= 500);
   expect(await rows(product)).toBe(0);
   await stage.query('drop function no_space cascade');
   await crowd.finish();

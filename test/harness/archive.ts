@@ -9,7 +9,7 @@ import type { TestCampaign } from './campaign.js';
 import type { Persistence } from './persistence.js';
 import { type Sale, TEST_LIMITS } from './sale.js';
 
-/** No time has to pass: nobody is waited for. */
+/** Archives at once, without the pause for returning users. */
 export const AT_ONCE: ArchiveLimits = {
   archiveEntries: 500,
   archiveGraceMs: 0,

@@ -12,7 +12,7 @@ export type CampaignInRedis = {
   deadlines: Map<string, number>;
   /** First in line first. */
   line: { user: string; lineNo: number; away: boolean }[];
-  /** When who waits was seen; negative: stepped back, and until when his place is kept. */
+  /** When a waiting user was last seen; negative: stepped back, and until when their place is kept. */
   presence: Map<string, number>;
   /** Numbers of the codes that are marked as used. */
   usedCodes: number[];
@@ -71,7 +71,7 @@ export async function readCampaign(redis: Redis, product: ProductId): Promise<Ca
   };
 }
 
-/** What is added to the line number of somebody who stepped back. */
+/** The number that is added to the line number of a user who stepped back. */
 const AWAY = 2 ** 52;
 
 function bitsOf(bitmap: Buffer): number[] {
@@ -112,7 +112,7 @@ export async function auditCampaign(redis: Redis, product: ProductId): Promise<s
   return inconsistencies(product, await readCampaign(redis, product));
 }
 
-/** Terms that are in one text besides their fields. A text of another version is left alone. */
+/** Terms that are also in one text besides their fields. A text of another version is ignored. */
 const TERMS = ['version', ...textFields().map(({ field }) => field)];
 
 function termsText(fields: Record<string, string>): string | undefined {
@@ -173,7 +173,8 @@ export function inconsistencies(product: ProductId, campaign: CampaignInRedis): 
 
   const codes = [
     ...[...campaign.reservations.values()].filter(({ state }) => ACTIVE.has(state)).map(({ code }) => code),
-    // Also of those whose line was closed: they keep what they came with. Who is recalled may have lost it to others long ago.
+    // Also of those whose line was closed: they keep what they came with. Who is recalled may have lost it to others
+    // long ago.
     ...[...campaign.people.values()].filter(({ state }) => state === 'queued' && !archived).map(({ code }) => code),
   ].filter((code) => code !== '');
   equal(

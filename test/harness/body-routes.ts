@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type FieldKind, INVALID_VALUES } from './invalid-values.js';
 import { ADMIN_SECRET, SERVICE_SECRET } from './service.js';
 import { freshToken } from './tokens.js';
-import { type FieldKind, WRONG_VALUES } from './wrong-values.js';
 
 /** A route that takes a body, and the kind of each of its fields. */
 export type BodyRoute = {
@@ -45,7 +45,9 @@ const TERMS = {
   limits: 'text',
 } as const;
 
-/** Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted. */
+/**
+ * Texts that a field refuses in general and this one takes: null where it means "none", an object where one is wanted.
+ */
 const ALLOWED: Record<string, readonly string[]> = {
   starts_at: ['"2031-01-01"', '"2031-01-01T00:00:00"'],
   ends_at: ['null', '"2031-01-01"', '"2031-01-01T00:00:00"'],
@@ -58,7 +60,7 @@ const ALLOWED: Record<string, readonly string[]> = {
   attributes: ['{}', '{"a":1}'],
 };
 
-/** A campaign, a reservation of it, a code that is good for everybody, and a campaign that has many codes. */
+/** A campaign, a reservation of it, a code that any user may redeem, and a campaign with many codes. */
 export type BodySubjects = { product: string; reservationId: string; code: string; pool: string };
 
 /** Every route that takes a body. */
@@ -223,7 +225,7 @@ export function bodyRoutes({ product, reservationId, code, pool }: BodySubjects)
       // An amendment refuses a code and a total whatever they are.
       const fixed = route.method === 'PATCH' && (field === 'code' || field === 'total_limit');
       const allowed = fixed ? [] : (ALLOWED[field] ?? []);
-      return WRONG_VALUES[kind].filter((value) => !allowed.includes(value));
+      return INVALID_VALUES[kind].filter((value) => !allowed.includes(value));
     },
   }));
 }

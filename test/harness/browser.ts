@@ -20,7 +20,7 @@ export async function startBrowser(): Promise<Browser | null> {
   return browser;
 }
 
-/** One person's browser: storage of his own, a phone's screen, and whatever went wrong in it. */
+/** The browser of one user: storage of its own, the screen of a phone, and the errors that occurred in it. */
 export async function openPhone(
   browser: Browser,
   options: Parameters<Browser['newContext']>[0] = {},

@@ -47,7 +47,7 @@ export class TestCampaign {
     return this.terms.productId;
   }
 
-  /** The same campaign through another store: other limits, another connection, a clock that stands still. */
+  /** The same campaign through another store: other limits, another connection, a stopped clock. */
   through(store: SaleStore): TestCampaign {
     return new TestCampaign(this.sale, this.terms, store);
   }
@@ -192,7 +192,7 @@ export class TestCampaign {
     return (await this.sale.entries()).filter(({ no }) => no === this.terms.no);
   }
 
-  /** The latest entries without their ids, which nobody can know beforehand. */
+  /** The latest entries without their ids, which a test cannot know beforehand. */
   async lastEntries(count: number): Promise<object[]> {
     return (await this.entries()).slice(-count).map(({ journalId: _, ...entry }) => entry);
   }
@@ -204,7 +204,7 @@ export class TestCampaign {
     await this.sale.redis.hdel(keys.campaign(this.product), 'terms');
   }
 
-  /** As it is when it was archived and nobody was recalled. */
+  /** The state after archiving, before any recall. */
   async pretendArchived(): Promise<void> {
     await this.set({ status: 'closed', archived: '1-1@1' });
   }
@@ -219,14 +219,14 @@ export class TestCampaign {
     if (state === 'reserved') await this.sale.redis.zadd(keys.deadlines(this.product), dueMs, id);
   }
 
-  /** Somebody who waits was seen for the last time before this campaign began to miss him. */
+  /** Makes a waiting user absent: they were last seen before this campaign counts users as present. */
   async letPresenceLapse(user: string): Promise<void> {
     const presenceMs = Number(await this.sale.redis.hget(keys.campaign(this.product), 'presence_ms'));
     const seen = (await this.sale.nowMs()) - (presenceMs || HOUR_MS) - 1;
     await this.sale.redis.zadd(keys.presence(this.product), 'XX', seen, user);
   }
 
-  /** The place of somebody who stepped back is kept no longer. */
+  /** Ends the time for which the place of a user who stepped back is kept. */
   async letPlaceLapse(user: string): Promise<void> {
     await this.sale.redis.zadd(keys.presence(this.product), 'XX', -1, user);
   }

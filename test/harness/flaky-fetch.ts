@@ -2,8 +2,8 @@ type Fetch = typeof globalThis.fetch;
 export type SentCall = { method: string; path: string; headers: Headers; body: Record<string, any>; status: number };
 
 /**
- * A fetch that remembers what was sent, and can lose answers: the request reaches the server, its answer nobody. `refuse`
- * answers by itself instead.
+ * A fetch that records requests and can lose responses: the request reaches the server, and its response does not
+ * arrive. `refuse` answers by itself instead.
  */
 export class FlakyFetch {
   readonly calls: SentCall[] = [];

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { atEnd } from './cleanup.js';
 
 /**
- * A copy of the Lua folder whose scripts are told one time by `TIME`, so that the very millisecond of an edge can be tried.
- * Everything else of them is as it is.
+ * A copy of the Lua folder whose scripts get one fixed time from `TIME`, so that a test can use the exact millisecond
+ * of a limit. Everything else of them is as it is.
  */
 export function luaWithClockAt(luaFolder: string, nowMs: number): string {
   return luaWithClock(luaFolder, `{ '${Math.floor(nowMs / 1000)}', '${(nowMs % 1000) * 1000}' }`);
 }
 
-/** The same with the time that stands in a key, in milliseconds, so that a test can turn the clock on. */
+/** The same with the time of a key, in milliseconds, so that a test can advance the clock. */
 export function luaWithClockIn(luaFolder: string, key: string): string {
   const ms = `redis.call('GET', '${key}')`;
   return luaWithClock(luaFolder, `{ string.sub(${ms}, 1, -4), string.sub(${ms}, -3) .. '000' }`);

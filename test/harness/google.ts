@@ -1,8 +1,8 @@
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { CompactEncrypt, CompactSign } from 'jose';
 
-// A Google of our own: it says what Play Integrity says, in the documented form of a classic request's token (a JWS by ES256
-// inside of a JWE by A256KW and A256GCM), with keys of the test. No recorded answer of Google's was at hand.
+// A Google of our own: it says what Play Integrity says, in the documented form of a classic request's token (a JWS by
+// ES256 inside of a JWE by A256KW and A256GCM), with keys of the test. No recorded answer of Google's was at hand.
 
 export const PACKAGE = 'com.example.shop';
 const CERTIFICATE = createHash('sha256').update('the certificate of the app').digest();

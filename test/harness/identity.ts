@@ -51,10 +51,10 @@ export async function openWithVictim(operator: Operator, terms: object = {}) {
 
 export const withTicket = (ticket: unknown) => ({ 'x-ticket': String(ticket) });
 
-/** What anybody may know of a place, and nothing that gives power over it. */
+/** The public data of a place, without anything that gives power over it. */
 export const PLACE_FIELDS = ['estimated_wait_seconds', 'poll_after_seconds', 'position', 'queue_size', 'status'];
 
-/** The response tells the place, and nothing that gives power over it. */
+/** The response has the place, and nothing that gives power over it. */
 export function expectPlaceOnly(answer: Answer, victim: Shopper): void {
   expect([answer.status, answer.data.status, answer.data.position]).toEqual([202, 'queued', 1]);
   expect(Object.keys(answer.data).sort()).toEqual(PLACE_FIELDS);

@@ -13,8 +13,8 @@ afterAll(async () => {
   await runCleanups();
   // The log of a process is read to its end when the process has been stopped.
   failOnBreaches();
-  await until('no socket, server or process is left open', () => watched().length <= openAtStart, 5_000);
-}, 60_000);
+  await until('no socket, server or process is left open', () => watched().length <= openAtStart);
+});
 
 function watched(): string[] {
   return process.getActiveResourcesInfo().filter((kind) => WATCHED.has(kind));

@@ -1,6 +1,9 @@
 import { until } from './until.js';
 
-/** What /metrics shows of everything that happened before the call: the text is computed once a second, so the one after the next. */
+/**
+ * What /metrics shows of everything that happened before the call: the text is computed once a second, so the one after
+ * the next.
+ */
 export async function metricsText(url: string): Promise<string> {
   const read = async () => (await fetch(`${url}/metrics`)).text();
   const first = await read();

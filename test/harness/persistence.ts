@@ -75,7 +75,7 @@ export class Persistence {
 
   constructor(
     readonly sale: Sale,
-    /** For looking at rows and for what somebody else may do to them. */
+    /** A connection for reading rows, and for changes by other programs. */
     readonly sql: pg.Client,
     readonly database: Database,
     readonly url: string,
@@ -110,14 +110,14 @@ export class Persistence {
     });
   }
 
-  /** Writes everything that stands in the journal now. */
+  /** Writes all current entries of the journal. */
   async persist(persist = this.#persist): Promise<void> {
     await persist.upTo(await this.sale.journal.lastId());
   }
 
   /**
-   * Redis loses its journal with everything that is not persisted, a new history begins, and what the processes kept of it is
-   * applied, as in a recovery.
+   * Redis loses its journal with everything that is not persisted, a new history begins, and what the processes kept of
+   * it is applied, as in a recovery.
    */
   async loseJournal(kept: readonly RawEntry[]): Promise<Applied> {
     const { redis } = this.sale;

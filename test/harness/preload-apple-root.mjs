@@ -1,5 +1,5 @@
-// Preloaded into a process of ours (NODE_OPTIONS=--import): the certificate of Apple's root, which stands in the library that
-// judges App Attest, is the one in the file named by TEST_APPLE_ROOT. Everything else is judged as it is.
+// Preloaded into a process of ours (NODE_OPTIONS=--import): the certificate of Apple's root, which is in the library
+// that judges App Attest, is the one in the file named by TEST_APPLE_ROOT. Everything else is judged as it is.
 import crypto from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,4 +1,4 @@
-// Preloaded into a process of ours (NODE_OPTIONS=--import): its wall clock is off by the milliseconds that stand in the file
+// Preloaded into a process of ours (NODE_OPTIONS=--import): its wall clock is off by the milliseconds in the file
 // named by MOVED_CLOCK, and follows the file. `performance.now()` goes on as it is, as with a real jump.
 import { readFileSync } from 'node:fs';
 

@@ -1,7 +1,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { atEnd } from './cleanup.js';
 
-/** A TCP proxy in front of an engine that can stop forwarding without closing anything: a network that swallows packets. */
+/**
+ * A TCP proxy in front of an engine that can stop forwarding without closing anything: a network that swallows packets.
+ */
 export class EngineProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -4,7 +4,7 @@ import { atEnd } from './cleanup.js';
 
 export type Received = { headers: IncomingHttpHeaders; text: string; event: Record<string, any>; answer: number };
 
-/** Somebody who receives webhooks: keeps all that comes and answers as it is told. */
+/** A receiver of webhooks: keeps all deliveries and responds as a test has set. */
 export class Receiver {
   readonly received: Received[] = [];
   answer: (event: Record<string, any>) => number | { status: number; location: string } | 'nothing' = () => 204;
@@ -29,7 +29,7 @@ export async function startReceiver(): Promise<Receiver> {
       receiver.received.push({ headers: request.headers, text, event, answer: status });
       if (answer === 'nothing') return;
       if (typeof answer === 'object') response.setHeader('location', answer.location);
-      response.writeHead(status).end('an answer that nobody reads');
+      response.writeHead(status).end('an unread response');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

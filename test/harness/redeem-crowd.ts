@@ -5,7 +5,7 @@ import { forEachAtMost } from './shoppers.js';
 export type Attempt = { code: string; user: string };
 export type Told = Attempt & { outcome: string; reservation: string | null };
 
-/** People who redeem at once, each with a key; who is not answered, or told to come back, tries again with it. */
+/** Users who redeem at once, each with a key. They retry with it after a lost response or a `Retry-After`. */
 export class RedeemCrowd {
   readonly told: Told[] = [];
   /** Requests that were not answered, or with 503. */
@@ -20,7 +20,7 @@ export class RedeemCrowd {
     this.#connections = new KeepAlive(width);
   }
 
-  /** @returns what these were told in the end */
+  /** @returns the final responses of these users */
   async redeem(attempts: readonly Attempt[]): Promise<Told[]> {
     const told: Told[] = [];
     await forEachAtMost(this.width, attempts, async ({ code, user }) => {
@@ -45,7 +45,7 @@ export class RedeemCrowd {
   }
 }
 
-/** How many were told what. */
+/** Counts the responses by kind. */
 export function countOutcomes(told: readonly Told[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { outcome } of told) counts[outcome] = (counts[outcome] ?? 0) + 1;

@@ -33,7 +33,10 @@ export type Sentinels = {
   primaryPort(): Promise<number>;
 };
 
-/** Sentinels that watch a primary under the name `doorbuster`, and know its replicas and each other; ended with the test file. */
+/**
+ * Sentinels that watch a primary under the name `doorbuster`, and know its replicas and each other; ended with the test
+ * file.
+ */
 export async function startSentinels(
   primaryPort: number,
   { count = 3, downAfterMs = 1_000, replicas = 2 } = {},

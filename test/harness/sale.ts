@@ -105,7 +105,7 @@ export class Sale {
     return new SaleStore(this.#runner, { ...TEST_LIMITS, ...limits });
   }
 
-  /** The same sale with a clock that stands still, for the exact edge of a window or deadline. */
+  /** The same sale with a stopped clock, for the exact limit of a window or deadline. */
   storeAt(nowMs: number, limits: Partial<SaleLimits> = {}): SaleStore {
     return new SaleStore(new ScriptRunner(this.redis, luaWithClockAt(LUA_FOLDER, nowMs)), {
       ...TEST_LIMITS,
@@ -137,7 +137,7 @@ export class Sale {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** Everything that stands in the journal, of all campaigns. */
+  /** All entries of the journal, of all campaigns. */
   async entries(): Promise<JournalEntry[]> {
     return (await this.journal.read(JOURNAL_START, 1_000_000)).map(decodeEntry);
   }
@@ -160,7 +160,10 @@ export class Sale {
     }
   }
 
-  /** Takes Redis out of service and fills it by `work`; then the same history goes on. @param work is given the token */
+  /**
+   * Takes Redis out of service and fills it by `work`; then the same history goes on.
+   * @param work is given the token
+   */
   async fill(work: (token: string) => Promise<void>): Promise<void> {
     const [epoch, token] = [await readEpoch(this.redis), randomUUID()];
     const fill = new RedisFill(this.#runner);

@@ -41,6 +41,8 @@ export function serviceEnv(redisUrl: string, databaseUrl: string, extra: NodeJS.
   return {
     PATH: process.env.PATH,
     NODE_ENV: 'test',
+    // By this, what an interrupted test left running is found.
+    DOORBUSTER_TEST_DIR: process.env.DOORBUSTER_TEST_DIR,
     HOST: '127.0.0.1',
     PORT: '0',
     REDIS_URL: redisUrl,

@@ -12,7 +12,7 @@ export class ShopperSocket {
   pings = 0;
   readonly #socket: WebSocket;
 
-  /** @param silent does not answer when it is asked whether it is there, as a laptop does whose lid is closed */
+  /** @param silent does not reply to pings, like a laptop with a closed lid */
   constructor(url: string, ticket: string | null, { silent = false } = {}) {
     const query = ticket === null ? '' : `?ticket=${encodeURIComponent(ticket)}`;
     this.#socket = new WebSocket(`${url.replace('http', 'ws')}/flash-sale/ws${query}`, { autoPong: !silent });
@@ -24,7 +24,7 @@ export class ShopperSocket {
       this.closeCode = code;
     });
     this.#socket.on('error', () => {
-      // The close code tells it.
+      // The close code is the result.
     });
     atEnd('a socket', () => this.#socket.terminate());
   }
@@ -41,8 +41,8 @@ export class ShopperSocket {
   }
 
   /** The first frame of this type that came or will come. */
-  frame(type: string, limitMs = 5_000): Promise<Frame> {
-    return until(`a frame ${type} comes`, () => this.frames.find((frame) => frame.type === type), limitMs);
+  frame(type: string): Promise<Frame> {
+    return until(`a frame ${type} comes`, () => this.frames.find((frame) => frame.type === type));
   }
 
   ofType(type: string): Frame[] {
@@ -50,8 +50,8 @@ export class ShopperSocket {
   }
 
   /** The code it was closed with. */
-  closed(limitMs = 7_000): Promise<number> {
-    return until('the socket is closed', () => this.closeCode, limitMs);
+  closed(): Promise<number> {
+    return until('the socket is closed', () => this.closeCode);
   }
 
   hangUp(): Promise<number> {

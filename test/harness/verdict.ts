@@ -20,8 +20,8 @@ export function ledger(
 }
 
 /**
- * What must hold after every fault: the ledger finds nothing, every promise the crowd was told has its row with the same ids,
- * nobody was told the same place, and nobody was left without an answer.
+ * Checks what must hold after every fault: the ledger finds no difference, every promise that the crowd got has its row
+ * with the same ids, no two users got the same place, and every request got a response.
  */
 export async function expectNothingLost(
   crowd: Crowd,

@@ -26,7 +26,7 @@ test('names that were chosen against a public hash count like any others', async
   for (const name of [...first, ...chosen]) count = await counts.inNetwork('203.0.113.7', user(name));
   expect(count).toBeGreaterThanOrEqual(14);
   expect(await start().inNetwork('203.0.113.7', user('user-0'))).toBe(count);
-  // With another secret the counts begin anew: nobody is counted twice.
+  // With another secret the counts begin anew, so no account is counted twice.
   expect(await start('another').inNetwork('203.0.113.7', user('user-0'))).toBe(1);
 });
 

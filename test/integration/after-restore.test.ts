@@ -78,7 +78,7 @@ function whatStays({ fields, reservations, line, deadlines, usedCodes }: Awaited
   return { kept, reservations, line, deadlines, usedCodes };
 }
 
-test('brings back a restock, sales, payments and places in line that a restore has lost', async () => {
+test('reconcile --after-restore brings back a restock, sales, payments and places in line that a restore has lost', async () => {
   const campaign = await store.openCampaign({ totalLimit: 3 });
   const early = [await campaign.take('amy'), await campaign.take('ben'), await campaign.take('cem')];
   await store.persist();
@@ -152,7 +152,7 @@ test('brings back a restock, sales, payments and places in line that a restore h
   expect(await campaign.checkout('gus', { key: 'key-of-gus' })).toMatchObject({ kind: 'replayed' });
 });
 
-test('brings back every state, ends before beginnings, and terms before the reservations made under them', async () => {
+test('reconcile --after-restore brings back every state, ends before beginnings, and terms before the reservations made under them', async () => {
   const campaign = await store.openCampaign({ totalLimit: 6, refundPolicy: 'burn', latePayment: 'reacquire' });
   const ids = [];
   for (const user of ['a', 'b', 'c', 'd', 'e', 'f']) ids.push(await campaign.take(user));
@@ -219,7 +219,7 @@ test('brings back every state, ends before beginnings, and terms before the rese
   expect(await afterLossOfRedis(campaign)).toEqual(standing);
 });
 
-test('distinguishes what the journal still has from what is lost', async () => {
+test('reconcile --after-restore distinguishes what the journal still has from what is lost', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const id = await campaign.take('ann');
   await store.persist();
@@ -245,7 +245,7 @@ test('distinguishes what the journal still has from what is lost', async () => {
   ]);
 });
 
-test('ends a line that was closed with its campaign', async () => {
+test('reconcile --after-restore ends a line that was closed with its campaign', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const id = await campaign.take('ann');
   for (const user of ['bob', 'cid']) await campaign.join(user);
@@ -263,7 +263,7 @@ test('ends a line that was closed with its campaign', async () => {
   await expectWhole(campaign);
 });
 
-test('reports rows that Redis does not have, and leaves them alone', async () => {
+test('reconcile --after-restore reports rows that Redis does not have, and leaves them alone', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5 });
   const first = await campaign.take('ann');
   await store.persist();
@@ -281,7 +281,7 @@ test('reports rows that Redis does not have, and leaves them alone', async () =>
   ]);
 });
 
-test('creates a campaign again that Postgres does not know, under its number', async () => {
+test('reconcile --after-restore creates a campaign again that Postgres does not know, under its number', async () => {
   const backup = await takeBackup(store.sql);
   const campaign = await store.openCampaign({
     totalLimit: 4,
@@ -295,7 +295,7 @@ test('creates a campaign again that Postgres does not know, under its number', a
   await goBack(store.sql, backup);
   const next = await store.storeCampaign();
   await sale.store.load(next.terms);
-  // The number is given again to a new campaign: nothing can tell which one a reservation id means.
+  // A new campaign gets the same number, so a reservation id could mean either campaign.
   expect(next.terms.no).toBe(campaign.terms.no);
   expect(of(await repair(), campaign)).toMatchObject({ conflict: next.product, missing: { reservations: 0 } });
   await goBack(store.sql, backup);
@@ -319,7 +319,7 @@ test('creates a campaign again that Postgres does not know, under its number', a
     waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: 30 },
     redeemed: 2,
     held: 1,
-    // The rule is lost, and must not let everybody in.
+    // The rule is lost, and the campaign must not become open to all users.
     rules: { audience: { or: [] } },
   });
   await expectWhole(campaign);
@@ -327,7 +327,7 @@ test('creates a campaign again that Postgres does not know, under its number', a
   expect(later.terms.no).toBeGreaterThan(campaign.terms.no as number as CampaignNo);
 });
 
-test('gives a campaign its name, discount, code and rules again, and what was changed since', async () => {
+test('reconcile --after-restore gives a campaign its name, discount, code and rules again, and what was changed since', async () => {
   const discount = { kind: 'percent', percent: 20 } as const;
   const rules = { audience: { attribute: 'tier', equals: 'gold' }, uniform_refusals: true };
   const kept = await store.openCampaign({ name: 'Before' }, rules);
@@ -358,7 +358,7 @@ test('gives a campaign its name, discount, code and rules again, and what was ch
   expect(rows).toEqual([{ code: 'SUMMER1', code_no: 0 }]);
 });
 
-test('knows payments and orders again whose entries are gone', async () => {
+test('reconcile --after-restore knows payments and orders again whose entries are gone', async () => {
   const campaign = await store.openCampaign(
     { totalLimit: 2, perUserLimit: 2, waitingRoom: { enabled: true, maxSize: 7, presenceSeconds: null } },
     { stacking: { exclusive: true } },
@@ -391,7 +391,7 @@ test('knows payments and orders again whose entries are gone', async () => {
   expect(places).toEqual([{ user_id: 'cid', stacking: 'exclusive' }]);
 });
 
-test('gives no event a number that was used before, and every event reaches the stream', async () => {
+test('reconcile --after-restore gives no event a number that was used before, and every event reaches the stream', async () => {
   const campaign = await store.openCampaign({ totalLimit: 9 });
   await campaign.take('ann');
   await store.persist();
@@ -433,7 +433,7 @@ test('gives no event a number that was used before, and every event reaches the 
   expect(again).toHaveLength(3);
 });
 
-test('records the history that Redis is in', async () => {
+test('reconcile --after-restore records the history that Redis is in', async () => {
   await store.sql.query('delete from journal_histories');
   await repair();
   const { rows } = await store.sql.query('select generation, reason, after_id, opened_at from journal_histories');
@@ -443,7 +443,7 @@ test('records the history that Redis is in', async () => {
   ]);
 });
 
-test('refuses to write when Redis is the one that is behind', async () => {
+test('reconcile --after-restore refuses to write when Redis is the one that is behind', async () => {
   const committed = await store.cursor.read();
   await store.sql.query("update journal_cursor set last_id = '9999999999999-5'");
   const before = await takeBackup(store.sql);
@@ -472,7 +472,7 @@ class Breaking extends Database {
   }
 }
 
-test('changes nothing when it is interrupted, wherever that is, and can be repeated', async () => {
+test('reconcile --after-restore changes nothing when it is interrupted, wherever that is, and can be repeated', async () => {
   const campaign = await store.openCampaign({ totalLimit: 2 });
   const first = await campaign.take('ann');
   await store.persist();
@@ -512,7 +512,7 @@ test('changes nothing when it is interrupted, wherever that is, and can be repea
   expect(isWhole(await repair(true))).toBe(true);
 });
 
-test('is consistent while the sale goes on', async () => {
+test('reconcile --after-restore is consistent while the sale goes on', async () => {
   for (let round = 0; round < 3; round += 1) {
     const campaign = await store.openCampaign({ totalLimit: 60, perUserLimit: 3, latePayment: 'reacquire' });
     const held: string[] = [];
@@ -551,7 +551,7 @@ test('is consistent while the sale goes on', async () => {
     const { values } = await store.metrics.voided.get();
     expect(values).toEqual([]);
   }
-}, 60_000);
+});
 
 test('a journal that was persisted and trimmed while the records were read is not taken for one that is behind', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5 });

@@ -30,7 +30,7 @@ async function verdictOf(campaign: TestCampaign) {
 }
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 
-/** Everything that may have become of somebody. @returns their reservations */
+/** Users with every possible outcome. @returns their reservations */
 async function manyFates(campaign: TestCampaign): Promise<Record<string, string>> {
   const ids: Record<string, string> = {};
   for (const name of ['paid', 'given', 'expired', 'refunded', 'again']) {
@@ -109,7 +109,7 @@ async function lifeOfMany(terms: Parameters<typeof store.openCampaign>[0] = {}) 
   return { campaign, ids };
 }
 
-test('everybody who comes back is answered what he was answered before, and is gone again after a while', async () => {
+test('an archived campaign returns the same responses to returning users as before, and archives them again later', async () => {
   const { campaign, ids } = await lifeOfMany();
   const before = await repetitions(campaign, ids);
   const archived = await archive.closeAndArchive(campaign);
@@ -156,7 +156,7 @@ for (const refundPolicy of ['return', 'burn'] as const) {
   });
 }
 
-test('a late payment takes a free unit again, once, with the code if nobody else has used it', async () => {
+test('a late payment takes a free unit again, once, with the code if no other user has used it', async () => {
   const campaign = await store.openCampaign({ type: 'pool', totalLimit: 9, latePayment: 'reacquire' });
   await store.issueCodes(campaign, 9);
   const [anns, bobs] = [await campaign.use('ann', 3), await campaign.use('bob', 4)];
@@ -180,7 +180,7 @@ test('a late payment takes a free unit again, once, with the code if nobody else
   expect(await archived.confirm(bobs)).toMatchObject({ kind: 'ended', state: 'released' });
 });
 
-test('who took an old reservation again stands where he stood', async () => {
+test('a user who reacquired an old reservation has the status that they had', async () => {
   const campaign = await store.openCampaign({ latePayment: 'reacquire', perUserLimit: 2 });
   const [first, second] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.release(first);
@@ -192,14 +192,14 @@ test('who took an old reservation again stands where he stood', async () => {
   expect(await archived.standing('ann')).toEqual(before);
 });
 
-test('is left alone until Postgres has all of it, and while Postgres has other rows', async () => {
+test('an archived campaign is left alone until Postgres has all of it, and while Postgres has other rows', async () => {
   const { campaign } = await lifeOfMany();
   const isThere = async () => (await campaign.store.archived(campaign.product)) === null;
   const another = await store.openCampaign();
   await another.setStatus('close');
   await archive.worker().run();
   expect(await another.store.archived(another.product)).toBeNull();
-  // The other is whole in Postgres; a unit of it was taken away there behind everybody's back.
+  // The other campaign is complete in Postgres, where another program has removed a unit.
   const { campaign: cut } = await lifeOfMany();
   const [row] = await store.redemptions(cut);
   await store.sql.query('delete from redemptions where redemption_id = $1', [row?.redemption_id]);
@@ -271,7 +271,7 @@ async function loseAndRestore(campaign: TestCampaign): Promise<void> {
   );
 }
 
-test('a Redis that lost it gets the hash only, and everybody the same answers', async () => {
+test('a Redis that lost an archived campaign gets only its hash, and every user gets the same responses', async () => {
   const { campaign, ids } = await lifeOfMany();
   const before = await repetitions(campaign, ids);
   const stock = await campaign.stock();
@@ -285,7 +285,7 @@ test('a Redis that lost it gets the hash only, and everybody the same answers', 
   expect(await verdictOf(campaign)).toMatchObject(CLEAN);
 });
 
-test('one with a unit held comes back whole, and is archived when that is over', async () => {
+test('a closed campaign with a held unit is restored whole, and archived after the payment', async () => {
   const campaign = await store.openCampaign();
   const held = await campaign.take('ann');
   await campaign.setStatus('close');
@@ -339,7 +339,7 @@ test('a crowd of latecomers is looked up in groups, one at a time', async () => 
   expect((await campaign.inRedis()).people.size).toBe(0);
 });
 
-test('without Postgres a latecomer is told to come back, not that it is over', async () => {
+test('without Postgres a late request gets Retry-After instead of campaign_ended', async () => {
   const campaign = await store.openCampaign();
   const paid = await campaign.take('ann');
   await campaign.confirm(paid);
@@ -356,7 +356,7 @@ test('without Postgres a latecomer is told to come back, not that it is over', a
   }
 });
 
-test('who is gone again each time he is recalled is told to come back', async () => {
+test('a user who is archived again after each recall gets Retry-After', async () => {
   const missed = { kind: 'archived', pass: '1-1@1' } as const;
   let brought = 0;
   const recall = { answer: async () => true, person: async () => true, reservation: async () => true };
@@ -373,7 +373,7 @@ test('who is gone again each time he is recalled is told to come back', async ()
   expect(brought).toBe(3);
 });
 
-test('looks people up by indexes', async () => {
+test('a recall finds users by indexes', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5_000, perUserLimit: 2 });
   await store.sql.query(
     `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at)

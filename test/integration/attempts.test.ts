@@ -29,7 +29,7 @@ const attemptOf = (user: string, more: Partial<Attempt> = {}): Attempt => ({
   ...more,
 });
 
-/** A Postgres that can be told to be away; statements reach the real one, or fail as the pool says that they do. */
+/** A Postgres that a test can make unavailable: statements reach the real one, or fail with the errors of the pool. */
 class Door extends RedemptionAttempts {
   isOpen = true;
   readonly sizes: number[] = [];
@@ -77,7 +77,7 @@ const users = async (prefix: string) =>
 const named = (prefix: string, from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => `${prefix}${from + index}`);
 
-test('writes what was tried, by whom, and what came of it', async () => {
+test('the log of attempts records user, code and outcome of each attempt', async () => {
   const { recorder, counts } = startRecorder();
   recorder.record(
     attemptOf('ann', {
@@ -126,7 +126,7 @@ test('writes what was tried, by whom, and what came of it', async () => {
   await recorder.stop(1_000);
 });
 
-test('of a code that does not exist it only tells whether it was the same, and of one too long nothing', async () => {
+test('a record of an unknown code only shows whether two guesses were equal, and one of a too long code nothing', async () => {
   const { recorder, counts } = startRecorder();
   for (const [user, code] of [
     ['guess-1', 'AAAA'],
@@ -146,7 +146,7 @@ test('of a code that does not exist it only tells whether it was the same, and o
   await recorder.stop(1_000);
 });
 
-test('writes in batches, one at a time, in the order in which they came', async () => {
+test('the log of attempts writes in batches, one at a time, in the order in which they came', async () => {
   const { recorder, table, counts } = startRecorder();
   let release = () => {};
   table.held = new Promise((resolve) => {
@@ -173,7 +173,7 @@ test('full batches do not wait for their time, what is less does', async () => {
   expect(counts.written).toBe(250);
 });
 
-test('while Postgres is away the oldest are dropped and counted; the rest is written when it is back', async () => {
+test('the log of attempts drops and counts the oldest while Postgres is away, and writes the others afterwards', async () => {
   const { recorder, table, counts } = startRecorder({ capacity: 300 });
   table.isOpen = false;
   recorder.record(attemptOf('away-1'));
@@ -204,7 +204,7 @@ test('a batch whose answer was lost is written once', async () => {
   await recorder.stop(1_000);
 });
 
-test('one that Postgres refuses is left out, and those beside it are kept', async () => {
+test('the log of attempts leaves out an attempt that Postgres refuses, and writes the others', async () => {
   const { recorder, counts } = startRecorder();
   for (const user of named('odd-', 1, 10)) recorder.record(attemptOf(user));
   recorder.record(attemptOf('odd-11', { campaignId: 'no id' as CampaignId }));
@@ -234,14 +234,14 @@ test('a stop without Postgres ends at its deadline and counts what is lost', asy
   }
 });
 
-test('records nothing when it is not wanted', async () => {
+test('the log of attempts records nothing when it is not wanted', async () => {
   const { recorder, table } = startRecorder({ enabled: false });
   for (const user of named('off-', 1, 150)) recorder.record(attemptOf(user));
   await recorder.stop(1_000);
   expect([recorder.waiting, table.sizes, await users('off-')]).toEqual([0, [], []]);
 });
 
-test('forgets what was kept long enough, oldest first, no more at once than it may', async () => {
+test('the log of attempts deletes expired records, oldest first, no more at once than it may', async () => {
   const table = new RedemptionAttempts(database);
   await sql.query('delete from redemption_attempts');
   const day = 86_400_000;

@@ -31,7 +31,7 @@ test('bans of rules crowd out no ban of an operator, and are written once', asyn
   expect(inForce.find(({ id }) => id === rules[49]?.id)).toMatchObject(rules[49] as Ban);
 });
 
-test('of those that are over only bans of rules are removed, so many at a time', async () => {
+test('expired bans of rules are removed, a batch at a time, and those of operators stay', async () => {
   const over = [ban('rule:x', NOW - 5_000), ban('rule:x', NOW - 4_000), ban('rule:x', NOW - 1_000)];
   const kept = ban('ann', NOW - 5_000);
   await table.insert(kept);

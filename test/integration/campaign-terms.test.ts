@@ -70,7 +70,7 @@ test('a new campaign has its first version, complete', async () => {
   expect(await terms.byVersion(campaign.id, 1)).toEqual(expected);
 });
 
-test('a campaign without rules is for everybody and combines with all', async () => {
+test('a campaign without rules is for all users and combines with all others', async () => {
   const campaign = await create({}, { audience: null });
   expect(await terms.current(campaign.productId)).toMatchObject({
     discount: null,
@@ -97,7 +97,7 @@ test('a change makes a version and leaves the ones before it as they were', asyn
   ]);
 });
 
-test('two changes at once are one version; the other is told to read again', async () => {
+test('two changes at once make one version; the other change has to read again', async () => {
   const campaign = await create();
   const outcomes = await Promise.all([amend(campaign, { name: 'a' }), amend(campaign, { name: 'b' })]);
   expect(outcomes.filter((outcome) => outcome === null).length).toBe(1);
@@ -156,7 +156,7 @@ test('the history can only be added to', async () => {
     await expect(sql.query(attempt)).rejects.toThrow('campaign_terms is append-only');
 });
 
-test('a stored rule that nobody can read lets nobody in', async () => {
+test('a stored rule that cannot be parsed excludes every user', async () => {
   const campaign = await create({}, { audience: { not: { tier: ['gold'] } } });
   const audience = (await terms.current(campaign.productId))?.audience;
   expect(audience).toEqual(NOBODY);
@@ -259,7 +259,7 @@ describe('what a process remembers', () => {
     expect(await known.current(other.productId)).not.toBeNull();
   });
 
-  test('is good while Postgres hangs, and nobody waits for it twice in the same moment', async () => {
+  test('KnownTerms serves stale terms while Postgres hangs, and concurrent callers share one wait', async () => {
     const campaign = await create({ name: 'one' });
     const { clock, source, known } = remember({ patienceMs: 5 });
     await known.current(campaign.productId);

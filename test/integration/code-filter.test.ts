@@ -93,7 +93,7 @@ test('a filter that has more than it was made for says so', () => {
   expect([added > 150_000, added < 400_000, bloom.errorRate > 0.001]).toEqual([true, true, true]);
 });
 
-test('says "may be" until it is loaded, then knows every code and refuses the others', async () => {
+test('the code filter answers "may be" until it is loaded, then knows every code and refuses the others', async () => {
   const known = await issue(175);
   await codes.insertShared((await store.storeCampaign()).terms.id, 'EVERYBODY1' as Code, store.database);
   const { filter } = startFilter();
@@ -106,7 +106,7 @@ test('says "may be" until it is loaded, then knows every code and refuses the ot
   expect(filter.state.bytes).toBeLessThan(200_000);
 });
 
-test('knows a code before anybody can see it in Postgres', async () => {
+test('the code filter knows a code before it is visible in Postgres', async () => {
   const { filter } = startFilter();
   await sure(filter);
   const missing: string[] = [];
@@ -128,7 +128,7 @@ test('knows a code before anybody can see it in Postgres', async () => {
   expect(filter.lookups.maybe).toBeGreaterThanOrEqual(800);
 });
 
-test('misses nothing that is issued while it loads', async () => {
+test('the code filter misses nothing that is issued while it loads', async () => {
   const before = await issue(300);
   const [[{ filter }], during] = await Promise.all([
     (async () => {
@@ -142,7 +142,7 @@ test('misses nothing that is issued while it loads', async () => {
   expect(filter.mayContain('NEVER2')).toBe(false);
 });
 
-test('says "may be" after its subscription was down, until it has what it missed', async () => {
+test('the code filter answers "may be" after its subscription was down, until it has what it missed', async () => {
   // No page comes until it is let: the state in between can be looked at.
   let gate: Promise<void> = Promise.resolve();
   class GatedTable extends CodesTable {
@@ -180,7 +180,7 @@ async function subscriberId(): Promise<string> {
   return String(Math.max(...ids));
 }
 
-test('does not trust a connection on which nothing arrives any more, before what it misses can be committed', async () => {
+test('the code filter does not trust a connection on which nothing arrives any more, before what it misses can be committed', async () => {
   const proxy = await EngineProxy.before(sale.engine.port);
   const { filter, subscriber } = startFilter({}, codes, `redis://127.0.0.1:${proxy.port}`);
   await sure(filter);
@@ -196,7 +196,7 @@ test('does not trust a connection on which nothing arrives any more, before what
   expect(missed.filter((code) => !filter.mayContain(code))).toEqual([]);
 });
 
-test('is made anew when it is crowded, and refuses nothing meanwhile', async () => {
+test('the code filter is made anew when it is crowded, and refuses nothing meanwhile', async () => {
   const { filter } = startFilter({ codePageCodes: 4_000 });
   await sure(filter);
   // Announced and never committed: they crowd the filter and are gone from the next one.

@@ -93,7 +93,7 @@ describe('making codes', () => {
     expect(rows.every(({ code }) => /^SUMMER[2-9A-Z]{12}$/.test(code))).toBe(true);
   });
 
-  test('makes as many although most of what it draws is there already', async () => {
+  test('makes all codes although most of the drawn ones exist already', async () => {
     const campaign = await openCampaign();
     // 30 × 30 × 30 / 37 codes of three symbols, about 729.
     const id = await ask(campaign, 600, { prefix: 'TIGHT', symbols: 3 });
@@ -142,7 +142,7 @@ describe('making codes', () => {
     expect(await numbersOf(campaign)).toEqual(upTo(150));
   });
 
-  test('commits nothing when the filters cannot be told', async () => {
+  test('commits nothing when the filters cannot be notified', async () => {
     const campaign = await openCampaign();
     const id = await ask(campaign, 50);
     const away = sale.redis.duplicate();
@@ -207,7 +207,7 @@ describe('importing codes', () => {
     expect([job.status, job.added, job.badLines, job.errors.map(({ line }) => line)]).toEqual(['done', 3, 1, [4]]);
   });
 
-  test('gives a code to one of two campaigns whose files have it, whoever is first', async () => {
+  test('gives a code to one of two campaigns whose files have it, in either order', async () => {
     const campaigns = await Promise.all([openCampaign(), openCampaign()]);
     const file = upTo(400).map((n) => `RACE${n}`);
     const ids = await Promise.all(campaigns.map((campaign, i) => send(campaign, i === 0 ? file : [...file].reverse())));

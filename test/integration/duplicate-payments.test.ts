@@ -39,7 +39,7 @@ async function kept(id: string): Promise<[string | null, string[], [string, stri
   ];
 }
 
-test('keeps every reference, and makes one event of each but the first', async () => {
+test('Persist keeps every reference, and makes one event of each but the first', async () => {
   const { id } = await take('pay-1', STRANGE, STRANGE, 'pay-1', '', 'pay-3');
   await store.persist();
   const all = [
@@ -54,7 +54,7 @@ test('keeps every reference, and makes one event of each but the first', async (
   expect(rows[0]?.data).toMatchObject({ reservation_id: id, user_id: 'ann', order_id: expect.any(String), qty: 1 });
 });
 
-test('the same, each in a batch of its own, and after the refund', async () => {
+test('Persist keeps every reference, also each in a batch of its own, and after the refund', async () => {
   const { campaign, id } = await take('pay-1');
   await store.persist();
   await campaign.confirm(id, 'pay-2');
@@ -64,7 +64,7 @@ test('the same, each in a batch of its own, and after the refund', async () => {
   expect(await kept(id)).toEqual(['pay-1', ['pay-2'], [['pay-1', 'pay-2']]]);
 });
 
-test('takes a reference that comes after a payment without one as the first', async () => {
+test('Persist takes a reference that comes after a payment without one as the first', async () => {
   const { campaign, id } = await take('', 'pay-1');
   await store.persist();
   expect(await kept(id)).toEqual(['pay-1', [], []]);
@@ -73,7 +73,7 @@ test('takes a reference that comes after a payment without one as the first', as
   expect(await kept(id)).toEqual(['pay-1', ['pay-2'], [['pay-1', 'pay-2']]]);
 });
 
-test('keeps both where Redis did not know the first, as after an update from a version that kept none', async () => {
+test('Persist keeps both where Redis did not know the first, as after an update from a version that kept none', async () => {
   const { campaign, id } = await take('pay-1');
   await sale.redis.unlink(keys.payments(campaign.product));
   expect(await campaign.confirm(id, 'pay-1')).toMatchObject({ paidBy: '' });
@@ -97,7 +97,7 @@ test('a Redis that is filled from Postgres knows them', async () => {
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('what Redis lost of it is written from what the process kept', async () => {
+test('a reference that Redis lost is written from the entries that the process kept', async () => {
   const promises = new UnpersistedPromises(100);
   const { campaign, id } = await take('pay-1');
   await store.persist();

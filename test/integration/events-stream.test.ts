@@ -35,7 +35,7 @@ async function happen(count: number): Promise<void> {
   await store.persist();
 }
 
-/** What stands in the stream: sequence numbers by the ids of entries, and the events. */
+/** The contents of the stream: sequence numbers by the ids of entries, and the events. */
 async function inStream(): Promise<{ seqs: number[]; events: Record<string, any>[] }> {
   const entries = await sale.redis.xrange(keys.events, '-', '+');
   return {
@@ -46,7 +46,7 @@ async function inStream(): Promise<{ seqs: number[]; events: Record<string, any>
 const inOutbox = async () =>
   (await outbox.read({ after: 0, upTo: await outbox.lastSeq(), types: null }, 1_000)).map(({ seq }) => seq);
 
-test('carries every event to the stream, in order, once however often it runs', async () => {
+test('the publisher carries every event to the stream, in order, once however often it runs', async () => {
   await happen(7);
   await Promise.all([sweepOutbox(parts()), sweepOutbox(parts()), sweepOutbox(parts())]);
   await happen(2);
@@ -63,7 +63,7 @@ test('carries every event to the stream, in order, once however often it runs', 
   });
 });
 
-test('gives a Redis that lost its data what it lost, and one that is older what came after', async () => {
+test('the publisher appends the missing events to a Redis that lost its data, or is older', async () => {
   await happen(3);
   await sweepOutbox(parts());
   const backup = await sale.redis.dumpBuffer(keys.events);
@@ -90,7 +90,7 @@ test('a Redis that is full takes all of a batch or nothing, and goes on where it
   expect((await inStream()).seqs).toEqual(await inOutbox());
 });
 
-test('keeps about as many events as it is told, the newest', async () => {
+test('the publisher keeps about as many events as its limit, the newest', async () => {
   // "About" means whole nodes; with nodes of one entry it is exact.
   await sale.redis.config('SET', 'stream-node-max-entries', '1');
   await sale.redis.del(keys.events);
@@ -102,7 +102,7 @@ test('keeps about as many events as it is told, the newest', async () => {
   expect((await inStream()).seqs).toEqual((await inOutbox()).slice(-2));
 });
 
-test('wakes the endpoints that have something to hear, and says how far behind everybody is', async () => {
+test('the publisher wakes the endpoints with pending events, and reports how far behind each destination is', async () => {
   const endpoint = await endpoints.insert({
     id: '01a1fc6d-483b-7a4a-9e25-913b00000001',
     url: 'https://x.test',
@@ -125,7 +125,7 @@ test('wakes the endpoints that have something to hear, and says how far behind e
   await store.sql.query('delete from webhook_endpoints');
 });
 
-test('forgets nothing that the stream does not have', async () => {
+test('the publisher deletes nothing that the stream lacks', async () => {
   await happen(2);
   await store.sql.query("update outbox set occurred_at = now() - interval '8 days'");
   const stream = new EventStream(sale.store.scripts, 1_000);

@@ -100,7 +100,7 @@ test('the cart takes a discount back, and a late repetition does not bring it ag
   expect(await carts.discounts('cart-3')).toEqual([]);
 });
 
-test('what a reader was given when it died is handled by the next one', async () => {
+test('an event that a reader had when it died is handled by the next one', async () => {
   const campaign = await store.openCampaign({ discount: HALF });
   const carts = new Carts(redis, `cart-${randomUUID()}`);
   const reader = await newReader((event) => carts.handle(event));

@@ -36,7 +36,7 @@ async function start(promises = new UnpersistedPromises(100_000)) {
 
 const entry = (journalId: string) => () => ({ journalId, fields: { kind: 'left', no: '1' } });
 
-test('saves what a new history lacks of the promises of its process, and reports it', async () => {
+test('HistoryWatch saves what a new history lacks of the promises of its process, and reports it', async () => {
   const { watch, histories, promises, saved, begin, rows } = await start();
   await begin(100, '0-0');
   await watch.beat();
@@ -52,7 +52,7 @@ test('saves what a new history lacks of the promises of its process, and reports
   expect(await histories.awaited(200, 'worker-1', 2_000)).toMatchObject({ processes: 0 });
 });
 
-test('saves what any history since has left behind, when it was away for several', async () => {
+test('HistoryWatch saves what any history since has left behind, when it was away for several', async () => {
   const { watch, promises, begin, rows } = await start();
   await begin(100, '0-0');
   await watch.beat();
@@ -63,7 +63,7 @@ test('saves what any history since has left behind, when it was away for several
   expect((await rows('select journal_id from recovered_entries order by number')).length).toBe(3);
 });
 
-test('forgets nothing of an older history because of a commit of a newer one', async () => {
+test('HistoryWatch forgets nothing of an older history because of a commit of a newer one', async () => {
   const { watch, promises, commits, begin } = await start();
   await begin(100, '0-0');
   await watch.beat();
@@ -76,7 +76,7 @@ test('forgets nothing of an older history because of a commit of a newer one', a
   expect(promises.size).toBe(0);
 });
 
-test('saves as many promises as a process can keep, in chunks', async () => {
+test('HistoryWatch saves as many promises as a process can keep, in chunks', async () => {
   const { watch, promises, saved, begin, rows } = await start();
   await begin(100, '0-0');
   await watch.beat();
@@ -88,7 +88,7 @@ test('saves as many promises as a process can keep, in chunks', async () => {
   expect(await rows('select count(*)::int as n from recovered_entries')).toEqual([{ n: 100_000 }]);
 });
 
-test('judges a server by its epoch, by what Postgres knows, and without Postgres by what it has verified', async () => {
+test('HistoryWatch judges a server by its epoch, by what Postgres knows, and without Postgres by what it has verified', async () => {
   const { watch, histories, begin } = await start();
   await begin(100, '0-0');
   expect(await watch.judge(null, 'server')).toMatchObject({ open: false });
@@ -110,7 +110,7 @@ test('judges a server by its epoch, by what Postgres knows, and without Postgres
   expect(await watch.judge({ generation: 200, server: 'new server' }, 'new server')).toEqual({ open: true });
 });
 
-test('lets no reply wait for a commit of an older history', async () => {
+test('HistoryWatch lets no reply wait for a commit of an older history', async () => {
   const { watch, commits, begin } = await start();
   await begin(100, '0-0');
   await watch.beat();
@@ -120,7 +120,7 @@ test('lets no reply wait for a commit of an older history', async () => {
   expect(await waiting).toBe(false);
 });
 
-test('says whether every worker that is alive can read packed journal entries', async () => {
+test('HistoryWatch reports whether every worker that is alive can read packed journal entries', async () => {
   const { watch, histories, rows } = await start();
   const report = (processId: string, kind: 'api' | 'worker') =>
     histories.beat({ processId, kind, generation: 0, unsaved: 0, serving: null });

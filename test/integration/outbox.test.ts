@@ -22,7 +22,7 @@ const typesOf = async (campaign: TestCampaign) => (await eventsOf(campaign)).map
 const typesAbout = async (id: string) =>
   (await all()).filter(({ subject }) => subject === id).map(({ type }) => short(type));
 
-test('tells everything that happened, in its order, each once', async () => {
+test('the outbox has an event for each change, in their order, each once', async () => {
   const campaign = await store.openCampaign({
     totalLimit: 3,
     latePayment: 'reacquire',
@@ -43,7 +43,7 @@ test('tells everything that happened, in its order, each once', async () => {
   await campaign.join('dan', { device: 'desk' });
   await campaign.refund(paid);
   const promoted = String((await campaign.person('dan'))?.reservation);
-  await campaign.release(promoted, null, 'changed his mind');
+  await campaign.release(promoted, null, 'changed their mind');
   await campaign.restock(2);
   await campaign.setStatus('pause');
   await campaign.setStatus('resume');
@@ -84,7 +84,7 @@ test('tells everything that happened, in its order, each once', async () => {
   expect(at(4)).toMatchObject({ user_id: 'bob', payment_ref: 'pay-2', reacquired: true });
   expect(at(5)).toEqual({ ...ann, burned: false });
   expect(at(6)).toMatchObject({ user_id: 'dan', line_no: 2, device_fp: 'desk', pay_before: due(promoted) });
-  expect(at(8)).toMatchObject({ user_id: 'dan', reason: 'changed his mind' });
+  expect(at(8)).toMatchObject({ user_id: 'dan', reason: 'changed their mind' });
   expect(at(9)).toEqual({ campaign_id: campaign.terms.id, product_id: campaign.product, delta: 2, total_limit: 5 });
   expect(at(10)).toEqual({
     campaign_id: campaign.terms.id,
@@ -101,7 +101,7 @@ test('tells everything that happened, in its order, each once', async () => {
   expect(new Set(events.map(({ id }) => id)).size).toBe(13);
 });
 
-test('what needs no payment is redeemed and nothing else, also for those who come from the line', async () => {
+test('a unit without payment has only the event redeemed, also for users from the line', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, holdSeconds: 0 });
   const first = await campaign.take('ann');
   await campaign.join('bob');
@@ -113,7 +113,7 @@ test('what needs no payment is redeemed and nothing else, also for those who com
   expect((await eventsOf(campaign)).at(-1)?.data).toMatchObject({ user_id: 'bob', qty: 1, payment_ref: null });
 });
 
-test('a transaction that is rolled back tells nothing; repeated, it tells once', async () => {
+test('a transaction that is rolled back writes no event; repeated, it writes each once', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');
   await campaign.confirm(id);
@@ -131,7 +131,7 @@ test('a transaction that is rolled back tells nothing; repeated, it tells once',
   expect(await typesOf(campaign)).toEqual(['redemption.reserved', 'redemption.redeemed']);
 });
 
-test('tells the same however the journal is cut into batches', async () => {
+test('the events are the same, however the journal is divided into batches', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 3 });
   const id = await campaign.take('ann');
   await campaign.confirm(id);
@@ -147,7 +147,7 @@ test('tells the same however the journal is cut into batches', async () => {
   ]);
 });
 
-test('of a reservation that Postgres refuses only voided is told, whatever is said of it afterwards', async () => {
+test('a reservation that Postgres refuses has only the event voided, whatever entries follow', async () => {
   const campaign = await store.openCampaign();
   await store.insertByHand(campaign, { user: 'ann' });
   const id = await campaign.take('ann', { order: 'cart-9' });
@@ -168,7 +168,7 @@ test('of a reservation that Postgres refuses only voided is told, whatever is sa
   });
 });
 
-test('an order to void that comes through the journal is told after what was before it', async () => {
+test('a void entry of the journal has its event after those of the entries before it', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');
   await campaign.confirm(id);
@@ -177,7 +177,7 @@ test('an order to void that comes through the journal is told after what was bef
   expect(await typesAbout(id)).toEqual(['redemption.reserved', 'redemption.redeemed', 'redemption.voided']);
 });
 
-test('a promise that was saved from a lost Redis is told, once, and not again when its entry is found after all', async () => {
+test('a promise that was saved from a lost Redis has its event once, and not again when its entry is found later', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann', { order: 'cart-7' });
   await campaign.confirm(id);
@@ -190,7 +190,7 @@ test('a promise that was saved from a lost Redis is told, once, and not again wh
   expect((await eventsOf(campaign))[1]?.data).toMatchObject({ user_id: 'ann', order_id: 'cart-7', reacquired: false });
 });
 
-test('tells the discount under which a reservation was made, not the one of today', async () => {
+test('an event has the discount under which its reservation was made, not the current one', async () => {
   const campaign = await store.openCampaign({ discount: { kind: 'percent', percent: 20 } });
   await campaign.confirm(await campaign.take('ann'));
   const stored = await store.campaigns.find(campaign.product);
@@ -205,7 +205,7 @@ test('tells the discount under which a reservation was made, not the one of toda
   expect((await discounts()).at(-1)).toBeNull();
 });
 
-test('is a CloudEvent', async () => {
+test('an event is a CloudEvent', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann', { trace: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
   await campaign.release(id);
@@ -227,7 +227,7 @@ test('is a CloudEvent', async () => {
   expect(EVENT_TYPES.length).toBe(17);
 });
 
-test('forgets what is old and what everybody in use has heard, a batch at a time, and nothing else', async () => {
+test('the outbox deletes only old events that every endpoint in use has received, a batch at a time', async () => {
   const campaign = await store.openCampaign();
   for (const user of ['ann', 'bob', 'cid', 'dan']) await campaign.take(user);
   await store.persist();

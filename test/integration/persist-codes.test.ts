@@ -26,7 +26,7 @@ const usesOf = async (campaign: TestCampaign) =>
     status,
   ]);
 
-test('writes the code and the version of the terms of each, and the code of those who wait', async () => {
+test('Persist writes the code and the version of the terms of each, and the code of those who wait', async () => {
   const campaign = await openPool({ totalLimit: 2 });
   await campaign.take('ann');
   await campaign.amend({ name: 'Renamed' });
@@ -143,7 +143,7 @@ test('Postgres refuses a late payment whose code it knows to be used', async () 
   expect(await sale.audit()).toEqual([`${campaign.product}: the set of used codes is [1], not []`]);
 });
 
-test('what ended may have had any code, and one that burned keeps it', async () => {
+test('an ended reservation may have had any code, and a burned one keeps its code', async () => {
   const campaign = await openPool();
   const anything = { user: 'somebody', slot: 1 };
   for (const status of ['released', 'expired', 'voided', 'refunded']) {

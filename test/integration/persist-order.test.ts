@@ -3,7 +3,9 @@ import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
-/** Within a batch, what ends must come before what begins: the cap and the allowances of Postgres are full all the time. */
+/**
+ * Within a batch, what ends must come before what begins: the cap and the allowances of Postgres are full all the time.
+ */
 const sale = await startSale();
 const store = await startPersistence(sale);
 
@@ -33,7 +35,7 @@ test('a unit that goes from hand to hand along the line counts once against a fu
   expect(await store.campaignRow(campaign)).toMatchObject({ taken: 1 });
 });
 
-test('a user who gives his allowance back and takes it again keeps one of each', async () => {
+test('a user who releases an allowance and takes it again has one row of each', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   let id = await campaign.take('ann');
   await store.persist();
@@ -103,7 +105,7 @@ test('a late payment that takes another allowance says so in its row', async () 
   expect(await store.redemption(late)).toMatchObject({ status: 'redeemed', reacquired: true, slot: 2 });
 });
 
-test('somebody who leaves the line and joins it again keeps one place', async () => {
+test('a user who leaves the line and joins it again has one place', async () => {
   const campaign = await store.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await store.persist();

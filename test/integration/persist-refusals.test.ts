@@ -19,7 +19,7 @@ async function voidedCount(constraint: string): Promise<number> {
   return values.find(({ labels }) => labels.constraint === constraint)?.value ?? 0;
 }
 
-test('voids the reservation that would break the cap, and saves all the others', async () => {
+test('Persist voids the reservation that would break the cap, and saves all the others', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5 });
   await store.insertByHand(campaign, { user: 'somebody', qty: 2 });
   const users = ['ann', 'bob', 'cid', 'dan', 'eve'];
@@ -47,7 +47,7 @@ test('voids the reservation that would break the cap, and saves all the others',
   expect(await store.rejects()).toEqual([]);
 });
 
-test('voids the reservation of a user who has his allowance in Postgres already, and the unit goes to the next', async () => {
+test('Persist voids the reservation of a user who has used the allowance in Postgres, and the unit goes to the next', async () => {
   const campaign = await store.openCampaign({ totalLimit: 4 });
   await store.insertByHand(campaign, { user: 'cid' });
   await store.sql.query('update campaigns set total_limit = 5 where campaign_id = $1', [campaign.terms.id]);
@@ -68,7 +68,7 @@ test('voids the reservation of a user who has his allowance in Postgres already,
   expect(await store.rejects()).toEqual([]);
 });
 
-test('voids an allowance that Postgres does not grant', async () => {
+test('Persist voids an allowance that Postgres does not grant', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 2 });
   await store.sql.query('update campaigns set per_user_limit = 1 where campaign_id = $1', [campaign.terms.id]);
   const ids = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
@@ -96,7 +96,7 @@ test('whatever the journal says later of a voided reservation, it stays voided',
   expect(await campaign.stock()).toMatchObject({ total: 0, free: 0, redeemed: 0 });
 });
 
-test('voids a late payment that took a unit which Postgres has given to somebody else', async () => {
+test('Persist voids a late payment that took a unit which another user has in Postgres', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, latePayment: 'reacquire' });
   const id = await campaign.take('ann');
   await campaign.letDeadlinePass(id);
@@ -112,7 +112,7 @@ test('voids a late payment that took a unit which Postgres has given to somebody
   expect(await campaign.stock()).toMatchObject({ total: 0, free: 0, redeemed: 0 });
 });
 
-test('voids once when it dies between Redis and Postgres', async () => {
+test('Persist voids once when it dies between Redis and Postgres', async () => {
   const campaign = await store.openCampaign({ totalLimit: 2 });
   await store.insertByHand(campaign, { user: 'somebody' });
   const ids = [await campaign.take('ann'), await campaign.take('bob')];
@@ -169,7 +169,7 @@ test('an unlimited campaign sells more units than 32 bits hold', async () => {
   expect(await store.rejects()).toEqual([]);
 });
 
-test('voids nothing by a cap that is older than the total of Redis, and goes on when the restock is back', async () => {
+test('Persist voids nothing by a cap that is older than the total of Redis, and goes on when the restock is back', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   await campaign.restock(2);
   await store.persist();

@@ -6,7 +6,7 @@ import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale } from '../harness/sale.js';
 
-/** Entries that nobody can make sense of, in the middle of a batch of good ones. */
+/** Malformed entries in the middle of a batch of good ones. */
 const sale = await startSale();
 const store = await startPersistence(sale);
 
@@ -62,7 +62,7 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
   ],
   ['of an unknown campaign', () => strangeReservation(UNKNOWN_NO), /^23502: /],
   [
-    'for a reservation that nobody made',
+    'for a reservation that does not exist',
     ({ terms }) => ({
       kind: 'redeemed',
       no: terms.no,
@@ -97,7 +97,7 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
 ];
 
 for (const [what, fieldsFor, reason] of STRANGE) {
-  test(`keeps an entry ${what} in journal_rejects and saves those around it`, async () => {
+  test(`Persist keeps an entry ${what} in journal_rejects and saves those around it`, async () => {
     const campaign = await store.openCampaign();
     const ids = [await campaign.take('ann'), await campaign.take('bob')];
     const fields = fieldsFor(campaign);
@@ -115,7 +115,7 @@ for (const [what, fieldsFor, reason] of STRANGE) {
   });
 }
 
-test('keeps a second place in the line of one user in journal_rejects', async () => {
+test('Persist keeps a second place in the line of one user in journal_rejects', async () => {
   const campaign = await store.openCampaign({ totalLimit: 0 });
   await store.sql.query(
     `insert into waiting_tickets (campaign_id, line_no, user_id, qty, status, reservation_id, joined_at)
@@ -135,7 +135,7 @@ test('keeps a second place in the line of one user in journal_rejects', async ()
   ]);
 });
 
-test('saves what is good of a batch in which every other entry is bad', async () => {
+test('Persist saves what is good of a batch in which every other entry is bad', async () => {
   const campaign = await store.openCampaign();
   const ids: string[] = [];
   for (const user of ['ann', 'bob', 'cid', 'dan', 'eve']) {

@@ -27,7 +27,7 @@ async function liveThrough(campaign: TestCampaign): Promise<Record<string, strin
     trace: 'trace-1',
   });
   await campaign.confirm(await take('redeemed'), 'pay-1');
-  await campaign.release(await take('released'), null, 'changed his mind');
+  await campaign.release(await take('released'), null, 'changed their mind');
   await campaign.letDeadlinePass(await take('expired'));
   await campaign.expire();
   await campaign.confirm(await take('refunded'));
@@ -64,7 +64,7 @@ async function rowsOf(persistence: Persistence, campaign: TestCampaign) {
   };
 }
 
-test('writes what the scripts have journaled as rows', async () => {
+test('Persist writes what the scripts have journaled as rows', async () => {
   const campaign = await store.openCampaign({ latePayment: 'reacquire', totalLimit: 12 });
   const ids = await liveThrough(campaign);
   const entries = await campaign.entries();
@@ -120,7 +120,7 @@ test('writes what the scripts have journaled as rows', async () => {
       idempotency_key: `key-of-${campaign.product}`,
     }),
     row('redeemed', { status: 'redeemed', payment_ref: 'pay-1' }),
-    row('released', { status: 'released', reason: 'changed his mind' }),
+    row('released', { status: 'released', reason: 'changed their mind' }),
     row('expired', { status: 'expired', reason: 'deadline' }),
     row('refunded', { status: 'refunded' }),
     row('again', { status: 'released' }),
@@ -193,7 +193,7 @@ test('writes what the scripts have journaled as rows', async () => {
   ]);
 });
 
-test('closing a campaign ends the tickets of those who wait, and of nobody else', async () => {
+test('closing a campaign ends the tickets of waiting users, and no others', async () => {
   const campaign = await store.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.join('bob');
@@ -205,7 +205,7 @@ test('closing a campaign ends the tickets of those who wait, and of nobody else'
   expect((await store.tickets(campaign)).map(({ status }) => status)).toEqual(['left', 'closed', 'closed']);
 });
 
-test('moves the cursor, announces how far it came and trims what is written, and nothing else', async () => {
+test('Persist moves the cursor, announces how far it came and trims what is written, and nothing else', async () => {
   const campaign = await store.openCampaign();
   await campaign.take('ann');
   const upTo = await sale.journal.lastId();
@@ -224,7 +224,7 @@ test('moves the cursor, announces how far it came and trims what is written, and
   expect(heard).toEqual([upTo, await sale.journal.lastId()]);
 });
 
-test('writes the same range once, whenever it is asked to', async () => {
+test('Persist writes the same range once, whenever it is asked to', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 2 });
   const id = await campaign.take('ann');
   const range = await sale.journal.lastId();
@@ -239,7 +239,7 @@ test('writes the same range once, whenever it is asked to', async () => {
   expect(await store.cursor.read()).toBe(cursor);
 });
 
-test('reads the history that began while it waited for the cursor', async () => {
+test('Persist reads the history that began while it waited for the cursor', async () => {
   await store.sql.query('begin');
   await store.sql.query('select 1 from journal_cursor for update');
   const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), LOCK_WITH_HISTORY);
@@ -254,7 +254,7 @@ test('reads the history that began while it waited for the cursor', async () => 
   await store.sql.query('delete from journal_histories where generation = $1', [begun.rows[0].generation]);
 });
 
-test('writes once when it dies after the commit, before it could tell or trim', async () => {
+test('Persist writes once when it dies after the commit, before it announces and trims', async () => {
   const campaign = await store.openCampaign({ refundPolicy: 'burn', perUserLimit: 2 });
   const id = await campaign.take('ann');
   await campaign.confirm(id);
@@ -278,7 +278,7 @@ test('writes once when it dies after the commit, before it could tell or trim', 
   expect(await campaign.entries()).toEqual([]);
 });
 
-test('leaves the same rows however the journal is cut into batches', async () => {
+test('Persist leaves the same rows however the journal is cut into batches', async () => {
   const campaign = await store.openCampaign({ latePayment: 'reacquire', totalLimit: 12 });
   await liveThrough(campaign);
   const journal = await sale.redis.dumpBuffer(keys.journal);
@@ -297,7 +297,7 @@ test('leaves the same rows however the journal is cut into batches', async () =>
   await store.persist();
 });
 
-test('writes once when several workers are asked at the same time', async () => {
+test('Persist writes once when several workers are asked at the same time', async () => {
   const campaign = await store.openCampaign({ totalLimit: 300 });
   const ids = await Promise.all(Array.from({ length: 300 }, (_, i) => campaign.take(`user-${i}`)));
   await Promise.all(

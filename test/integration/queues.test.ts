@@ -37,7 +37,7 @@ async function laterBy(ms: number, run: () => Promise<void>): Promise<void> {
   }
 }
 
-test('removes the intervals that earlier versions planned, and no other job', async () => {
+test('the worker removes the intervals that earlier versions planned, and no other job', async () => {
   for (const name of ['expire', 'codes']) {
     const queue = new Queue(name, { connection: connect(), prefix: BULLMQ_PREFIX });
     atEnd('a queue', () => queue.close());

@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { auditCampaign } from '../harness/audit.js';
@@ -8,9 +8,6 @@ import { metricsText } from '../harness/metrics.js';
 import { startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
-
-// Processes and engines start one after the other here; each wait has a limit of its own.
-jest.setTimeout(90_000);
 
 const service = await startService();
 const operator = new Operator(service.url);
@@ -50,7 +47,7 @@ async function expectWhole(product: string): Promise<void> {
   expect(await auditCampaign(redis, product as ProductId)).toEqual([]);
 }
 
-test('finds nothing where nothing differs', async () => {
+test('Reconcile finds nothing where nothing differs', async () => {
   const { product } = await threeHeld();
   expect(await reconcile(product)).toMatchObject({
     confirmed: 3,
@@ -101,7 +98,7 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
   await expectWhole(product);
 });
 
-test('what Postgres has and Redis does not is filled in from Postgres', async () => {
+test('rows that Redis lacks are filled in from Postgres', async () => {
   const { product, ids } = await threeHeld();
   await redis.hdel(key(product, 'reservations'), ids[2]);
   await redis.zrem(key(product, 'deadlines'), ids[2]);
@@ -154,7 +151,7 @@ test('counters that lie are counted again', async () => {
   await expectWhole(product);
 });
 
-test('what no repair may decide is told: an answer, the log, a metric, and one event for the same differences', async () => {
+test('differences that no repair may decide are reported: in the response, the log, a metric, and one event', async () => {
   const { product, ids } = await threeHeld();
   await postgres.query('update redemptions set order_id = $2 where redemption_id = any($1)', [
     ids.slice(0, 2),
@@ -181,7 +178,7 @@ test('what no repair may decide is told: an answer, the log, a metric, and one e
   );
   expect(rows.map(({ data }) => data)).toMatchObject([{ lost: 0, duplicated: 2, over_cap: 0, drift: 0 }]);
   const counted = /doorbuster_differences_total\{side="postgres"\} (\d+)/;
-  await until('the metric is told', async () => {
+  await until('the metric is set', async () => {
     const text = await metricsText(service.url);
     return Number(counted.exec(text)?.[1] ?? 0) >= 4;
   });
@@ -253,7 +250,7 @@ test('reservations are not journaled again before the units they need', async ()
   await expectWhole(product);
 });
 
-test('what is on its way is no difference, however long Postgres takes', async () => {
+test('an entry under way is no difference, however long Postgres takes', async () => {
   const { product, ids } = await threeHeld();
   const holder = new pg.Client(service.database.url);
   await holder.connect();

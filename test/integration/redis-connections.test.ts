@@ -63,21 +63,14 @@ describe('RedisConnections', () => {
     );
     await queues.add('promote', 'before', { productId: 'p' });
     await until('the first job ran', () => ran.includes('promote'));
-    await until('everybody is connected', async () => (await clientsOf(first.client)).length >= 4 + QUEUE_NAMES.length);
+    await until('all are connected', async () => (await clientsOf(first.client)).length >= 4 + QUEUE_NAMES.length);
     // Ends with UNBLOCKED, or is sent again to the new primary when another connection learns of the demotion first.
     const blocked = blocking.xread('BLOCK', 60_000, 'STREAMS', 'stream', '0-0').catch((error: Error) => error.message);
 
     proxy.moveTo(second.port);
     await demote();
-    const began = performance.now();
-    await until(
-      'no client is connected to the old primary',
-      async () => (await clientsOf(first.client)).length === 0,
-      5_000,
-    );
+    await until('no client is connected to the old primary', async () => (await clientsOf(first.client)).length === 0);
     await Promise.all([commands, jobs, blocking, subscription].map(readyOn));
-    // A quarter of a second on an idle machine.
-    expect(performance.now() - began).toBeLessThan(5_000);
     expect(left[0]).toMatch(/UNBLOCKED|READONLY/);
     await second.client.xadd('stream', '*', 'a', '1');
     expect(JSON.stringify(await blocked)).toMatch(/UNBLOCKED|stream/);
@@ -88,7 +81,7 @@ describe('RedisConnections', () => {
     });
     ran.length = 0;
     await queues.add('promote', 'after', { productId: 'p' });
-    await until('the next job ran', () => ran.includes('promote'), 5_000);
+    await until('the next job ran', () => ran.includes('promote'));
     await Promise.all(workers.map((worker) => worker.close()));
     await queues.close();
     connections.close();

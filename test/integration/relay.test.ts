@@ -56,7 +56,7 @@ async function start() {
   return { sale, store, campaign, written, rows };
 }
 
-test('persists every entry, one range after the other, and removes it from the journal', async () => {
+test('the relay persists every entry, one range after the other, and removes it from the journal', async () => {
   const { sale, store, campaign, written, rows } = await start();
   const { asked } = await startRelay(sale, store);
   for (let i = 0; i < 20; i += 1) await campaign.take('ann');
@@ -66,7 +66,7 @@ test('persists every entry, one range after the other, and removes it from the j
   for (const [i, to] of asked.entries()) expect(compareJournalIds(asked[i - 1] ?? '0-0', to)).toBeLessThan(0);
 });
 
-test('persists what was journaled while no worker was there', async () => {
+test('the relay persists what was journaled while no worker was there', async () => {
   const { sale, store, campaign, written, rows } = await start();
   const id = await campaign.take('ann');
   await campaign.confirm(id);
@@ -76,7 +76,7 @@ test('persists what was journaled while no worker was there', async () => {
   expect(await store.redemption(id)).toMatchObject({ status: 'redeemed' });
 });
 
-test('gathers promises for the next batch, unless responses wait for their commit', async () => {
+test('the relay gathers promises for the next batch, unless responses wait for their commit', async () => {
   const { sale, store, campaign, written } = await start();
   const { asked } = await startRelay(sale, store, { holder: 'both', gatherMs: 600_000 });
   await campaign.take('ann');
@@ -96,7 +96,7 @@ test('gathers promises for the next batch, unless responses wait for their commi
   expect(third.asked.length).toBe(3);
 });
 
-test('waits while Redis is out of service', async () => {
+test('the relay waits while Redis is out of service', async () => {
   const { sale, store, campaign, written } = await start();
   let inService = false;
   const { asked } = await startRelay(sale, store, { inService: () => inService });
@@ -107,7 +107,7 @@ test('waits while Redis is out of service', async () => {
   await written();
 });
 
-test('retries after a failure, and goes on with what came meanwhile', async () => {
+test('the relay retries after a failure, and goes on with what came meanwhile', async () => {
   const { sale, store, campaign, written, rows } = await start();
   const real = store.persistWith();
   let failures = 3;
@@ -126,7 +126,7 @@ test('retries after a failure, and goes on with what came meanwhile', async () =
   expect(asked.length).toBeGreaterThanOrEqual(4);
 });
 
-test('stops at a gap without writing or trimming anything, and reports it', async () => {
+test('the relay stops at a gap without writing or trimming anything, and reports it', async () => {
   const { sale, store, campaign, rows } = await start();
   await campaign.take('ann');
   const second = await campaign.take('ann');
@@ -139,7 +139,7 @@ test('stops at a gap without writing or trimming anything, and reports it', asyn
   expect(await sale.redis.xlen(keys.journal)).toBe(entries.length - 1);
 });
 
-test('does not persist the journal of a history that Postgres does not know as the latest', async () => {
+test('the relay does not persist the journal of a history that Postgres does not know as the latest', async () => {
   const { sale, store, campaign, rows } = await start();
   await campaign.take('ann');
   await store.sql.query(

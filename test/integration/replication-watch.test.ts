@@ -34,6 +34,9 @@ async function startWatch(
 
 const marks = async () => Number((await primary.client.get(keys.mark)) ?? 0);
 
+/** So long that nothing but the reason under test ends the wait. */
+const UNLIMITED = { waitMs: 3_600_000 };
+
 /** @returns the value and after how long it came, ms */
 async function timed<Value>(promise: Promise<Value>): Promise<[Value, number]> {
   const began = performance.now();
@@ -84,7 +87,6 @@ describe('ReplicationWatch', () => {
     const [replicated, ms] = await timed(watch.replicated());
     expect(replicated).toBe(false);
     expect(ms).toBeGreaterThan(450);
-    expect(ms).toBeLessThan(650);
     const late = watch.replicated();
     await sleep(200);
     replica.kill('SIGCONT');
@@ -94,18 +96,16 @@ describe('ReplicationWatch', () => {
 
   it('waits for as many replicas as are configured', async () => {
     const { watch } = await startWatch(2);
-    const [replicated, ms] = await timed(watch.replicated());
-    expect([replicated, ms < 650]).toEqual([false, true]);
+    expect(await watch.replicated()).toBe(false);
   });
 
   it('returns false when the connection is lost, and goes on with the next', async () => {
-    const { watch, proxy, connection } = await startWatch();
+    const { watch, proxy, connection } = await startWatch(1, UNLIMITED);
     replica.kill('SIGSTOP');
-    const lost = timed(watch.replicated());
-    await sleep(50);
+    const lost = watch.replicated();
+    await until('it waits', async () => (await marks()) > 0);
     proxy.forward();
-    const [replicated, ms] = await lost;
-    expect([replicated, ms < 300]).toEqual([false, true]);
+    expect(await lost).toBe(false);
     replica.kill('SIGCONT');
     // Called while there is no connection.
     await until('the connection is gone', () => connection.status !== 'ready');
@@ -122,8 +122,7 @@ describe('ReplicationWatch', () => {
       async () => connection.status === 'ready' && (await replid(connection).catch(() => server)) !== server,
     );
     await commands.set('value', 'on the primary');
-    const [replicated, ms] = await timed(watch.replicated());
-    expect([replicated, ms < 650]).toEqual([false, true]);
+    expect(await watch.replicated()).toBe(false);
     // It looks for the primary by itself.
     proxy.moveTo(primary.port);
     await until('it confirms again', () => watch.replicated());
@@ -132,12 +131,12 @@ describe('ReplicationWatch', () => {
 
   it('confirms nothing for a server that is not in service', async () => {
     let present: string | null = server;
-    const { watch } = await startWatch(1, {}, () => present);
+    const { watch } = await startWatch(1, UNLIMITED, () => present);
     expect(await watch.replicated('another')).toBe(false);
     replica.kill('SIGSTOP');
     const waits = watch.replicated();
     present = null;
-    expect(await timed(waits)).toEqual([false, expect.any(Number)]);
+    expect(await waits).toBe(false);
     expect(await watch.replicated()).toBe(false);
   });
 

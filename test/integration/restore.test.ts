@@ -14,7 +14,10 @@ const sale = await startSale();
 const store = await startPersistence(sale);
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-/** Writes what is journaled, loses everything that Redis had of the campaign, the answers to these keys too, and fills it again. */
+/**
+ * Writes what is journaled, loses everything that Redis had of the campaign, the answers to these keys too, and fills
+ * it again.
+ */
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
@@ -31,7 +34,7 @@ async function loseAndRestore(campaign: TestCampaign, answers: readonly string[]
 const kept = (promises: UnpersistedPromises) => promises.after(JOURNAL_START, Number.POSITIVE_INFINITY, 100);
 const withoutPace = ({ pace: _, ...fields }: Record<string, string>) => fields;
 
-test('everybody in the line counts as seen again, those who had stepped back too, and a line that was closed stays so', async () => {
+test('all users in the line count as seen again, also those who had stepped back, and a closed line stays closed', async () => {
   const waitingRoom = { enabled: true, maxSize: 9, presenceSeconds: 60 };
   const campaign = await store.openCampaign({ totalLimit: 1, waitingRoom, type: 'pool' });
   await store.issueCodes(campaign, 9);
@@ -53,12 +56,12 @@ test('everybody in the line counts as seen again, those who had stepped back too
   await loseAndRestore(campaign);
   expect(await campaign.stock()).toMatchObject({ free: 0, redeemed: 1, waiting: 0 });
   expect(await campaign.standing('dan')).toMatchObject({ status: 'closed' });
-  // The code he came with is anybody's again.
+  // Any user may use the code of the left place again.
   expect(await campaign.usedCodes()).toEqual([1]);
   expect((await store.tickets(campaign)).map(({ status }) => status)).toEqual(['closed', 'closed', 'closed']);
 });
 
-test('has the stock, the promises, the deadlines, the line and the allowances that it had', async () => {
+test('a filled Redis has the stock, the promises, the deadlines, the line and the allowances that it had', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5, perUserLimit: 2, refundPolicy: 'burn' });
   await campaign.take('ann', { qty: 2, order: 'cart-1' });
   const burned = await campaign.take('bob');
@@ -77,7 +80,7 @@ test('has the stock, the promises, the deadlines, the line and the allowances th
   await loseAndRestore(campaign);
   const { people: _, ...after } = await campaign.inRedis();
   const { people: __, ...expected } = before;
-  // How fast the line was served is not kept anywhere else: nobody is told an estimate until it is known again.
+  // The pace of the line is in Redis only, so there is no estimate until it is known again.
   expect(after).toEqual({ ...expected, fields: withoutPace(expected.fields) });
   expect(await Promise.all(users.map((user) => campaign.standing(user)))).toEqual(standings);
   expect(await campaign.join('gus')).toBe(3);
@@ -85,7 +88,7 @@ test('has the stock, the promises, the deadlines, the line and the allowances th
   expect(await campaign.standing('dan')).toMatchObject({ status: 'promoted', orderId: 'cart-2' });
 });
 
-test('knows which codes are used, by promises and by those who wait, and hands out the lowest that is not', async () => {
+test('a filled Redis knows which codes are used, by promises and by those who wait, and hands out the lowest that is not', async () => {
   const campaign = await store.openCampaign({ type: 'pool', totalLimit: 9, perUserLimit: 9, refundPolicy: 'burn' });
   await store.issueCodes(campaign, 20);
   const first = await campaign.take('ann');
@@ -116,7 +119,7 @@ test('knows which codes are used, by promises and by those who wait, and hands o
   expect(await campaign.standing('hal')).toMatchObject({ status: 'promoted', code: 6 });
 });
 
-test('knows the codes that the people of a closed line came with', async () => {
+test('a filled Redis knows the codes that the people of a closed line came with', async () => {
   const campaign = await store.openCampaign({ type: 'pool', totalLimit: 0 });
   await store.issueCodes(campaign, 9);
   await campaign.redeem('ann', 5);
@@ -125,7 +128,7 @@ test('knows the codes that the people of a closed line came with', async () => {
   expect(await campaign.usedCodes()).toEqual([5]);
 });
 
-test('gives the first answers to redemptions again, and tells them from checkouts', async () => {
+test('a filled Redis replays the responses to redemptions, and distinguishes them from checkouts', async () => {
   const campaign = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
   await store.issueCodes(campaign, 9);
   const requests: [string, string, number | null][] = [
@@ -157,7 +160,7 @@ test('gives the first answers to redemptions again, and tells them from checkout
   expect(await campaign.usedCodes()).toEqual([1, 3, 4]);
 });
 
-test('what only the APIs still knew is in the rows with its codes and terms, and the answers are the same', async () => {
+test('promises that only the APIs kept are in the rows with codes and terms, and the responses are the same', async () => {
   const memory = new UnpersistedPromises(100);
   const remembering = new SaleStore(sale.store.scripts, TEST_LIMITS, memory);
   const plain = await store.openCampaign({ type: 'pool', totalLimit: 2, perUserLimit: 2 });
@@ -207,7 +210,7 @@ test('a saved promise whose code Postgres knows to be used is refused and named,
   expect(await plain.stock()).toMatchObject({ free: 1, held: 1, redeemed: 1 });
 });
 
-test('gives the first answers again', async () => {
+test('a filled Redis returns the first responses again', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
   const [annsKey, bobsKey] = [newKey(), newKey()];
   await campaign.take('ann', { key: annsKey });
@@ -220,7 +223,7 @@ test('gives the first answers again', async () => {
   expect(await campaign.stock()).toMatchObject({ held: 1, waiting: 1 });
 });
 
-test('gives the ticket of a place to the device that took it again, and to no derived fingerprint', async () => {
+test('a filled Redis gives the ticket of a place to the device that took it again, and to no derived fingerprint', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const derived = `fp-${'a1'.repeat(20)}`;
   await campaign.take('ann');
@@ -240,7 +243,7 @@ test('gives the ticket of a place to the device that took it again, and to no de
   expect(await placeOf('dan', 'pad')).toBe('');
 });
 
-test('gives each user the first answers to their own keys, also where others have the same one', async () => {
+test('a filled Redis returns to each user the responses of their own keys, also where others have the same one', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
   const key = newKey();
   await campaign.take('ann');
@@ -253,7 +256,7 @@ test('gives each user the first answers to their own keys, also where others hav
   expect(await Promise.all(waiting.map((user) => campaign.checkout(user, { key })))).toEqual(first);
 });
 
-test('gives the answers again that a worker of an earlier version has written', async () => {
+test('a filled Redis returns the responses that a worker of an earlier version has written', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const [bobs, restocks] = [newKey(), newKey()];
   await campaign.take('ann');
@@ -271,7 +274,7 @@ test('gives the answers again that a worker of an earlier version has written', 
   expect([await campaign.checkout('bob', { key: bobs }), await campaign.restock(0, { key: restocks })]).toEqual(first);
 });
 
-test('does not repeat a restock that an operator asks for again', async () => {
+test('a filled Redis does not repeat a restock that an operator asks for again', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   const key = newKey();
   await campaign.restock(2, { key });
@@ -279,7 +282,7 @@ test('does not repeat a restock that an operator asks for again', async () => {
   expect(await campaign.restock(2, { key })).toMatchObject({ kind: 'restocked', total: 3 });
 });
 
-test('gives nobody a second unit who repeats the request that told him his place', async () => {
+test('a filled Redis gives no second unit to a user who repeats the request that returned the place', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1, perUserLimit: 2 });
   const [reservation, key] = [await campaign.take('ann'), newKey()];
   await campaign.join('bob');

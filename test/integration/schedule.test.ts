@@ -62,7 +62,7 @@ async function amendInPostgres(campaign: TestCampaign, change: string): Promise<
   ]);
 }
 
-test('puts into Redis what Postgres has and Redis has not: open ones, drafts, paused ones, those that open soon', async () => {
+test('the schedule puts into Redis what Postgres has and Redis has not: open ones, drafts, paused ones, those that open soon', async () => {
   const open = await store.storeCampaign();
   const early = await store.storeCampaign({ startsAt: inAnHour() });
   const draft = await store.storeCampaign({ status: 'draft', startsAt: inAnHour() });
@@ -84,7 +84,7 @@ test('puts into Redis what Postgres has and Redis has not: open ones, drafts, pa
   expect((await open.checkout('ann')).kind).toBe('reserved');
 });
 
-test('puts a scheduled campaign into Redis when its opening is as near as the limit, not before', async () => {
+test('the schedule puts a scheduled campaign into Redis when its opening is as near as the limit, not before', async () => {
   const startsAt = inAnHour();
   const campaign = await store.storeCampaign({ status: 'scheduled', startsAt });
   await keep({ nowMs: startsAt.getTime() - PREHEAT_MS - 1 });
@@ -93,7 +93,7 @@ test('puts a scheduled campaign into Redis when its opening is as near as the li
   expect(await statusOf(campaign)).toBe('scheduled');
 });
 
-test('brings back with all that was sold a campaign that Redis has lost', async () => {
+test('the schedule restores a campaign that Redis has lost with all of its sales', async () => {
   const campaign = await store.openCampaign({ totalLimit: 3 });
   const paid = await campaign.take('ann');
   await campaign.confirm(paid);
@@ -116,7 +116,7 @@ test('brings back with all that was sold a campaign that Redis has lost', async 
   expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
 });
 
-test('brings back a campaign of which only the directory is left', async () => {
+test('the schedule brings back a campaign of which only the directory is left', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await store.persist();
@@ -125,7 +125,7 @@ test('brings back a campaign of which only the directory is left', async () => {
   expect(await campaign.stock()).toMatchObject({ free: 0, held: 1 });
 });
 
-test('gives Postgres the terms that only Redis has, whole, after ten seconds', async () => {
+test('the schedule gives Postgres the terms that only Redis has, whole, after ten seconds', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 }, { uniform_refusals: true });
   const stored = { ...campaign.terms };
   const discount = { kind: 'percent', percent: 20 } as const;
@@ -165,7 +165,7 @@ test('gives Postgres the terms that only Redis has, whole, after ten seconds', a
   expect(rows.map(({ version }) => version)).toEqual([1, 2, 3, 4, 5]);
 });
 
-test('leaves terms alone that an operator has changed meanwhile, and writes no audit entry for them', async () => {
+test('the schedule leaves terms alone that an operator has changed meanwhile, and writes no audit entry for them', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 });
   const stored = { ...campaign.terms };
   await campaign.store.amend({ ...stored, maxQty: 9, termsVersion: 2 });
@@ -193,7 +193,7 @@ test('leaves terms alone that an operator has changed meanwhile, and writes no a
   expect(rows).toEqual([]);
 });
 
-test('leaves to Postgres what an earlier version of the project did not put into Redis', async () => {
+test('the schedule leaves to Postgres what an earlier version of the project did not put into Redis', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 }, { uniform_refusals: true });
   const stored = { ...campaign.terms };
   await campaign.store.amend({ ...stored, name: 'Unknown', maxQty: 9, termsVersion: 2 });
@@ -210,7 +210,7 @@ test('leaves to Postgres what an earlier version of the project did not put into
   });
 });
 
-test('waits anew when the terms in Redis are others by then', async () => {
+test('the schedule waits anew when the terms in Redis are others by then', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 });
   const stored = { ...campaign.terms };
   const ahead: TermsAhead = new Map();
@@ -228,7 +228,7 @@ test('waits anew when the terms in Redis are others by then', async () => {
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '6' });
 });
 
-test('keeps a limit that a crash has raised in Redis: users may have used it', async () => {
+test('the schedule keeps a limit that a crash has raised in Redis: users may have used it', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 1, maxQty: 3 });
   const stored = { ...campaign.terms };
   await campaign.store.amend({ ...stored, perUserLimit: 2, maxQty: 9, termsVersion: 2 });
@@ -241,7 +241,7 @@ test('keeps a limit that a crash has raised in Redis: users may have used it', a
   expect(await store.campaigns.find(campaign.product)).toMatchObject({ perUserLimit: 2, maxQty: 9 });
 });
 
-test('never touches the stock, the line and the buyers of a campaign that is there', async () => {
+test('the schedule never changes the stock, the line and the buyers of a campaign in Redis', async () => {
   const campaign = await store.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await campaign.join('bob');
@@ -251,14 +251,14 @@ test('never touches the stock, the line and the buyers of a campaign that is the
   expect(await campaign.inRedis()).toEqual(before);
 });
 
-test('carries the newest terms to Redis when whoever changed them has died before', async () => {
+test('the schedule writes the newest terms to Redis when the process that changed them died before', async () => {
   const campaign = await store.openCampaign({ maxQty: 1 });
   await amendInPostgres(campaign, "max_qty = 9, late_payment = 'reacquire'");
   await keep();
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '2', max_qty: '9', late_payment: 'reacquire' });
 });
 
-test('starts a campaign at its time, names the clock for it, and does so once', async () => {
+test('the schedule starts a campaign at its time, names the clock for it, and does so once', async () => {
   const campaign = await store.openCampaign({ status: 'scheduled', startsAt: inAnHour() });
   await keep();
   expect(await statusOf(campaign)).toBe('scheduled');
@@ -273,7 +273,7 @@ test('starts a campaign at its time, names the clock for it, and does so once', 
   expect(await store.campaignRow(campaign)).toMatchObject({ status: 'open' });
 });
 
-test('finishes a campaign at its time, whatever it was, and a draft never', async () => {
+test('the schedule finishes a campaign at its time, whatever it was, and a draft never', async () => {
   const endsAt = inAnHour();
   const ending = await Promise.all(
     (['open', 'paused', 'draft'] as const).map((status) => store.openCampaign({ status, endsAt })),
@@ -291,13 +291,13 @@ test('finishes a campaign at its time, whatever it was, and a draft never', asyn
   ]);
 });
 
-test('goes by the clock of Redis: a worker whose own is an hour ahead starts nothing early', async () => {
+test('the schedule goes by the clock of Redis: a worker whose own is an hour ahead starts nothing early', async () => {
   const campaign = await store.openCampaign({ status: 'scheduled', startsAt: new Date(Date.now() + 1_800_000) });
   await keep({ nowMs: Date.now() + 3_600_000 });
   expect(await statusOf(campaign)).toBe('scheduled');
 });
 
-test('loses no promise of a campaign that an operator put into Redis at the same moment', async () => {
+test('the schedule loses no promise of a campaign that an operator put into Redis at the same moment', async () => {
   const campaign = await store.storeCampaign({ totalLimit: 1 });
   let reservation = '';
   /** The operator's call comes right after the schedule has missed the campaign in Redis. */

@@ -15,7 +15,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const countOf = async (counter: Metrics['expired']) => (await counter.get()).values[0]?.value ?? 0;
 
-test('ends everything overdue in every campaign, a bounded number in each call', async () => {
+test('a sweep ends everything overdue in every campaign, a bounded number in each call', async () => {
   const [first, second, closed] = [
     await sale.openCampaign({ perUserLimit: 9 }),
     await sale.openCampaign({ perUserLimit: 9 }),
@@ -41,7 +41,7 @@ test('ends everything overdue in every campaign, a bounded number in each call',
   expect(calls).toEqual([2, 2, 2, 1]);
 });
 
-test('hands on what it ends, and also what was free while nobody could have it', async () => {
+test('a sweep promotes for the units that it ends, and for units that were free while no user could get them', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 9 });
   const held = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.take('ann', { qty: 3 });
@@ -56,7 +56,7 @@ test('hands on what it ends, and also what was free while nobody could have it',
   expect([await countOf(metrics.expired), await countOf(metrics.promoted)]).toEqual([2, 6]);
 });
 
-test('tends every line to the end, a bounded number of people in each call', async () => {
+test('a sweep tends every line to the end, a bounded number of people in each call', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, type: 'pool', codes: 1 });
   await campaign.confirm(await campaign.use('ann', 1));
   for (const user of ['bob', 'cid', 'dan', 'eve', 'fay']) await campaign.join(user);
@@ -70,7 +70,7 @@ test('tends every line to the end, a bounded number of people in each call', asy
   ]);
 });
 
-test('finds the campaigns in which units are held or users wait, also new ones', async () => {
+test('a sweep finds the campaigns in which units are held or users wait, also new ones', async () => {
   const active = new ActiveCampaigns(sale.store, sale.redis, { nowMs: () => Date.now() });
   const idle = await sale.openCampaign();
   const held = await sale.openCampaign();
@@ -93,7 +93,7 @@ test('finds the campaigns in which units are held or users wait, also new ones',
   await until('it is found', async () => (await active.dueOrWaiting()).includes(later.product));
 });
 
-test('is not held up by a campaign that has vanished', async () => {
+test('a sweep is not held up by a campaign that has vanished', async () => {
   const [vanished, campaign] = [sale.unknownCampaign(), await sale.openCampaign()];
   await sale.redis.hset(keys.directory, String(vanished.terms.no), vanished.product);
   await campaign.letDeadlinePass(await campaign.take('ann'));
@@ -111,7 +111,7 @@ test('two sweeps at once end each promise once', async () => {
   expect((await campaign.entries()).filter(({ kind }) => kind === 'expired').length).toBe(50);
 });
 
-test('promotes until there are no more units or no more people, a batch at a time', async () => {
+test('a sweep promotes until there are no more units or no more people, a batch at a time', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   const users = Array.from({ length: 9 }, (_, i) => `user-${i}`);
   for (const user of users) await campaign.join(user);

@@ -67,7 +67,7 @@ const read = async (endpoint: WebhookEndpoint) => (await endpoints.find(endpoint
 const isDue = async (endpoint: WebhookEndpoint) => (await endpoints.due(await outbox.lastSeq())).includes(endpoint.id);
 const delivered = (receiver: Receiver) => receiver.received.map(({ event, answer }) => [event.id, answer]);
 
-test('tells what happened since it was made, in order and signed', async () => {
+test('an endpoint gets the events since its creation, in order and signed', async () => {
   await happen(1);
   const receiver = await startReceiver();
   const secret = newWebhookSecret();
@@ -113,7 +113,7 @@ test('while a secret is changed a receiver may verify with either', async () => 
     expect(new Webhook(secret).verify(text, headers as Record<string, string>)).toMatchObject({ specversion: '1.0' });
 });
 
-test('waits longer after each failure, and then goes on where it was, in order', async () => {
+test('a delivery waits longer after each failure, and then goes on where it was, in order', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const [first, second, third] = (await happen(3)) as [string, string, string];
@@ -149,7 +149,7 @@ test('waits longer after each failure, and then goes on where it was, in order',
   expect(await read(endpoint)).toMatchObject({ attempts: 0, failingSince: null, lastError: null });
 });
 
-test('an endpoint that fails for a day is disabled and somebody is told; enabled again it goes on where it stopped', async () => {
+test('an endpoint that fails for a day is disabled and reported; enabled again, it continues where it stopped', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const ids = await happen(2);
@@ -202,7 +202,7 @@ test('an endpoint that fails does not hold up another one', async () => {
   expect([failing.received.length, well.accepted()]).toEqual([1, ids]);
 });
 
-test('two deliverers at once tell everything once and in order', async () => {
+test('two deliverers at once deliver each event once and in order', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const ids = await happen(10);
@@ -210,7 +210,7 @@ test('two deliverers at once tell everything once and in order', async () => {
   expect(delivered(receiver)).toEqual(ids.map((id) => [id, 204]));
 });
 
-test('tells an event again when its deliverer died before it could say so; one whose lease ran out stops', async () => {
+test('an event is delivered again when its deliverer died before it recorded that; one whose lease ran out stops', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const ids = await happen(2);
@@ -234,7 +234,7 @@ test('tells an event again when its deliverer died before it could say so; one w
   );
 });
 
-test('leaves out what an endpoint does not want', async () => {
+test('a delivery leaves out what an endpoint does not want', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url, { types: ['dev.doorbuster.redemption.released.v1'] });
   const campaign = await store.openCampaign();
@@ -250,7 +250,7 @@ test('leaves out what an endpoint does not want', async () => {
   expect(await isDue(endpoint)).toBe(false);
 });
 
-test('tells again one event, or a stretch of time, and what is new comes after it', async () => {
+test('a replay delivers one event or a time range again, and new events come after it', async () => {
   const receiver = await startReceiver();
   const endpoint = await subscribe(receiver.url);
   const ids = (await happen(5)) as [string, string, string, string, string];
@@ -272,7 +272,7 @@ test('tells again one event, or a stretch of time, and what is new comes after i
   expect(await endpoints.backlog(await read(endpoint))).toEqual({ events: 0, replays: 0 });
 });
 
-test('goes nowhere private unless that is allowed, whatever the address looks like', async () => {
+test('a delivery goes nowhere private unless that is allowed, whatever the address looks like', async () => {
   const receiver = await startReceiver();
   const port = new URL(receiver.url).port;
   for (const host of ['127.0.0.1', '0x7f.1', '[::ffff:127.0.0.1]', '[::1]', 'localhost']) {
@@ -285,7 +285,7 @@ test('goes nowhere private unless that is allowed, whatever the address looks li
   expect(receiver.received).toEqual([]);
 });
 
-test('does not follow where it is sent', async () => {
+test('a delivery does not follow where it is sent', async () => {
   const [receiver, inside] = [await startReceiver(), await startReceiver()];
   receiver.answer = () => ({ status: 307, location: inside.url });
   const endpoint = await subscribe(receiver.url);
@@ -298,7 +298,7 @@ test('does not follow where it is sent', async () => {
   ]);
 });
 
-test('does not wait for an endpoint that never answers, nor for one that is not there', async () => {
+test('a delivery does not wait for an endpoint that never answers, nor for one that is not there', async () => {
   const receiver = await startReceiver();
   receiver.answer = () => 'nothing';
   const endpoint = await subscribe(receiver.url);
@@ -309,4 +309,4 @@ test('does not wait for an endpoint that never answers, nor for one that is not 
   await deliverTo(endpoint.id, parts());
   expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: expect.stringContaining('ECONNREFUSED') });
   await until('it is due again by itself', () => isDue(endpoint));
-}, 5_000);
+});

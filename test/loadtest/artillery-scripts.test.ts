@@ -59,7 +59,7 @@ for (const { name, scenario } of driven) {
     expect(unknown).toEqual([]);
   });
 
-  test(`${name}: its phases are whole seconds, are over in less than two minutes, and bring whoever is planned`, () => {
+  test(`${name}: its phases are whole seconds, end within two minutes, and bring the planned number of users`, () => {
     for (const scale of [1, 0.5, 0.03, 0.001]) {
       const { plan, script: scaled } = scriptAt(scenario, scale);
       const { phases } = scaled.config;

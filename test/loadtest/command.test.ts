@@ -14,7 +14,7 @@ const refused: [string, NodeJS.ProcessEnv, string[], RegExp][] = [
   ['an unknown scenario', {}, ['opening-hour'], /There is no scenario opening-hour\. There are opening-second,/],
   ['an unknown option', {}, ['codes', '--fast'], /There is no option --fast/],
   ['a scale that is none', {}, ['codes', '--scale', '2'], /--scale 2: expected/],
-  ['a server that does not run', {}, ['codes', '--target', 'http://127.0.0.1:9'], /Nobody answers[\s\S]*npm start/],
+  ['a server that does not run', {}, ['codes', '--target', 'http://127.0.0.1:9'], /No server responds[\s\S]*npm start/],
   [
     'a target elsewhere',
     {},
@@ -40,7 +40,7 @@ for (const [what, env, args, says] of refused) {
   });
 }
 
-test('engines that are not those of the server are found out before anybody comes', async () => {
+test('a run fails before the load when the engines are not those of the server', async () => {
   const other = await startService();
   const elsewhere = { ...engines, DATABASE_URL: String(other.env.DATABASE_URL) };
   const { code, output } = await loadTest({ ...keys, ...elsewhere }, 'opening-second', '--target', service.url);
@@ -49,7 +49,7 @@ test('engines that are not those of the server are found out before anybody come
   expect(code).toBe(2);
 });
 
-test('--help and --list tell all scenarios', async () => {
+test('--help and --list name all scenarios', async () => {
   const list = await loadTest({}, '--list');
   expect(list.code).toBe(0);
   expect(list.output.trim().split('\n').length).toBe(7);

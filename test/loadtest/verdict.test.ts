@@ -20,7 +20,7 @@ test('a unit that is lost, or is in another’s name, fails the verdict of a run
   const again = () => loadTest(env, '--again', path);
   expect((await again()).code).toBe(0);
 
-  // Nobody mends anything from here on.
+  // No process repairs anything from here on.
   await until('the journal is written', async () => {
     const { rows } = await sql('select 1 from redemptions r join campaigns using (campaign_id) where product_id = $1', [
       product,
@@ -30,7 +30,7 @@ test('a unit that is lost, or is in another’s name, fails the verdict of a run
   await service.worker.stop();
   await sql('update redemptions set user_id = $2 where redemption_id = $1', [reservation, `not-${user}`]);
   const anothers = await again();
-  expect(anothers.output).toContain(`${product}: 1 promised, with somebody else's row`);
+  expect(anothers.output).toContain(`${product}: 1 promised, with another user's row`);
   expect(anothers.code).toBe(1);
 
   await sql('delete from redemptions where redemption_id = $1', [reservation]);
@@ -38,4 +38,4 @@ test('a unit that is lost, or is in another’s name, fails the verdict of a run
   expect(lost.output).toContain(`FAILED  ${product}: 1 lost`);
   expect(lost.output).toContain(`FAILED  ${product}: 1 promised without a row`);
   expect(lost.code).toBe(1);
-}, 120_000);
+});

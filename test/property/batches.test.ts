@@ -34,8 +34,8 @@ import { luaWithClockIn } from '../harness/frozen-clock.js';
 import { connectToRedis, describeCampaign, TEST_LIMITS } from '../harness/sale.js';
 
 /**
- * A call decides on many requests as if each had come alone. Random sales run twice: one request a call, and in calls of
- * random sizes. Replies, everything in Redis and the journal are the same.
+ * A call decides on many requests as if each had come alone. Random sales run twice: one request a call, and in calls
+ * of random sizes. Replies, everything in Redis and the journal are the same.
  *
  * BATCH_SALES says how many sales are tried, BATCH_SEED which ones; without it they are the same in every run.
  */
@@ -413,7 +413,7 @@ test('requests that are decided together get what they would get one by one', as
     }),
     { numRuns: SALES, seed: Number(process.env.BATCH_SEED ?? 1), endOnFailure: process.env.BATCH_SHRINK === '0' },
   );
-}, 600_000);
+});
 
 const SETTLED = [...Object.keys(CONFIRM_DECISIONS), ...Object.keys(RELEASE_DECISIONS)];
 

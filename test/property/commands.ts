@@ -20,7 +20,7 @@ function step(name: string, run: (model: SaleModel, real: Real) => Promise<void>
   };
 }
 
-/** One thing that may happen to a reservation, whichever is the nth at that time; 0 = one that nobody made. */
+/** One event of the reservation that is the nth at that time; 0 = one that does not exist. */
 function stepWith(
   name: string,
   n: number,
@@ -38,8 +38,8 @@ const nth = fc.nat(30);
 const key = fc.integer({ min: 1, max: 15 }).map((n) => `shared-key-${n}`);
 const limit = fc.integer({ min: 1, max: 3 });
 
-/** Whose terms a redemption was judged by: those in force, other ones, or ones that are not for him. */
-type Judged = 'now' | 'others' | 'not for him';
+/** The terms by which a redemption was judged: those in force, other ones, or ones that exclude the user. */
+type Judged = 'now' | 'others' | 'excluded';
 /** By the nth code. */
 type RedeemStep = { nth: number; judged: Judged };
 
@@ -53,7 +53,7 @@ type CheckoutStep = {
   redeem: RedeemStep | null;
 };
 
-/** Checks out; a second time at once, as somebody does whose answer was lost, with the same key. */
+/** Checks out; a second time at once with the same key, like a client whose response was lost. */
 const checkout = fc
   .record<CheckoutStep>({
     who: user,
@@ -70,7 +70,7 @@ const checkout = fc
         nth: fc.nat(6),
         judged: fc.oneof(
           { weight: 12, arbitrary: fc.constant('now' as const) },
-          { weight: 1, arbitrary: fc.constantFrom('others' as const, 'not for him' as const) },
+          { weight: 1, arbitrary: fc.constantFrom('others' as const, 'excluded' as const) },
         ),
       }),
       { freq: 2 },
@@ -123,7 +123,7 @@ const checkout = fc
 
 function claimOf({ nth, judged }: RedeemStep, model: SaleModel): Claim {
   const code = model.type === 'shared' ? 0 : 1 + (nth % model.codes);
-  return { code, terms: judged === 'not for him' ? -model.version : model.version + (judged === 'others' ? 1 : 0) };
+  return { code, terms: judged === 'excluded' ? -model.version : model.version + (judged === 'others' ? 1 : 0) };
 }
 
 function expectAnswer(

@@ -36,16 +36,16 @@ export type Ticket = {
   qty: number;
   id: string;
   order: string;
-  /** The code he came with. */
+  /** The code that the user brought. */
   code: number | null;
   status: 'waiting' | 'promoted' | 'left' | 'closed';
-  /** He came when presence did not matter (none), was seen lately or not, or not for so long that his place is lost. */
+  /** Joined while presence was not required (none), seen lately or not, or not for so long that the place is lost. */
   presence: 'none' | 'seen' | 'unseen' | 'gone';
   /** When the user was missed; the smaller, the earlier. */
   missed: number;
   /** The user stepped back from the place. */
   away: boolean;
-  /** His line was closed and the campaign goes on: the code he came with is anybody's again. */
+  /** The line was closed and the campaign continues: any user may use the code again. */
   codeIsFree: boolean;
   made: number;
 };
@@ -61,12 +61,15 @@ export type Checkout = {
   id: string;
   claim: Claim | null;
 };
-/** A redemption: by a code, 0 = the campaign's one code, and by which terms it was judged, negative = they are not for him. */
+/**
+ * A redemption: by a code, 0 = the campaign's one code, and by which terms it was judged, negative = they exclude the
+ * user.
+ */
 export type Claim = { code: number; terms: number };
 
 /**
- * The status after an action: the same when nothing changes, null when the action is not possible from there. The start of
- * this sale is always past.
+ * The status after an action: the same when nothing changes, null when the action is not possible from there. The start
+ * of this sale is always past.
  * @param over whether its end has come
  */
 export function statusAfter(action: Action, status: Status, over: boolean): Status | null {

@@ -18,25 +18,25 @@ const answerName = (user: string, key: string) => `${user}|${key}`;
 const orderFor = (id: string, order: string) => order || `ord_${id.replaceAll('-', '').slice(0, 24)}`;
 
 /**
- * What the sale must do, written down again and simply: lists that are searched, numbers that are counted when they are needed.
- * It knows nothing of Redis, of Lua or of Postgres.
+ * What the sale must do, written down again and simply: lists that are searched, numbers that are counted when they are
+ * needed. It knows nothing of Redis, of Lua or of Postgres.
  */
 export class SaleModel {
   promised: Promised[] = [];
   tickets: Ticket[] = [];
   /** By `user|key`. */
   answers = new Map<string, { request: string; answer: object }>();
-  /** What a user did or got last: his ticket, or his reservation. */
+  /** The last result of a user: a ticket or a reservation. */
   last = new Map<string, Ticket | Promised>();
   admitted = new Map<string, number>();
   #made = 0;
-  /** The end of the sale has come, though nobody has closed it. */
+  /** The end of the sale has passed, although no operator has closed it. */
   over = false;
   /** Of the terms. */
   version = 1;
   /** It was found that everything is used up. */
   spent = false;
-  /** Somebody was served before another who had come earlier: he was away, or wanted more than there was. */
+  /** A user was served before another who had joined earlier and was absent, or wanted more than was free. */
   passedOver = false;
   /** It has left Redis, and who asks is recalled. */
   archived = false;
@@ -77,18 +77,18 @@ export class SaleModel {
   get present(): Ticket[] {
     return this.line.filter(({ away }) => !away);
   }
-  /** As Redis has the line: those who stepped back stand behind all others. */
+  /** The line as in Redis: users who stepped back are behind all others. */
   get order(): Ticket[] {
     return [...this.present, ...this.line.filter(({ away }) => away)];
   }
-  /** The place of somebody who waits: who stepped back has the one that he would come back to. */
+  /** The position of a waiting user; for a user who stepped back, the one on return. */
   position(user: string): number {
     const ticket = this.line.find((one) => one.user === user);
     if (!ticket) return 0;
     return this.present.filter(({ lineNo }) => lineNo < ticket.lineNo).length + 1;
   }
-  /** The same as the sockets are told it, which is another while a campaign has just ceased to ask for presence. */
-  told(user: string): number {
+  /** The position that sockets get, which differs while a campaign has just stopped asking for presence. */
+  shownPosition(user: string): number {
     if (this.terms.presence) return this.position(user);
     return this.order.findIndex((ticket) => ticket.user === user) + 1;
   }
@@ -101,7 +101,7 @@ export class SaleModel {
     return null;
   }
 
-  /** A code belongs to whoever holds or has used it, and to whoever waits with it or did so when the line was closed. */
+  /** A code belongs to the user who holds or has used it, or who waits with it or did so when the line was closed. */
   get usedCodes(): number[] {
     const used = [
       ...this.promised.filter(({ state }) => TAKES_UNITS.includes(state)),
@@ -109,7 +109,7 @@ export class SaleModel {
     ];
     return used.flatMap(({ code }) => code ?? []).sort((a, b) => a - b);
   }
-  /** The code that somebody gets who brought none; null when there should be one and none is free. */
+  /** The code for a user who brought none; null when one is needed and none is free. */
   handedCode(): { code: number | null } | null {
     if (this.type !== 'pool') return { code: null };
     const used = this.usedCodes;
@@ -135,7 +135,10 @@ export class SaleModel {
     const waits = this.line.find((ticket) => ticket.user === user);
     if (waits) {
       if (this.terms.presence) Object.assign(waits, { presence: 'seen', away: false });
-      return this.#remember(key, request, 'waiting', { position: this.told(user), queueSize: this.line.length });
+      return this.#remember(key, request, 'waiting', {
+        position: this.shownPosition(user),
+        queueSize: this.line.length,
+      });
     }
     if (claim && Math.abs(claim.terms) !== this.version) return { kind: 'terms_changed', version: this.version };
     if (claim && claim.terms < 0) return { kind: 'audience_mismatch' };
@@ -395,8 +398,8 @@ export class SaleModel {
   }
 
   /**
-   * After Redis was lost: answers that no journal entry carries are gone, and so is which of a user's doings was the last. What the
-   * tests moved in Redis alone is as Postgres has it.
+   * After Redis was lost: answers that no journal entry carries are gone, and so is which of a user's doings was the
+   * last. What the tests moved in Redis alone is as Postgres has it.
    */
   forgetWhatIsNotJournaled(): void {
     this.total = this.totalInPostgres;
@@ -466,7 +469,10 @@ export class SaleModel {
     one.reason = reason || one.reason;
     return this.#handOver(one.qty);
   }
-  /** Strictly in the order of the line: a head that wants more than is free keeps everybody behind it waiting, whoever is not there steps back. */
+  /**
+   * Strictly in the order of the line: a head that wants more than is free blocks all users behind it, and absent users
+   * step back.
+   */
   #handOver(people: number): number {
     let served = 0;
     while (served < people && this.phase === 'open' && this.free > 0) {

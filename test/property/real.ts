@@ -42,7 +42,7 @@ export class Real {
       current.rules,
       database,
     );
-    if (!changed) throw new Error('somebody else has changed the campaign');
+    if (!changed) throw new Error('another program has changed the campaign');
     expect(await sale.store.amend(changed)).toEqual({ kind: 'amended' });
   }
 
@@ -118,11 +118,11 @@ export class Real {
     expect(positions).toMatchObject({
       kind: 'positions',
       queueSize: model.line.length,
-      positions: USERS.map((user) => model.told(user)),
+      positions: USERS.map((user) => model.shownPosition(user)),
     });
     for (const [i, user] of USERS.entries()) expect([user, standings[i]]).toMatchObject([user, model.standing(user)]);
     for (const user of USERS) expect(model.slotsOf(user).length).toBeLessThanOrEqual(model.terms.perUserLimit);
-    // Whatever comes next finds nobody there.
+    // The next command finds all users absent.
     if (model.archived) await this.archive(model);
   }
 
@@ -141,7 +141,9 @@ export class Real {
     if (recalled.length > 0) await this.store.sale.redis.del(...recalled);
   }
 
-  /** The end of a run: all of it in Postgres, nothing left in the journal, and a history in which no promise was broken. */
+  /**
+   * The end of a run: all of it in Postgres, nothing left in the journal, and a history in which no promise was broken.
+   */
   async expectEnd(model: SaleModel): Promise<void> {
     await this.persist(model);
     const { entries } = await this.store.sale.journal.backlog();
@@ -254,7 +256,7 @@ export function campaignTerms(
   return { ...rest, waitingRoom: { enabled: lineEnabled, maxSize: lineMax, presenceSeconds: seconds } };
 }
 
-/** So long that nobody is missed in a run who is not made to. */
+/** So long that no user becomes absent in a run by itself. */
 const PRESENCE_SECONDS = 3_600;
 
 const byId = (a: { id: unknown }, b: { id: unknown }) => (String(a.id) < String(b.id) ? -1 : 1);
@@ -263,14 +265,17 @@ const later = (a: string, b: string) => {
   return aMs > bMs || (aMs === bMs && aSeq > bSeq);
 };
 
-/** P = redeemed at once, R = reserved, D = redeemed, A = redeemed after it had ended, L, X, V, F = released, expired, voided, refunded. */
+/**
+ * P = redeemed at once, R = reserved, D = redeemed, A = redeemed after it had ended, L, X, V, F = released, expired,
+ * voided, refunded.
+ */
 const LIFE = /^(P[FV]?|R(V|D[FV]?|[LX](A[FV]?)?)?)$/;
 const LETTERS = { released: 'L', expired: 'X', voided: 'V', refunded: 'F' } as const;
 
 /**
- * Reads the journal as a stranger would: each promise is made once and ends once, the line is served in its order, nobody who came
- * later got a unit while somebody waited, and a code is used by one at a time.
- * @param passedOver somebody was away or wanted more than there was: then the order was judged step by step only
+ * Checks the journal by itself: each promise is made once and ends once, the line is served in its order, no user who
+ * came later got a unit while another waited, and one user at a time uses a code.
+ * @param passedOver a user was absent or wanted more than was free: then the order was checked step by step only
  */
 export function expectHonestHistory(history: readonly JournalEntry[], passedOver = false): void {
   const lives = new Map<string, string>();

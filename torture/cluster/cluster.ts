@@ -25,7 +25,10 @@ const WIDE_LIMITS = {
 
 export type ClusterOptions = { folder: string; replicas: number; movesClocks: boolean };
 
-/** Two API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each process. */
+/**
+ * Two API processes, two workers, a Redis primary with a replica, and Postgres; a link before each engine for each
+ * process.
+ */
 export class Cluster {
   readonly nodes: ServiceNode[] = [];
   /** Links between clients and the API processes, by name of the process. */

@@ -2,7 +2,9 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 
 type Pair = { client: Socket; server: Socket };
 
-/** A TCP proxy between one process and one server, so that this process alone can be cut off or sent to another server. */
+/**
+ * A TCP proxy between one process and one server, so that this process alone can be cut off or sent to another server.
+ */
 export class Link {
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();

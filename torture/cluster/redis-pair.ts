@@ -50,7 +50,9 @@ export class RedisPair {
     });
   }
 
-  /** Makes a server the replica: starts it when it does not run. Returns when it has everything that the primary has. */
+  /**
+   * Makes a server the replica: starts it when it does not run. Returns when it has everything that the primary has.
+   */
   async join(server: RedisServer): Promise<void> {
     if (server.engine) {
       await this.command(server, ['REPLICAOF', '127.0.0.1', this.primary.port]);

@@ -12,7 +12,9 @@ export type ShopperPlan = { campaign: RunCampaign; user: string; code: string | 
 
 type Ask = { key: string; keyIn: 'header' | 'body' };
 
-/** One person: takes a unit or a place in line, waits, pays or not. Every choice comes from the person's own generator. */
+/**
+ * One person: takes a unit or a place in line, waits, pays or not. Every choice comes from the person's own generator.
+ */
 export class Shopper {
   readonly #caller: Caller;
   readonly #random: Random;

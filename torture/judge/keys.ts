@@ -28,7 +28,9 @@ export function keysHaveOneResponse(facts: Facts): Violation[] {
   return violations;
 }
 
-/** The text of a promised code is only in Postgres: `code` is null while that is away, and the text in a later response. */
+/**
+ * The text of a promised code is only in Postgres: `code` is null while that is away, and the text in a later response.
+ */
 function isSame(one: object, other: object): boolean {
   const [mine, its] = [one, other] as { code?: string | null }[];
   const unknown = mine?.code === null || its?.code === null;

@@ -8,8 +8,9 @@ type Place = { promise: Acknowledged; beganAt: number; ticket: TicketRow; served
 const SHOWN = 3;
 
 /**
- * Rule 4: who was acknowledged a place before another person's first request began is ahead of that person and is served
- * first. Left out: places that may be lost, people who left or were away, and groups as docs/decisions/0019 has them.
+ * Rule 4: who was acknowledged a place before another person's first request began is ahead of that person and is
+ * served first. Left out: places that may be lost, people who left or were away, and groups as docs/decisions/0019 has
+ * them.
  */
 export function lineIsStrict(facts: Facts): Violation[] {
   return [...facts.campaigns.values()].flatMap(({ product_id: product }) => {

@@ -1,17 +1,20 @@
 import type { Call, Event } from '../history.js';
 
 /**
- * Whether an acknowledged promise may be lost (CONTRACT §5, `durability`).
- * silently: Redis lost its data and the process that acknowledged it was killed before Postgres had it
- * visibly: an isolated primary acknowledged it, or its process could not save it in time because it was frozen or cut off when
- *   Redis lost its data; a row or a reject must say what became of it
+ * Whether an acknowledged promise may be lost (CONTRACT §5, `durability`). silently: Redis lost its data and the
+ * process that acknowledged it was killed before Postgres had it visibly: an isolated primary acknowledged it, or its
+ * process could not save it in time because it was frozen or cut off when Redis lost its data; a row or a reject must
+ * say what became of it
  */
 export type Excuse = 'silently' | 'visibly' | null;
 
 type Span = { from: number; to: number };
 /** Without a fault for so long, everything acknowledged is in Postgres. */
 const CALM_MS = 5_000;
-/** Clocks of the recorded calls and of the events are the same, but a response may be read a moment after its process died. */
+/**
+ * Clocks of the recorded calls and of the events are the same, but a response may be read a moment after its process
+ * died.
+ */
 const SLACK_MS = 500;
 const END = Number.POSITIVE_INFINITY;
 
@@ -20,7 +23,10 @@ export class Losses {
   readonly faults: Span[];
   readonly #lost: { at: number; mode: string }[];
   readonly #killed: { at: number; process: string }[];
-  /** Postgres was set back, and Redis lost its data before Postgres had been made whole: neither engine has what came between. */
+  /**
+   * Postgres was set back, and Redis lost its data before Postgres had been made whole: neither engine has what came
+   * between.
+   */
   readonly #bothLostUntil: number;
   readonly #isolated: (Span & { processes: string[] })[];
   readonly #away: (Span & { node: string })[];

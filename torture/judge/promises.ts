@@ -80,8 +80,8 @@ function stateIsAllowed(facts: Facts, row: RedemptionRow): Violation[] {
   if (status === 'refunded' && !tried('refund')) return wrong('a reservation is refunded although no client asked');
   if (status === 'reserved' && row.pay_before !== null && facts.final.observedAt - row.pay_before > OVERDUE_MS)
     return wrong('a reservation is still reserved long after its deadline');
-  // After Postgres was set back, references of archived campaigns come from the events of the payments, and the events of the
-  // last moment may not have been published.
+  // After Postgres was set back, references of archived campaigns come from the events of the payments, and the events
+  // of the last moment may not have been published.
   const mayLackReference = facts.events.some((event) => event.what === 'postgres-restored');
   const paymentIsLost =
     confirmed.length > 0 && row.pay_before !== null && row.payment_ref === null && !mayLackReference;

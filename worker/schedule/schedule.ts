@@ -2,7 +2,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
-import { RestoredRows } from '../../shared/restore-postgres/restored-rows.js';
+import { RestoredCampaigns } from '../../shared/restore-postgres/restored-campaigns.js';
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { AmendOutcome } from '../../shared/sale/scripts/campaign.js';
@@ -89,7 +89,7 @@ async function settleTerms(
   const raised = await campaigns.database.transaction(async (client) => {
     const row = { no: campaign.no, version: termsVersion };
     // An operator has changed them meanwhile.
-    if (!(await new RestoredRows(client).raiseTerms(row, inForce))) return false;
+    if (!(await new RestoredCampaigns(client).raiseTerms(row, inForce))) return false;
     const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
     const action = 'campaign.amend';
     await writeAudit(client, { actor: CLOCK_ACTOR, action, campaignId: campaign.id, before, after, requestId: '' });

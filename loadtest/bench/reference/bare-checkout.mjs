@@ -1,10 +1,12 @@
-// The reference of P1: the smallest server that does the work of a checkout honestly, a bare `node:http` with one EVALSHA a request.
+// The reference of P1: the smallest server that does the whole work of a checkout, a bare `node:http` with one EVALSHA
+// a request.
 //
-// It reads the body, parses it, checks each field, checks the token's HMAC and age, lets one script decide (the same key again, the user's limit,
-// the stock, an entry in a journal), signs a ticket and returns the JSON that the product returns. It leaves out everything else: routes, further
-// headers, a log line, metrics, quotas, bans, time limits, other outcomes than a unit, a repetition, a limit and no stock.
-// Nothing in it is slower than it must be: keys are key objects, calls to Redis share pipelines, head and body go in one write. Its script
-// is its own, with four keys and four arguments, so it is the same reference for every revision.
+// It reads the body, parses it, checks each field, checks the token's HMAC and age, lets one script decide (the same
+// key again, the user's limit, the stock, an entry in a journal), signs a ticket and returns the JSON that the product
+// returns. It leaves out everything else: routes, further headers, a log line, metrics, quotas, bans, time limits, and
+// outcomes other than a unit, a repetition, a limit and no stock. Nothing in it is slower than it must be: keys are key
+// objects, calls to Redis share pipelines, head and body go in one write. Its script is its own, with four keys and
+// four arguments, so it is the same reference for every revision.
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Redis } from 'ioredis';
@@ -41,7 +43,11 @@ const server = createServer((req, res) => {
   req.on('end', () => answer(req, res, String(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))));
 });
 
-/** @param {import('node:http').IncomingMessage} req @param {import('node:http').ServerResponse} res @param {string} text */
+/**
+ * @param {import('node:http').IncomingMessage} req
+ * @param {import('node:http').ServerResponse} res
+ * @param {string} text
+ */
 async function answer(req, res, text) {
   const body = JSON.parse(text);
   const { product_id: product, user_id: user, qty, device_fp: device, attestation, expires_at: expiresAt } = body;

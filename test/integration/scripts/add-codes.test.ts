@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('raises how many codes there are, and never lowers it', async () => {
+test('add_codes raises how many codes there are, and never lowers it', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 3 });
   const known = async () => (await campaign.inRedis()).fields.codes;
   const last = await sale.journal.lastId();
@@ -17,7 +17,7 @@ test('raises how many codes there are, and never lowers it', async () => {
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('compares numbers, not texts', async () => {
+test('add_codes compares numbers, not texts', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 9 });
   await campaign.addCodes(10);
   expect((await campaign.inRedis()).fields.codes).toBe('10');
@@ -25,7 +25,7 @@ test('compares numbers, not texts', async () => {
   expect((await campaign.inRedis()).fields.codes).toBe('10');
 });
 
-test('does not know what Redis does not have, and does not make it', async () => {
+test('add_codes finds no campaign that Redis lacks, and does not make it', async () => {
   const campaign = sale.unknownCampaign();
   expect(await campaign.addCodes(5)).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(async () => {

@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('changes every term and neither stock, line nor status', async () => {
+test('amend changes every term and neither stock, line nor status', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await campaign.join('bob');
@@ -52,7 +52,7 @@ test('changes every term and neither stock, line nor status', async () => {
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('never brings back old terms, in whatever order they arrive', async () => {
+test('amend never brings back old terms, in whatever order they arrive', async () => {
   const campaign = await sale.openCampaign({ termsVersion: 1 });
   const [second, third] = [
     { ...campaign.terms, termsVersion: 2, maxQty: 2 },
@@ -64,7 +64,7 @@ test('never brings back old terms, in whatever order they arrive', async () => {
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
 });
 
-test('takes nothing from other terms of the same version', async () => {
+test('amend takes nothing from other terms of the same version', async () => {
   const campaign = await sale.openCampaign({ termsVersion: 1 });
   const before = await campaign.inRedis();
   const other = { ...campaign.terms, name: 'Another', hasAudience: true, stacking: 'exclusive', maxQty: 9 };
@@ -72,7 +72,7 @@ test('takes nothing from other terms of the same version', async () => {
   expect(await campaign.inRedis()).toEqual(before);
 });
 
-test('lowers the limit of a user in a draft only: afterwards some may have used it', async () => {
+test('amend lowers the limit of a user in a draft only: afterwards some may have used it', async () => {
   const campaign = await sale.openCampaign({ status: 'draft', perUserLimit: 3 });
   expect(await campaign.amend({ perUserLimit: 2 })).toEqual({ kind: 'amended' });
   await campaign.setStatus('publish');
@@ -87,7 +87,7 @@ test('lowers the limit of a user in a draft only: afterwards some may have used 
   }
 });
 
-test('lets a promise keep the deadline it was given', async () => {
+test('amend lets a promise keep the deadline it was given', async () => {
   const campaign = await sale.openCampaign({ holdSeconds: 60 });
   const reservation = await campaign.take('ann');
   const before = await campaign.reservation(reservation);
@@ -96,7 +96,7 @@ test('lets a promise keep the deadline it was given', async () => {
   expect(await campaign.confirm(reservation)).toMatchObject({ kind: 'redeemed', reacquired: false });
 });
 
-test('does not know a product without a campaign', async () => {
+test('amend finds no campaign for an unknown product', async () => {
   const unknown = sale.unknownCampaign();
   expect(await unknown.amend({})).toEqual({ kind: 'not_found' });
   expect(await unknown.stock()).toBeNull();

@@ -10,7 +10,7 @@ const room = (enabled: boolean, maxSize = 9): Partial<Campaign> => ({
   waitingRoom: { enabled, maxSize, presenceSeconds: null },
 });
 
-test('says what is free and changes nothing', async () => {
+test('appraise returns the free units and changes nothing', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 9, totalLimit: 3, holdSeconds: 0 });
   await campaign.use('ann', 4);
   const before = [await campaign.inRedis(), await sale.journal.lastId()];
@@ -19,12 +19,12 @@ test('says what is free and changes nothing', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual(before);
 });
 
-test('says nothing of a number for an unlimited stock', async () => {
+test('appraise returns no number for an unlimited stock', async () => {
   const campaign = await sale.openCampaign({ totalLimit: null });
   expect(await campaign.appraise('ann', 0)).toEqual({ kind: 'usable', free: 0, total: -1 });
 });
 
-test('a code that is used is used, for everybody but whoever waits with it', async () => {
+test('appraise refuses a used code for every user but the one who waits with it', async () => {
   const campaign = await sale.openCampaign({ type: 'unique', codes: 99, totalLimit: 1, perUserLimit: 2 });
   await campaign.use('ann', 1);
   expect(await campaign.appraise('ann', 1)).toEqual({ kind: 'code_used' });
@@ -36,7 +36,7 @@ test('a code that is used is used, for everybody but whoever waits with it', asy
   expect(await campaign.appraise('bob', 2)).toEqual({ kind: 'usable', free: 0, total: 1 });
 });
 
-test('whoever has used what he may have is told so before anything of the code', async () => {
+test('appraise refuses a user at the limit before it checks the code', async () => {
   const campaign = await sale.openCampaign({ type: 'unique', codes: 9 });
   const id = await campaign.use('ann', 1);
   expect(await campaign.appraise('ann', 1)).toEqual({ kind: 'limit_reached' });
@@ -45,7 +45,7 @@ test('whoever has used what he may have is told so before anything of the code',
   expect(await campaign.appraise('ann', 1)).toEqual({ kind: 'usable', free: 10, total: 10 });
 });
 
-test('with nothing free it is sold out without a line, and there is a place in one that is not full', async () => {
+test('appraise returns sold_out without a free unit and a line, and a place in a line that is not full', async () => {
   const withoutLine = await sale.openCampaign({ totalLimit: 1, ...room(false) });
   await withoutLine.use('ann', 0);
   expect(await withoutLine.appraise('bob', 0)).toEqual({ kind: 'sold_out' });
@@ -57,7 +57,7 @@ test('with nothing free it is sold out without a line, and there is a place in o
   expect(await campaign.appraise('ann', 0)).toEqual({ kind: 'usable', free: 0, total: 0 });
 });
 
-test('units that somebody waits for are not free', async () => {
+test('appraise counts no unit as free while a user waits', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2 });
   await campaign.take('ann');
   await campaign.join('bob', { qty: 2 });
@@ -65,7 +65,7 @@ test('units that somebody waits for are not free', async () => {
   expect(await campaign.appraise('cid', 0)).toEqual({ kind: 'usable', free: 0, total: 2 });
 });
 
-test('follows the clock and the operator', async () => {
+test('appraise follows the clock and the operator', async () => {
   const startsAt = new Date(Date.now() + 3_600_000);
   const scheduled = await sale.openCampaign({ status: 'scheduled', startsAt });
   expect(await scheduled.appraise('ann', 0)).toEqual({ kind: 'not_started', startsAtMs: startsAt.getTime() });
@@ -76,7 +76,7 @@ test('follows the clock and the operator', async () => {
   expect(await over.appraise('ann', 0)).toEqual({ kind: 'ended' });
 });
 
-test('does not know what Redis does not have', async () => {
+test('appraise finds no campaign that Redis lacks', async () => {
   const campaign = sale.unknownCampaign();
   expect(await campaign.appraise('ann', 0)).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(async () => {

@@ -11,7 +11,7 @@ const archive = new CampaignArchive(sale.store.scripts);
 const NO_PAUSE = { archiveEntries: 500, archiveGraceMs: 0, archiveRestMs: 0 };
 
 type Options = { committed?: string; counted?: CountedRows | null; limits?: Partial<typeof NO_PAUSE> };
-/** As if Postgres had everything that stands in the journal now, unless said otherwise. */
+/** As if Postgres had all current entries of the journal, unless a test overrides it. */
 async function tryArchive(campaign: TestCampaign, { committed, counted = null, limits = {} }: Options = {}) {
   const upTo = committed ?? (await sale.journal.lastId());
   return archive.archive(campaign.product, upTo, counted, { ...NO_PAUSE, ...limits });
@@ -29,7 +29,7 @@ async function closedCampaign(): Promise<TestCampaign> {
 
 const keysOf = async (campaign: TestCampaign) => (await sale.redis.keys(`*${campaign.product}*`)).sort();
 
-test('leaves the hash of the campaign only, with its counters, and names the pass', async () => {
+test('archive leaves the hash of the campaign only, with its counters, and names the pass', async () => {
   const campaign = await closedCampaign();
   const { fields } = await campaign.inRedis();
   const last = await sale.journal.lastId();
@@ -44,7 +44,7 @@ test('leaves the hash of the campaign only, with its counters, and names the pas
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('keeps the bits of used codes, since they are needed by late payments and cost nothing', async () => {
+test('archive keeps the bits of used codes, since they are needed by late payments and cost nothing', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 9 });
   await campaign.confirm(await campaign.use('ann', 7));
   await campaign.setStatus('close');
@@ -53,7 +53,7 @@ test('keeps the bits of used codes, since they are needed by late payments and c
   expect(await keysOf(campaign)).toEqual([keys.campaign(campaign.product), keys.usedCodes(campaign.product)].sort());
 });
 
-test('waits anew in a Redis that was refilled: what Postgres has may be set back', async () => {
+test('archive waits anew in a Redis that was refilled: what Postgres has may be set back', async () => {
   const campaign = await sale.openCampaign({ status: 'closed' });
   const nothing: CountedRows = { redeemed: 0, burned: 0, reservations: 0 };
   const grace = { archiveGraceMs: 30_000 };
@@ -61,7 +61,7 @@ test('waits anew in a Redis that was refilled: what Postgres has may be set back
   expect(await tryArchive(campaign, { counted: nothing })).toMatchObject({ kind: 'archived' });
 });
 
-test('refuses one that is open, paused, or has a unit held', async () => {
+test('archive refuses a campaign that is open, paused, or has a unit held', async () => {
   const open = await sale.openCampaign();
   expect(await tryArchive(open)).toEqual({ kind: 'not_closed' });
   await open.setStatus('pause');
@@ -76,7 +76,7 @@ test('refuses one that is open, paused, or has a unit held', async () => {
   expect(await tryArchive(open, { counted: ONE_PAID })).toMatchObject({ kind: 'archived' });
 });
 
-test('refuses while Postgres lacks an entry of it, but not for those of others', async () => {
+test('archive refuses while Postgres lacks an entry of it, but not for those of others', async () => {
   const campaign = await sale.openCampaign();
   const paid = await campaign.take('ann');
   await campaign.setStatus('close');
@@ -95,7 +95,7 @@ test('refuses while Postgres lacks an entry of it, but not for those of others',
   ).toMatchObject({ kind: 'archived' });
 });
 
-test('refuses while Postgres has another number of units or reservations', async () => {
+test('archive refuses while Postgres has another number of units or reservations', async () => {
   const campaign = await closedCampaign();
   const others = [
     { ...ONE_PAID, redeemed: 0 },
@@ -108,7 +108,7 @@ test('refuses while Postgres has another number of units or reservations', async
   expect((await campaign.inRedis()).reservations.size).toBe(1);
 });
 
-test('leaves it alone for a while after it was closed, and after somebody was recalled', async () => {
+test('archive leaves a campaign alone for a while after it was closed, and after a recall', async () => {
   const campaign = await closedCampaign();
   const grace = { archiveGraceMs: 30_000 };
   expect(await tryArchive(campaign, { counted: ONE_PAID, limits: grace })).toEqual({ kind: 'early' });
@@ -156,7 +156,7 @@ const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD, paymen
 };
 const passOf = async (campaign: TestCampaign) => String((await campaign.inRedis()).fields.archived);
 
-test('brings back what a reservation was paid by, and the archive removes it', async () => {
+test('recall restores the payment references of a reservation, and archive removes them', async () => {
   const campaign = await closedCampaign();
   await campaign.confirm(ANNS.reservationId, 'pay-1');
   await tryArchive(campaign, { counted: ONE_PAID });
@@ -168,7 +168,7 @@ test('brings back what a reservation was paid by, and the archive removes it', a
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('brings somebody back once, and leaves alone what is there', async () => {
+test('recall restores a user once, and keeps existing records', async () => {
   const campaign = await closedCampaign();
   await tryArchive(campaign, { counted: ONE_PAID });
   const pass = await passOf(campaign);
@@ -213,7 +213,7 @@ test('an answer is forgotten when it is of this campaign, and how far that is do
   expect(await other.checkout('bob', { key: others.key })).toMatchObject({ kind: 'replayed' });
 });
 
-test('does not know a product without a campaign', async () => {
+test('archive finds no campaign for an unknown product', async () => {
   const unknown = sale.unknownCampaign();
   const calls = [
     () => tryArchive(unknown),

@@ -8,7 +8,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 
-test('redeems a reservation, once, and says the same again', async () => {
+test('redeems a reservation, once, and returns the same again', async () => {
   const campaign = await sale.openCampaign();
   const reservation = await campaign.take('ann', { qty: 2, order: 'cart-1' });
   const redeemed = { kind: 'redeemed', orderId: 'cart-1', reacquired: false };
@@ -92,20 +92,20 @@ describe('another payment of what is paid', () => {
     expect(await campaign.confirm(String(reservation), 'pay-2')).toMatchObject({ kind: 'ended', state: 'refunded' });
   });
 
-  test('is journaled again when there are more than anybody remembers', async () => {
+  test('is journaled again when there are more references than Redis keeps', async () => {
     const campaign = await open(...Array.from({ length: 21 }, (_, i) => `pay-${i + 1}`));
     expect(await paid(campaign, 'pay-20')).toEqual(['pay-1', false]);
     expect(await paid(campaign, 'pay-21')).toEqual(['pay-1', true]);
   });
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).confirm(NOBODYS)).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().confirm(NOBODYS)).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().confirm(NOBODYS)).rejects.toThrow(EngineUnavailable));
 });
 
-test('tells how the promise ended when it has ended, and changes nothing', async () => {
+test('returns how the promise ended when it has ended, and changes nothing', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 5 });
   const [released, expired, refunded, burned, voided] = [
     await campaign.take('ann'),
@@ -149,7 +149,7 @@ test('finds the promise over at its deadline though no sweep has been there, and
   ]);
 });
 
-test('takes a unit again for a late payment when the campaign says so, one is free and nobody waits', async () => {
+test('takes a unit again for a late payment when the campaign allows it, one is free and no user waits', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, latePayment: 'reacquire', perUserLimit: 2 });
   const reservation = await campaign.take('ann', { qty: 2 });
   await campaign.letDeadlinePass(reservation);
@@ -176,7 +176,7 @@ test('takes a unit again after a release too, with another allowance when the fi
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'redeemed', slot: 2, reacquired: true }]);
 });
 
-test('takes no unit again when none is free, when somebody waits, or when the user has used his allowances', async () => {
+test('takes no unit again when none is free, when a user waits, or when the user has used the allowances', async () => {
   const terms = { latePayment: 'reacquire', totalLimit: 2 } as const;
   const soldOut = await sale.openCampaign(terms);
   const late = await soldOut.take('ann', { qty: 2 });
@@ -209,7 +209,7 @@ test('takes no unit again for a reservation that was refunded or voided', async 
   expect(await campaign.confirm(voided)).toMatchObject({ kind: 'ended', state: 'voided' });
 });
 
-test('takes a unit again for somebody whose line was closed, since one is free and nobody waits', async () => {
+test('takes a unit again for a user whose line was closed, because one is free and no user waits', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, latePayment: 'reacquire' });
   const late = await campaign.take('ann');
   await campaign.release(late);
@@ -221,7 +221,7 @@ test('takes a unit again for somebody whose line was closed, since one is free a
   expect(await campaign.confirm(late)).toMatchObject({ kind: 'redeemed', reacquired: true });
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('confirm without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.confirm('01890a5d-ac96-774b-bcce-b302099a8057')).toEqual({ kind: 'not_found' });

@@ -5,7 +5,7 @@ import type { TestCampaign } from '../../harness/campaign.js';
 import { newKey } from '../../harness/campaign.js';
 import { connectToRedis, startSale, TEST_LIMITS } from '../../harness/sale.js';
 
-/** Many at once, over several connections, so that their calls meet in Redis in an order that nobody chose. */
+/** Many at once, over several connections, so that their calls arrive at Redis in a random order. */
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
@@ -20,7 +20,7 @@ const kinds = (outcomes: readonly { kind: string }[]) => {
   return counts;
 };
 
-test('gives the last unit to exactly one of a thousand simultaneous shoppers and a place to each of the others', async () => {
+test('reserve gives the last unit to exactly one of a thousand simultaneous shoppers and a place to each of the others', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const outcomes = await Promise.all(people.map((user, i) => through(campaign, i).checkout(user)));
   expect(kinds(outcomes)).toEqual({ reserved: 1, queued: 999 });
@@ -28,13 +28,13 @@ test('gives the last unit to exactly one of a thousand simultaneous shoppers and
   expect(positions.sort((a, b) => a - b)).toEqual(Array.from({ length: 999 }, (_, i) => i + 1));
 });
 
-test('gives a user who checks out a hundred times at once as many units as he may have', async () => {
+test('reserve gives a user who checks out a hundred times at once as many units as the limit allows', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 500, perUserLimit: 3 });
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, i) => through(campaign, i).checkout('ann')));
   expect(kinds(outcomes)).toEqual({ reserved: 3, limit_reached: 97 });
 });
 
-test('decides once for a key that comes a hundred times at once', async () => {
+test('reserve decides once for a key that comes a hundred times at once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 500, perUserLimit: 100 });
   const key = newKey();
   const outcomes = await Promise.all(
@@ -44,7 +44,7 @@ test('decides once for a key that comes a hundred times at once', async () => {
   expect(await campaign.stock()).toMatchObject({ free: 499, held: 1 });
 });
 
-test('ends each promise once when confirm, release and the sweep come together', async () => {
+test('each promise ends once when confirm, release and the sweep come together', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 200 });
   const held = await Promise.all(people.slice(0, 200).map((user) => campaign.take(user)));
   await Promise.all(held.map((id, i) => (i % 2 === 0 ? campaign.letDeadlinePass(id) : null)));
@@ -64,7 +64,7 @@ test('ends each promise once when confirm, release and the sweep come together',
   expect([...ends.values()]).toEqual(held.map(() => 1));
 });
 
-test('serves the line in its order although units come back from everywhere at once', async () => {
+test('the line is served in its order although units come back from everywhere at once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 100 });
   const held = await Promise.all(people.slice(0, 100).map((user) => campaign.take(user)));
   for (const user of people.slice(100, 300)) await campaign.join(user);

@@ -1,13 +1,13 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { startSale } from '../../harness/sale.js';
 
-/** The very millisecond at which something begins or ends: the clock of the scripts stands still in these tests. */
+/** The exact millisecond at which something begins or ends: the clock of the scripts is stopped in these tests. */
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const T = Date.UTC(2031, 5, 1, 12);
 
-test('opens a scheduled sale exactly at its start', async () => {
+test('a script opens a scheduled sale exactly at its start', async () => {
   const campaign = await sale.openCampaign({ status: 'scheduled', startsAt: new Date(T) });
   expect(await campaign.at(T - 1).checkout('ann')).toEqual({ kind: 'not_started', startsAtMs: T, nowMs: T - 1 });
   expect(await campaign.at(T - 1).setStatus('start')).toEqual({ kind: 'unchanged', status: 'scheduled' });
@@ -15,7 +15,7 @@ test('opens a scheduled sale exactly at its start', async () => {
   expect(await campaign.at(T).setStatus('start')).toMatchObject({ kind: 'changed', after: 'open' });
 });
 
-test('ends a sale exactly at its end', async () => {
+test('a script ends a sale exactly at its end', async () => {
   const campaign = await sale.openCampaign({ startsAt: new Date(T - 60_000), endsAt: new Date(T), totalLimit: 1 });
   await campaign.at(T - 1).take('ann');
   await campaign.at(T - 1).join('bob');
@@ -26,7 +26,7 @@ test('ends a sale exactly at its end', async () => {
   expect(await campaign.at(T).setStatus('finish')).toMatchObject({ kind: 'changed', after: 'closed' });
 });
 
-test('promotes nobody from the end of the sale on', async () => {
+test('a script promotes no user from the end of the sale on', async () => {
   const campaign = await sale.openCampaign({ startsAt: new Date(T - 60_000), endsAt: new Date(T), totalLimit: 0 });
   await campaign.at(T - 2).join('ann');
   await campaign.restock(1, { limit: 0 });
@@ -34,7 +34,7 @@ test('promotes nobody from the end of the sale on', async () => {
   expect(await campaign.at(T - 1).promote()).toEqual({ kind: 'promoted', count: 1 });
 });
 
-test('keeps a promise to the millisecond before its deadline and not longer', async () => {
+test('a script keeps a promise to the millisecond before its deadline and not longer', async () => {
   const campaign = await sale.openCampaign({ startsAt: new Date(T - 60_000), holdSeconds: 60, perUserLimit: 8 });
   const due = T + 60_000;
   const take = async () => {
@@ -59,7 +59,7 @@ test('keeps a promise to the millisecond before its deadline and not longer', as
   expect(await campaign.at(due).expire()).toEqual({ kind: 'swept', expired: 1, promoted: 0, due: 0 });
 });
 
-test('takes a token from thirty seconds before it could have been issued to thirty seconds after it expired', async () => {
+test('a script takes a token from thirty seconds before it could have been issued to thirty seconds after it expired', async () => {
   const campaign = await sale.openCampaign({
     startsAt: new Date(T - 600_000),
     totalLimit: 100,
@@ -72,7 +72,7 @@ test('takes a token from thirty seconds before it could have been issued to thir
   expect(await campaign.at(T + 30_001).checkout('cid', token)).toEqual({ kind: 'attestation_expired' });
 });
 
-test('admits no more checkouts of a device in any window than its quota, to the millisecond', async () => {
+test('a script admits no more checkouts of a device in any window than its quota, to the millisecond', async () => {
   const campaign = await sale.openCampaign({ startsAt: new Date(T - 600_000), totalLimit: 100, perUserLimit: 100 });
   const window = 60_000;
   const at = (ms: number) => campaign.through(sale.storeAt(ms, { deviceQuota: 20, deviceWindowMs: window }));
@@ -92,7 +92,7 @@ test('admits no more checkouts of a device in any window than its quota, to the 
   expect(await refused(T + window + 400)).toEqual({ kind: 'rate_limited', retryMs: window - 400 });
 });
 
-test('counts a refused checkout of a device as little as a replayed one', async () => {
+test('a script counts a refused checkout of a device as little as a replayed one', async () => {
   const campaign = await sale.openCampaign({ startsAt: new Date(T - 600_000), totalLimit: 100, perUserLimit: 100 });
   const limits = { deviceQuota: 1, deviceWindowMs: 60_000 };
   const at = (ms: number) => campaign.through(sale.storeAt(ms, limits));

@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('ends what is overdue, gives the units back and touches nothing else', async () => {
+test('expire ends what is overdue, gives the units back and touches nothing else', async () => {
   const campaign = await sale.openCampaign();
   const [overdue, inTime] = [await campaign.take('ann', { qty: 2 }), await campaign.take('bob')];
   await campaign.letDeadlinePass(overdue);
@@ -25,7 +25,7 @@ test('ends what is overdue, gives the units back and touches nothing else', asyn
   ]);
 });
 
-test('finds nothing to do the second time', async () => {
+test('expire finds nothing to do the second time', async () => {
   const campaign = await sale.openCampaign();
   await campaign.letDeadlinePass(await campaign.take('ann'));
   await campaign.expire();
@@ -34,7 +34,7 @@ test('finds nothing to do the second time', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('ends the oldest deadlines first, at most as many as it is told, and says how many are left', async () => {
+test('expire ends the oldest deadlines first, at most `limit` of them, and returns how many are left', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 3 });
   const [third, first, second] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   const now = await sale.nowMs();
@@ -46,7 +46,7 @@ test('ends the oldest deadlines first, at most as many as it is told, and says h
   expect(await campaign.expire(2)).toEqual({ kind: 'swept', expired: 1, promoted: 0, due: 0 });
 });
 
-test('gives each unit to the head of the line, in its order', async () => {
+test('expire gives each unit to the head of the line, in its order', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   const [first, second] = [await campaign.take('ann'), await campaign.take('ann')];
   for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
@@ -63,7 +63,7 @@ test('gives each unit to the head of the line, in its order', async () => {
   ]);
 });
 
-test('gathers units until the head of the line has as many as it asked for', async () => {
+test('expire gathers units until the head of the line has as many as it asked for', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
   const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('bob', { qty: 3 });
@@ -77,7 +77,7 @@ test('gathers units until the head of the line has as many as it asked for', asy
   expect(await campaign.stock()).toMatchObject({ free: 0, held: 3 });
 });
 
-test('hands out what became free while nobody could have it', async () => {
+test('expire promotes for units that became free while no user could get them', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2 });
   const reservation = await campaign.take('ann', { qty: 2 });
   await campaign.join('bob');
@@ -91,7 +91,7 @@ test('hands out what became free while nobody could have it', async () => {
   expect(await campaign.line()).toEqual([]);
 });
 
-test('ends the holds of a closed campaign too', async () => {
+test('expire ends the holds of a closed campaign too', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.join('bob');
@@ -101,7 +101,7 @@ test('ends the holds of a closed campaign too', async () => {
   expect(await campaign.stock()).toMatchObject({ status: 'closed', free: 1, held: 0, waiting: 0 });
 });
 
-test('does not know a product without a campaign', async () => {
+test('expire finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().expire()).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().expire()).rejects.toThrow(EngineUnavailable));
 });

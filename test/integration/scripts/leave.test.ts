@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('lets those behind move up, once', async () => {
+test('leave moves the users behind up, once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   for (const user of ['ann', 'bob', 'cid']) await campaign.join(user);
   expect(await campaign.leave('bob', 'trace-1')).toMatchObject({ kind: 'left' });
@@ -32,7 +32,7 @@ test('lets those behind move up, once', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('serves those behind when only he stood in the way', async () => {
+test('leave serves the users behind when only the one who left blocked them', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
   const [reservation] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('bob', { qty: 3 });
@@ -48,7 +48,7 @@ test('serves those behind when only he stood in the way', async () => {
   ]);
 });
 
-test('sends whoever comes back to the tail', async () => {
+test('leave puts a returning user at the tail', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.join('bob');
@@ -57,7 +57,7 @@ test('sends whoever comes back to the tail', async () => {
   expect((await campaign.person('ann'))?.lineNo).toBe(3);
 });
 
-test('is no way out for those who do not wait', async () => {
+test('leave rejects users who do not wait', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await campaign.join('bob');
@@ -69,7 +69,7 @@ test('is no way out for those who do not wait', async () => {
   expect(await campaign.leave('bob')).toEqual({ kind: 'not_waiting' });
 });
 
-test('gives up the place of the ticket and no later one', async () => {
+test('leave gives up the place of the ticket and no later one', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   const earlier = String((await campaign.person('ann'))?.reservation);
@@ -82,12 +82,12 @@ test('gives up the place of the ticket and no later one', async () => {
   expect(await campaign.leave('ann', '', place)).toMatchObject({ kind: 'left' });
 });
 
-test('does not know a product without a campaign', async () => {
+test('leave finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().leave('ann')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().leave('ann')).rejects.toThrow(EngineUnavailable));
 });
 
-test('of an archived campaign, somebody whom nobody recalls is not waiting', async () => {
+test('leave without a recall finds no waiting user in an archived campaign', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.leave('ann')).toEqual({ kind: 'not_waiting' });

@@ -6,7 +6,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('puts the terms and the counters of a campaign into Redis and its number into the directory', async () => {
+test('load_campaign puts the terms and the counters of a campaign into Redis and its number into the directory', async () => {
   const campaign = await sale.openCampaign({
     totalLimit: 7,
     termsVersion: 3,
@@ -78,7 +78,7 @@ test('a text that has another number of terms is ignored, and a field that is mi
   await sale.redis.hset(key, { terms: String(terms), hold_ms: 60_000, late_payment: 'reacquire' });
 });
 
-test('never resets a campaign that is there', async () => {
+test('load_campaign never resets an existing campaign', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, termsVersion: 4 });
   await campaign.take('ann');
   const before = await campaign.inRedis();
@@ -87,7 +87,7 @@ test('never resets a campaign that is there', async () => {
   expect(await campaign.inRedis()).toEqual(before);
 });
 
-test('goes on from what Postgres knows', async () => {
+test('load_campaign continues with the values of Postgres', async () => {
   const campaign = sale.unknownCampaign({ totalLimit: 10 });
   const known = { held: 1, redeemed: 2, burned: 3, waiting: 0, lastLineNo: 40 };
   expect(await campaign.store.load(campaign.terms, known)).toEqual({ kind: 'loaded' });
@@ -105,14 +105,14 @@ test('goes on from what Postgres knows', async () => {
   expect((await campaign.person('bob'))?.lineNo).toBe(41);
 });
 
-test('refuses counters that cannot be', async () => {
+test('load_campaign refuses counters that cannot be', async () => {
   const campaign = sale.unknownCampaign({ totalLimit: 2 });
   const impossible = { held: 2, redeemed: 1, burned: 0, waiting: 0, lastLineNo: 0 };
   await expect(campaign.store.load(campaign.terms, impossible)).rejects.toThrow(ContractError);
   expect(await campaign.stock()).toBeNull();
 });
 
-test('puts an archived campaign there with its counters and nothing to forget', async () => {
+test('load_campaign puts an archived campaign there with its counters and nothing to forget', async () => {
   const campaign = sale.unknownCampaign({ status: 'closed', totalLimit: 5 });
   const known = { held: 0, redeemed: 2, burned: 1, waiting: 0, lastLineNo: 0 };
   await campaign.store.load(campaign.terms, known, { pass: 'restored@1', promised: 4 });
@@ -126,7 +126,7 @@ test('puts an archived campaign there with its counters and nothing to forget', 
   expect(await campaign.store.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
 });
 
-test('needs a Redis in service, or the token of the worker that fills it', async () => {
+test('load_campaign needs a Redis in service, or the token of the worker that fills it', async () => {
   const campaign = sale.unknownCampaign();
   const load = (token: string | null) => campaign.store.load(campaign.terms, undefined, null, token);
   await expect(load('anything')).rejects.toThrow(FencedOut);

@@ -46,7 +46,7 @@ describe('a second code on an order', () => {
     expect([await redeem(plain, 'cid'), await redeem(plain, 'cid')]).toEqual(['reserved', 'reserved']);
   });
 
-  test('is refused only on an order of the same user: nobody takes another’s order id', async () => {
+  test('is refused only on an order of the same user, so no user can block another’s order id', async () => {
     const campaign = await open('exclusive');
     expect([await redeem(campaign, 'mallory'), await redeem(campaign, 'victim')]).toEqual(['reserved', 'reserved']);
     expect(await redeem(campaign, 'mallory', { order: 'cart-2' })).toBe('reserved');
@@ -153,7 +153,7 @@ describe('a place in line', () => {
     expect(await redeem(other, 'gil')).toBe('reserved');
   });
 
-  test('holds it through the promotion, which nothing on the order can stand in the way of', async () => {
+  test('keeps the claim through the promotion, which no other claim on the order can block', async () => {
     const { campaign, held } = await openFull('exclusive');
     const other = await open('combines');
     await campaign.redeem('hal', 0, cart);

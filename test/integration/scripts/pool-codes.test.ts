@@ -3,7 +3,7 @@ import type { Campaign } from '../../../shared/domain/campaign.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { startSale } from '../../harness/sale.js';
 
-/** Codes that are handed out: whoever checks out gets the next one. */
+/** Codes of a pool: each checkout gets the next one. */
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
@@ -24,7 +24,7 @@ async function takeCodes(campaign: TestCampaign, count: number): Promise<{ id: s
 }
 const hint = async (campaign: TestCampaign) => (await campaign.inRedis()).fields.code_hint;
 
-test('hands out the lowest number that is free, and one that came back before a new one', async () => {
+test('a pool hands out the lowest number that is free, and one that came back before a new one', async () => {
   const campaign = await openPool(20);
   const taken = await takeCodes(campaign, 9);
   expect(taken.map(({ code }) => code)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -38,7 +38,7 @@ test('hands out the lowest number that is free, and one that came back before a 
   expect(await campaign.usedCodes()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 });
 
-test('says which code it was, in the record, in the journal and to its holder', async () => {
+test('a pool returns the code in the record, in the journal and to its holder', async () => {
   const campaign = await openPool(3);
   const { id } = await takeCode(campaign, 'ann');
   expect((await campaign.reservation(id))?.code).toBe('1');
@@ -47,7 +47,7 @@ test('says which code it was, in the record, in the journal and to its holder', 
   expect(await campaign.standing('ann')).toMatchObject({ status: 'completed', reservationId: id, code: 1 });
 });
 
-test('passes over what was redeemed by name', async () => {
+test('a pool passes over what was redeemed by name', async () => {
   const campaign = await openPool(20);
   for (const code of [1, 2, 4, 18]) await campaign.use(`by-name-${code}`, code);
   const taken = await takeCodes(campaign, 14);
@@ -57,7 +57,7 @@ test('passes over what was redeemed by name', async () => {
   expect((await campaign.checkout('cid')).kind).toBe('queued');
 });
 
-test('has no more units than codes: sold out where there is no line', async () => {
+test('a pool has no more units than codes: sold out where there is no line', async () => {
   const campaign = await openPool(8, WITHOUT_LINE);
   expect((await takeCodes(campaign, 8)).at(-1)?.code).toBe(8);
   expect(await campaign.checkout('late')).toEqual({ kind: 'sold_out' });
@@ -66,7 +66,7 @@ test('has no more units than codes: sold out where there is no line', async () =
   expect(await empty.checkout('ann')).toEqual({ kind: 'sold_out' });
 });
 
-test('lets people wait for a code, and serves them in their order when new ones are added', async () => {
+test('a pool lets people wait for a code, and serves them in their order when new ones are added', async () => {
   const campaign = await openPool(1);
   const first = await takeCode(campaign, 'ann');
   expect([await campaign.join('bob'), await campaign.join('cid'), await campaign.join('dan')]).toEqual([1, 2, 3]);
@@ -82,7 +82,7 @@ test('lets people wait for a code, and serves them in their order when new ones 
   expect(await campaign.stock()).toMatchObject({ free: 27, held: 3, waiting: 0 });
 });
 
-test('a head of the line for whom there is no code holds up those behind him who have one', async () => {
+test('a head of the line without a code blocks the users behind who have one', async () => {
   const campaign = await openPool(2, { totalLimit: 2 });
   const first = await campaign.use('ann', 1);
   await campaign.take('bob');
@@ -106,7 +106,7 @@ test('an unlimited stock ends with its codes, and goes on with those that come b
   expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted', code: 1 });
 });
 
-test('gives a thousand codes to a thousand people at once, each to one', async () => {
+test('a pool gives a thousand codes to a thousand people at once, each to one', async () => {
   const campaign = await openPool(1_000, { totalLimit: 5_000, perUserLimit: 1, ...WITHOUT_LINE });
   const outcomes = await Promise.all(Array.from({ length: 1_200 }, (_, i) => campaign.checkout(`user-${i}`)));
   const codes = outcomes.flatMap((outcome) => (outcome.kind === 'reserved' ? [outcome.code] : []));

@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('tells a thousand people their exact places in one call, in the order they were asked for', async () => {
+test('positions returns the exact positions of a thousand users in one call, in the order of the request', async () => {
   const campaign = await sale.openCampaign({
     totalLimit: 0,
     waitingRoom: { enabled: true, maxSize: 2_000, presenceSeconds: null },
@@ -29,7 +29,7 @@ test('tells a thousand people their exact places in one call, in the order they 
   });
 });
 
-test('says 0 for whoever does not wait, and answers for nobody at all', async () => {
+test('positions returns 0 for users who do not wait, and an empty list for no users', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await campaign.join('bob');
@@ -42,12 +42,12 @@ test('says 0 for whoever does not wait, and answers for nobody at all', async ()
   expect(await campaign.positions([])).toEqual({ kind: 'positions', queueSize: 1, paceMs: null, positions: [] });
 });
 
-test('refuses to serve more than a thousand at once', async () => {
+test('positions refuses to serve more than a thousand at once', async () => {
   const campaign = await sale.openCampaign();
   await expect(campaign.positions(Array.from({ length: 1_001 }, (_, i) => `user-${i}`))).rejects.toThrow(ContractError);
 });
 
-test('does not know a product without a campaign', async () => {
+test('positions finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().positions(['ann'])).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().positions(['ann'])).rejects.toThrow(EngineUnavailable));
 });

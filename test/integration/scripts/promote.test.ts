@@ -15,7 +15,7 @@ async function openWithLine(free: number, line: readonly (readonly [string, numb
   return campaign;
 }
 
-test('serves the line strictly in its order, at most as many people as it is told', async () => {
+test('promote serves the line strictly in its order, at most `limit` users', async () => {
   const line = ['ann', 'bob', 'cid', 'dan', 'eve'] as const;
   const campaign = await openWithLine(
     4,
@@ -33,7 +33,7 @@ test('serves the line strictly in its order, at most as many people as it is tol
   expect(await campaign.stock()).toMatchObject({ free: 0, held: 4, waiting: 1 });
 });
 
-test('serves more people in one call than one command of Redis takes', async () => {
+test('promote serves more people in one call than one command of Redis takes', async () => {
   const line = Array.from({ length: 4_600 }, (_, i) => `u${i}`);
   const presence = { enabled: true, maxSize: 5_000, presenceSeconds: 3_600 };
   const campaign = await sale.openCampaign({ totalLimit: 0, waitingRoom: presence });
@@ -49,7 +49,7 @@ test('serves more people in one call than one command of Redis takes', async () 
   expect(await campaign.promote(4_500)).toEqual({ kind: 'promoted', count: 50 });
 });
 
-test('passes over absent people, and gives one of them who was just seen the unit', async () => {
+test('promote passes over absent people, and gives one of them who was just seen the unit', async () => {
   const line = ['ann', 'bob', 'cid', 'dan', 'eve', 'fay'];
   const campaign = await openWithLine(
     4,
@@ -62,7 +62,7 @@ test('passes over absent people, and gives one of them who was just seen the uni
   expect(await campaign.line()).toEqual(['fay', 'ann']);
 });
 
-test('serves the order of the line after people have left, joined again and been served', async () => {
+test('promote serves the order of the line after people have left, joined again and been served', async () => {
   const campaign = await openWithLine(0, [
     ['ann', 1],
     ['bob', 1],
@@ -78,7 +78,7 @@ test('serves the order of the line after people have left, joined again and been
   expect(await campaign.line()).toEqual(['dan']);
 });
 
-test('lets nobody pass a head of the line that wants more than is free', async () => {
+test('promote lets no user pass a head of the line that wants more than is free', async () => {
   const campaign = await openWithLine(2, [
     ['ann', 3],
     ['bob', 1],
@@ -93,7 +93,7 @@ test('lets nobody pass a head of the line that wants more than is free', async (
   expect(await campaign.stock()).toMatchObject({ free: 0, held: 4 });
 });
 
-test('lets no newcomer pass the line, even when units are free', async () => {
+test('promote lets no newcomer pass the line, even when units are free', async () => {
   const campaign = await openWithLine(2, [['ann', 3]]);
   expect(await campaign.stock()).toMatchObject({ free: 2, waiting: 1 });
   expect(await campaign.join('bob')).toBe(2);
@@ -101,14 +101,14 @@ test('lets no newcomer pass the line, even when units are free', async () => {
   expect(await campaign.line()).toEqual(['ann', 'bob']);
 });
 
-test('redeems at once when nothing is to be paid', async () => {
+test('promote redeems at once when nothing is to be paid', async () => {
   const campaign = await openWithLine(1, [['ann', 1]], { holdSeconds: 0 });
   await campaign.promote();
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'reserved', state: 'redeemed', dueMs: 0, lineNo: 1 }]);
   expect(await campaign.stock()).toMatchObject({ redeemed: 1, held: 0 });
 });
 
-test('keeps the order id of whoever brought one and makes one for the others', async () => {
+test('promote keeps the order ids that users brought and makes one for the others', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann', { order: 'cart-9' });
   await campaign.join('bob');
@@ -134,7 +134,7 @@ test('promises nothing while the sale is paused, over or closed', async () => {
   expect(await campaign.promote()).toEqual({ kind: 'promoted', count: 1 });
 });
 
-test('gives somebody with several allowances the lowest that is free', async () => {
+test('promote gives a user with several allowances the lowest free one', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 3 });
   const [first] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('ann');
@@ -142,7 +142,7 @@ test('gives somebody with several allowances the lowest that is free', async () 
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'reserved', user: 'ann', slot: 1, lineNo: 1 }]);
 });
 
-test('does not know a product without a campaign', async () => {
+test('promote finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().promote()).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().promote()).rejects.toThrow(EngineUnavailable));
 });

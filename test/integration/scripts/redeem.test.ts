@@ -11,7 +11,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const openCoded = (terms: Partial<Campaign> = {}) => sale.openCampaign({ type: 'unique', codes: 9, ...terms });
 
-/** Who may use code 1 now: nobody, when it is used. */
+/** The user who may use code 1 now; null when it is used. */
 async function nextUserOf(campaign: TestCampaign): Promise<string | null> {
   const outcome = await campaign.redeem('next', 1);
   return outcome.kind === 'code_used' ? null : outcome.kind;
@@ -75,7 +75,7 @@ test('a refund that burns the unit burns the code', async () => {
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('whoever waits keeps his code until he is served', async () => {
+test('a waiting user keeps the code until they are served', async () => {
   const campaign = await openCoded({ totalLimit: 1 });
   const id = await campaign.use('ann', 2);
   expect((await campaign.redeem('bob', 1, { order: 'cart-b' })).kind).toBe('queued');
@@ -91,7 +91,7 @@ test('whoever waits keeps his code until he is served', async () => {
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('whoever leaves the line gives his code back', async () => {
+test('a user who leaves the line gives the code back', async () => {
   const campaign = await openCoded({ totalLimit: 0 });
   await campaign.redeem('bob', 1);
   expect(await nextUserOf(campaign)).toBeNull();
@@ -101,7 +101,7 @@ test('whoever leaves the line gives his code back', async () => {
   expect(await nextUserOf(campaign)).toBe('queued');
 });
 
-test('a waiting shopper who comes with another code keeps his place and the other code stays free', async () => {
+test('a waiting user who sends another code keeps the place, and the other code stays free', async () => {
   const campaign = await openCoded({ totalLimit: 0, requireToken: true });
   const once = (nonce: string) => ({ nonce, expiresAtMs: Date.now() + 60_000 });
   await campaign.redeem('bob', 1, { once: once('first') });
@@ -118,7 +118,7 @@ test('the codes of a line that was closed stay with those who waited', async () 
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('a late payment gets its code again when nobody has used it', async () => {
+test('a late payment gets its code again when no user has used it', async () => {
   const campaign = await openCoded({ latePayment: 'reacquire' });
   const id = await campaign.use('ann', 1);
   await campaign.letDeadlinePass(id);
@@ -137,7 +137,7 @@ test('a late payment whose sweep has not come keeps its code in the same call', 
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('a late payment whose code somebody else has used meanwhile is refused, though units are free', async () => {
+test('a late payment whose code another user has used meanwhile is refused, although units are free', async () => {
   const campaign = await openCoded({ latePayment: 'reacquire' });
   const id = await campaign.use('ann', 1);
   await campaign.release(id);
@@ -147,7 +147,7 @@ test('a late payment whose code somebody else has used meanwhile is refused, tho
   expect(await campaign.usedCodes()).toEqual([1]);
 });
 
-test('what is voided gives its code back, and its unit to the line', async () => {
+test('a voided redemption gives its code back, and its unit to the line', async () => {
   const campaign = await openCoded({ totalLimit: 1 });
   const id = await campaign.use('ann', 1);
   await campaign.redeem('bob', 2);
@@ -156,14 +156,14 @@ test('what is voided gives its code back, and its unit to the line', async () =>
   expect(await campaign.usedCodes()).toEqual([2]);
 });
 
-test('what is voided for a cap that Postgres has reached gives its code back and no unit', async () => {
+test('a redemption voided for a cap that Postgres has reached gives its code back and no unit', async () => {
   const campaign = await openCoded({ totalLimit: 2 });
   await campaign.void(await campaign.use('ann', 1), 'never_existed');
   expect(await campaign.usedCodes()).toEqual([]);
   expect(await campaign.stock()).toMatchObject({ total: 1, free: 1 });
 });
 
-test('what is voided since Postgres knows another use of its code gives the unit back and leaves the code used', async () => {
+test('a redemption voided because Postgres has another use of its code gives the unit back and leaves the code used', async () => {
   const campaign = await openCoded({ totalLimit: 1 });
   const id = await campaign.use('ann', 1);
   await campaign.redeem('bob', 2);

@@ -7,7 +7,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 
-test('returns the unit to stock and the allowance to its user, once', async () => {
+test('refund returns the unit to stock and the allowance to its user, once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.confirm(reservation);
@@ -22,7 +22,7 @@ test('returns the unit to stock and the allowance to its user, once', async () =
   await campaign.take('ann');
 });
 
-test('gives the unit to the head of the line', async () => {
+test('refund gives the unit to the head of the line', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.confirm(reservation);
@@ -35,7 +35,7 @@ test('gives the unit to the head of the line', async () => {
   ]);
 });
 
-test('burns the unit where the campaign says so: nobody gets it and the allowance stays used', async () => {
+test('refund burns the unit where the campaign demands it: no user gets it and the allowance stays used', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'burn' });
   const reservation = await campaign.take('ann');
   await campaign.confirm(reservation);
@@ -49,7 +49,7 @@ test('burns the unit where the campaign says so: nobody gets it and the allowanc
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('says what it said the first time though the policy has changed', async () => {
+test('refund returns its first response although the policy has changed', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   const [returned, burned] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.confirm(returned);
@@ -62,7 +62,7 @@ test('says what it said the first time though the policy has changed', async () 
   expect(await campaign.refund(burned)).toMatchObject({ kind: 'refunded', returned: false });
 });
 
-test('refunds what was taken again after its deadline', async () => {
+test('refund refunds what was taken again after its deadline', async () => {
   const campaign = await sale.openCampaign({ latePayment: 'reacquire' });
   const reservation = await campaign.take('ann');
   await campaign.letDeadlinePass(reservation);
@@ -71,7 +71,7 @@ test('refunds what was taken again after its deadline', async () => {
   expect(await campaign.stock()).toMatchObject({ free: 10, redeemed: 0 });
 });
 
-test('refunds nothing that was never redeemed', async () => {
+test('refund refunds nothing that was never redeemed', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 4 });
   const [reserved, released, expired, voided] = [
     await campaign.take('ann'),
@@ -95,13 +95,13 @@ test('refunds nothing that was never redeemed', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('refund finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).refund(NOBODYS)).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().refund(NOBODYS)).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().refund(NOBODYS)).rejects.toThrow(EngineUnavailable));
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('refund without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.refund(NOBODYS)).toEqual({ kind: 'not_found' });

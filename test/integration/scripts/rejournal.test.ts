@@ -105,7 +105,7 @@ test('a promise that needed no payment and was refunded is journaled as two', as
   expect(await store.redemption(id)).toMatchObject({ status: 'refunded', redeemed_at: expect.any(Date) });
 });
 
-test('what Postgres refused stays refused', async () => {
+test('a promise that Postgres refused stays refused', async () => {
   const campaign = await store.openCampaign();
   const id = await campaign.take('ann');
   await campaign.void(id, 'returns');
@@ -113,7 +113,7 @@ test('what Postgres refused stays refused', async () => {
   expect(await rejournal(campaign, id, 'missing')).toEqual({ kind: 'rejournaled', entries: 0 });
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('rejournal finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await rejournal(await store.openCampaign(), NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
   expect(await rejournal(sale.unknownCampaign(), NOBODYS, 'missing')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() =>
@@ -121,7 +121,7 @@ test('does not know what was never reserved, nor a product without a campaign', 
   );
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('rejournal without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await store.openCampaign();
   await campaign.pretendArchived();
   expect(await rejournal(campaign, NOBODYS, 'missing')).toEqual({ kind: 'not_found' });

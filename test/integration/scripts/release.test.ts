@@ -7,10 +7,10 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 
-test('gives the units back to stock, once, and says the same again', async () => {
+test('release gives the units back to stock, once, and returns the same again', async () => {
   const campaign = await sale.openCampaign();
   const reservation = await campaign.take('ann', { qty: 3 });
-  expect(await campaign.release(reservation, null, 'changed his mind', 'trace-1')).toMatchObject({
+  expect(await campaign.release(reservation, null, 'changed their mind', 'trace-1')).toMatchObject({
     kind: 'released',
     state: 'released',
   });
@@ -21,7 +21,7 @@ test('gives the units back to stock, once, and says the same again', async () =>
       no: campaign.terms.no,
       atMs: expect.any(Number),
       reservation,
-      reason: 'changed his mind',
+      reason: 'changed their mind',
       trace: 'trace-1',
     },
   ]);
@@ -30,14 +30,14 @@ test('gives the units back to stock, once, and says the same again', async () =>
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('lets the same user take a unit again afterwards', async () => {
+test('release lets the same user take a unit again afterwards', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 1 });
   await campaign.release(await campaign.take('ann'));
   const again = await campaign.take('ann');
   expect(await campaign.reservation(again)).toMatchObject({ state: 'reserved', slot: 1 });
 });
 
-test('says expired when the deadline has passed, whoever comes first', async () => {
+test('release returns expired when the deadline has passed, whether or not a sweep ran before', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 2 });
   const [late, swept] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.letDeadlinePass(late);
@@ -48,7 +48,7 @@ test('says expired when the deadline has passed, whoever comes first', async () 
   expect((await campaign.entries()).map(({ kind }) => kind)).toEqual(['reserved', 'reserved', 'expired', 'expired']);
 });
 
-test('gives the unit to the head of the line in the same call', async () => {
+test('release gives the unit to the head of the line in the same call', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.join('bob', { order: 'cart-of-bob' });
@@ -93,7 +93,7 @@ test('gives the unit to the head of the line in the same call', async () => {
   ]);
 });
 
-test('serves several with the units of one, as far as they go and in the order of the line', async () => {
+test('release serves several with the units of one, as far as they go and in the order of the line', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3 });
   const reservation = await campaign.take('ann', { qty: 3 });
   await campaign.join('bob', { qty: 1 });
@@ -105,7 +105,7 @@ test('serves several with the units of one, as far as they go and in the order o
   expect(await campaign.stock()).toMatchObject({ free: 1, held: 2, waiting: 2 });
 });
 
-test('keeps the unit in stock while the sale is paused', async () => {
+test('release keeps the unit in stock while the sale is paused', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const reservation = await campaign.take('ann');
   await campaign.join('bob');
@@ -114,7 +114,7 @@ test('keeps the unit in stock while the sale is paused', async () => {
   expect(await campaign.stock()).toMatchObject({ free: 1, held: 0, waiting: 1 });
 });
 
-test('takes a ticket for its own reservation only', async () => {
+test('release takes a ticket for its own reservation only', async () => {
   const campaign = await sale.openCampaign();
   const reservation = await campaign.take('ann');
   const before = await campaign.inRedis();
@@ -124,7 +124,7 @@ test('takes a ticket for its own reservation only', async () => {
   expect(await campaign.release(reservation, 'bob')).toEqual({ kind: 'foreign' });
 });
 
-test('releases nothing that is paid, refunded, burned or voided', async () => {
+test('release releases nothing that is paid, refunded, burned or voided', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 5, latePayment: 'reacquire' });
   const [redeemed, reacquired, refunded, burned, voided] = [
     await campaign.take('ann'),
@@ -155,13 +155,13 @@ test('releases nothing that is paid, refunded, burned or voided', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('release finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).release(NOBODYS)).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().release(NOBODYS)).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().release(NOBODYS)).rejects.toThrow(EngineUnavailable));
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('release without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.release(NOBODYS)).toEqual({ kind: 'not_found' });

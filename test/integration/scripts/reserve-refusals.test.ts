@@ -47,7 +47,7 @@ test('leaves a user every key that another user or an operator has used', async 
   expect(await campaign.checkout('cid', { key: operatorsKey })).toMatchObject({ kind: 'reserved' });
 });
 
-test('does not know a product without a campaign, nor a draft', async () => {
+test('finds neither a product without a campaign nor a draft', async () => {
   await expectRefusal(sale.unknownCampaign(), 'ann', {}, { kind: 'not_found' });
   await expectRefusal(await sale.openCampaign({ status: 'draft' }), 'ann', {}, { kind: 'not_found' });
 });
@@ -200,7 +200,7 @@ describe('an audience', () => {
     await campaign.take('ann', { terms: 3 });
   });
 
-  test('is judged once for a place: whoever waits keeps it and is promoted', async () => {
+  test('is judged once for a place: a waiting user keeps it and is promoted', async () => {
     const campaign = await closedToMost();
     const held = await campaign.take('ann', { terms: 3 });
     await campaign.join('bob', { terms: 3 });
@@ -240,7 +240,7 @@ test('refuses a checkout without a code where each code is for one user', async 
   expect(await campaign.usedCodes()).toEqual([2]);
 });
 
-test('refuses a code that is used, by whoever it is', async () => {
+test('refuses a code that any user has used', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 9, perUserLimit: 2 });
   await campaign.use('ann', 9);
   await expectRefusal(campaign, 'bob', { coupon: claimOf(9) }, { kind: 'code_used' });
@@ -274,7 +274,7 @@ test('refuses a redemption without a fresh one-time token only where the campaig
   await elsewhere.use('bob', 0, { once });
 });
 
-test('of an archived campaign, a key that nobody recalls reads that it is over, whatever its token', async () => {
+test('a key of an archived campaign without a recall gets campaign_ended, whatever its token', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   await expectRefusal(campaign, 'ann', {}, { kind: 'ended' });

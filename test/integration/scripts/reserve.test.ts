@@ -97,7 +97,7 @@ test('redeems at once when nothing is to be paid, under the order id that was gi
   ]);
 });
 
-test('puts whoever finds nothing free at the tail of the line and journals the place', async () => {
+test('puts a user who finds no free unit at the tail of the line and journals the place', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3 });
   const { no } = campaign.terms;
   await campaign.take('ann', { qty: 3 });
@@ -156,7 +156,7 @@ test('puts whoever finds nothing free at the tail of the line and journals the p
   ]);
 });
 
-test('tells a waiting shopper with a new key the place he has, and remembers that under the new key', async () => {
+test('returns the existing place to a waiting user with a new key, and records it under the new key', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2 });
   const { no } = campaign.terms;
   await campaign.take('ann', { qty: 2 });
@@ -211,7 +211,7 @@ describe('the ticket of a place in line', () => {
     expect(await ask({ proven: true, holderDevice: 'pad' })).toBe(place);
   });
 
-  it('goes to nobody else', async () => {
+  it('goes to no other user', async () => {
     const { ask } = await annWaits();
     for (const options of [{}, { device: 'phone' }, { holderDevice: 'pad' }, { holderDevice: 'phon' }]) {
       expect([options, await ask(options)]).toEqual([options, '']);
@@ -348,7 +348,7 @@ test('forgets a key when its time is over', async () => {
   expect((await campaign.checkout('ann', { key })).kind).toBe('reserved');
 });
 
-test('counts what is taken of an unlimited stock and never lets anybody wait', async () => {
+test('counts the units taken of an unlimited stock and never lets a user wait', async () => {
   const campaign = await sale.openCampaign({ totalLimit: null, no: 4_000_000_000 as CampaignNo });
   const reservation = await campaign.take('ann', { qty: 3 });
   expect(reservation.slice(28)).toBe('ee6b2800');

@@ -9,7 +9,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('adds units and takes free ones away, and journals who did it', async () => {
+test('restock adds units and takes free ones away, and journals who did it', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2 });
   const outcome = await campaign.restock(3, { actor: 'olga', request: 'request-9' });
   const journalId = await sale.journal.lastId();
@@ -31,7 +31,7 @@ test('adds units and takes free ones away, and journals who did it', async () =>
   expect(await campaign.stock()).toMatchObject({ total: 0, free: 0 });
 });
 
-test('knows the record of an earlier version, and no shopper’s record under the same key', async () => {
+test('restock knows the record of an earlier version, and no shopper’s record under the same key', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 5, perUserLimit: 2 });
   const key = newKey() as IdempotencyKey;
   const first = await campaign.restock(1, { key });
@@ -44,7 +44,7 @@ test('knows the record of an earlier version, and no shopper’s record under th
   expect(await campaign.restock(1, { key: shoppers })).toMatchObject({ kind: 'restocked', total: 7 });
 });
 
-test('takes away nothing that is promised', async () => {
+test('restock takes away nothing that is promised', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 4 });
   await campaign.confirm(await campaign.take('ann'));
   await campaign.take('bob', { qty: 2 });
@@ -54,7 +54,7 @@ test('takes away nothing that is promised', async () => {
   expect(await campaign.restock(-1)).toMatchObject({ kind: 'restocked', total: 3 });
 });
 
-test('gives what it adds to the line first, after the entry that allows it, and no more people than it is told', async () => {
+test('restock gives what it adds to the line first, after the entry that allows it, and to at most `limit` users', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   for (const user of ['ann', 'bob', 'cid', 'dan']) await campaign.join(user);
   await campaign.restock(3, { limit: 2 });
@@ -67,7 +67,7 @@ test('gives what it adds to the line first, after the entry that allows it, and 
   expect(await campaign.stock()).toMatchObject({ total: 3, free: 1, held: 2, waiting: 2 });
 });
 
-test('adds once under a key, however often and however late it is repeated', async () => {
+test('restock adds once under a key, however often and however late it is repeated', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const key = newKey();
   const first = await campaign.restock(2, { key });
@@ -79,13 +79,13 @@ test('adds once under a key, however often and however late it is repeated', asy
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('adds each time without a key', async () => {
+test('restock adds each time without a key', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.restock(2);
   expect(await campaign.restock(2)).toMatchObject({ total: 5 });
 });
 
-test('adds once when the same key comes twenty times at once', async () => {
+test('restock adds once when the same key comes twenty times at once', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const key = newKey();
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => campaign.restock(2, { key })));
@@ -93,7 +93,7 @@ test('adds once when the same key comes twenty times at once', async () => {
   expect(await campaign.stock()).toMatchObject({ total: 3, free: 3 });
 });
 
-test('refuses a key of another change or campaign, and leaves shoppers theirs', async () => {
+test('restock refuses a key of another change or campaign, and leaves shoppers theirs', async () => {
   const [campaign, other] = [await sale.openCampaign(), await sale.openCampaign()];
   const [key, shoppersKey] = [newKey(), newKey()];
   await campaign.restock(2, { key });
@@ -106,7 +106,7 @@ test('refuses a key of another change or campaign, and leaves shoppers theirs', 
   expect(await campaign.stock()).toMatchObject({ total: 14 });
 });
 
-test('does not remember a refusal', async () => {
+test('restock does not remember a refusal', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const key = newKey();
   const reservation = await campaign.take('ann');
@@ -115,13 +115,13 @@ test('does not remember a refusal', async () => {
   expect(await campaign.restock(-1, { key })).toMatchObject({ kind: 'restocked', total: 0 });
 });
 
-test('adds no more units than a campaign may have', async () => {
+test('restock adds no more units than a campaign may have', async () => {
   const campaign = await sale.openCampaign({ totalLimit: MAX_UNITS - 1 });
   expect(await campaign.restock(2)).toEqual({ kind: 'too_many', maxTotal: MAX_UNITS });
   expect(await campaign.restock(1)).toMatchObject({ kind: 'restocked', total: MAX_UNITS });
 });
 
-test('fills a stock while nothing is sold, and hands nothing out', async () => {
+test('restock fills a stock while nothing is sold, and hands nothing out', async () => {
   for (const status of ['draft', 'scheduled', 'paused'] as const) {
     const campaign = await sale.openCampaign({ status, totalLimit: 1, startsAt: new Date(Date.now() + 60_000) });
     expect(await campaign.restock(1)).toMatchObject({ kind: 'restocked', total: 2 });
@@ -133,7 +133,7 @@ test('fills a stock while nothing is sold, and hands nothing out', async () => {
   expect(await paused.stock()).toMatchObject({ free: 1, waiting: 1 });
 });
 
-test('changes no stock that is unlimited, closed or unknown', async () => {
+test('restock changes no stock that is unlimited, closed or unknown', async () => {
   expect(await (await sale.openCampaign({ totalLimit: null })).restock(1)).toEqual({ kind: 'unlimited' });
   expect(await (await sale.openCampaign({ status: 'closed' })).restock(1)).toEqual({ kind: 'closed' });
   expect(await sale.unknownCampaign().restock(1)).toEqual({ kind: 'not_found' });

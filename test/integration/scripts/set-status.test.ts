@@ -89,7 +89,7 @@ for (const [action, before, times, result] of ARROWS) {
   });
 }
 
-test('journals why a campaign was paused, where a reason is given', async () => {
+test('set_status journals why a campaign was paused, where a reason is given', async () => {
   const campaign = await sale.openCampaign();
   await sale.store.setStatus(campaign.product, 'pause', 'velocity', '', '90 units in a minute');
   expect(await campaign.lastEntries(1)).toMatchObject([
@@ -116,7 +116,7 @@ test('a sale that was opened before its time is open again after a pause', async
   expect(await campaign.setStatus('resume')).toMatchObject({ kind: 'changed', after: 'open' });
 });
 
-test('does not know a product without a campaign', async () => {
+test('set_status finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().setStatus('open')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().setStatus('open')).rejects.toThrow(EngineUnavailable));
 });

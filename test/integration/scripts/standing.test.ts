@@ -15,7 +15,7 @@ const statusOf = async (campaign: TestCampaign, user: string) => {
   return outcome.kind === 'standing' ? outcome.status : outcome.kind;
 };
 
-test('knows who never came, who waits and where, and who left', async () => {
+test('standing distinguishes unknown, waiting and departed users', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.join('bob');
@@ -38,7 +38,7 @@ test('knows who never came, who waits and where, and who left', async () => {
   expect(await campaign.standing('cid')).toEqual({ ...holdsNothing, status: 'queued', position: 2 });
 });
 
-test('tells a holder his reservation, and whether it came from the line', async () => {
+test('standing returns a holder’s reservation, and whether it came from the line', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   const reservation = await campaign.take('ann', { order: 'cart-1' });
   const held = await campaign.reservation(reservation);
@@ -64,7 +64,7 @@ test('tells a holder his reservation, and whether it came from the line', async 
   });
 });
 
-test('follows a reservation to its end', async () => {
+test('standing follows a reservation to its end', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 9, latePayment: 'reacquire' });
   expect(await statusOf(campaign, 'ann')).toBe('not_queued');
   const released = await campaign.take('ann');
@@ -91,7 +91,7 @@ test('follows a reservation to its end', async () => {
   expect(await statusOf(campaign, 'ann')).toBe('released');
 });
 
-test('says closed to those whose line is gone or whose sale is over', async () => {
+test('standing returns closed to users whose line is gone or whose sale is over', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.set({ ends_at: (await sale.nowMs()) - 1 });
@@ -103,7 +103,7 @@ test('says closed to those whose line is gone or whose sale is over', async () =
   expect(await statusOf(campaign, 'ann')).toBe('closed');
 });
 
-test('tells of the unit that is asked about, and of no other user’s', async () => {
+test('standing returns the requested unit, and no other user’s', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 2 });
   const [first, second, bobs] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
   await campaign.confirm(first);
@@ -114,7 +114,7 @@ test('tells of the unit that is asked about, and of no other user’s', async ()
   expect(await idOf(first)).toEqual(['redeemed', first]);
   expect(await idOf(second)).toEqual(['completed', second]);
   for (const place of [null, bobs, 'no-such-unit']) expect(await idOf(place)).toEqual(['completed', second]);
-  // A unit is told of also while its user waits for another one, or has left.
+  // A unit is returned also while its user waits for another one, or has left.
   await campaign.release(second);
   await campaign.take('cid');
   await campaign.join('ann');
@@ -124,7 +124,7 @@ test('tells of the unit that is asked about, and of no other user’s', async ()
   expect(await idOf(first)).toEqual(['redeemed', first]);
 });
 
-test('writes nothing', async () => {
+test('standing writes nothing', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.letDeadlinePass(await campaign.take('ann'));
   await campaign.join('bob');
@@ -133,13 +133,13 @@ test('writes nothing', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('does not know a product without a campaign, nor a draft', async () => {
+test('standing finds neither a product without a campaign nor a draft', async () => {
   expect(await sale.unknownCampaign().standing('ann')).toEqual({ kind: 'not_found' });
   expect(await (await sale.openCampaign({ status: 'draft' })).standing('ann')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().standing('ann')).rejects.toThrow(EngineUnavailable));
 });
 
-test('of an archived campaign, somebody whom nobody recalls is told what a stranger is told', async () => {
+test('standing without a recall returns the status of an unknown user for an archived campaign', async () => {
   const terms = { waitingRoom: { enabled: true, maxSize: 9, presenceSeconds: 60 } };
   const [campaign, closed] = [await sale.openCampaign(terms), await sale.openCampaign(terms)];
   await campaign.pretendArchived();
@@ -151,7 +151,7 @@ test('of an archived campaign, somebody whom nobody recalls is told what a stran
 const scriptCalls = async () =>
   Number(/cmdstat_evalsha:calls=(\d+)/.exec(await sale.redis.info('commandstats'))?.[1] ?? 0);
 
-test('reads many at once, each with its own outcome', async () => {
+test('standing reads many at once, each with its own outcome', async () => {
   const campaign = await sale.openCampaign({
     totalLimit: 1,
     waitingRoom: { enabled: true, maxSize: 999, presenceSeconds: null },
@@ -184,7 +184,7 @@ test('reads many at once, each with its own outcome', async () => {
   await sale.redis.hset(keys.people(campaign.product), 'u9', record);
 });
 
-test('records users who poll together as present with one call, and returns an absent one to their place', async () => {
+test('standing records users who poll together as present with one call, and returns an absent one to their place', async () => {
   const presence = { enabled: true, maxSize: 9, presenceSeconds: 60 };
   const campaign = await sale.openCampaign({ totalLimit: 1, waitingRoom: presence });
   const line = ['ann', 'bob', 'cid'];

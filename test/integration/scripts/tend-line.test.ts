@@ -9,7 +9,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 const nothing = { kind: 'tended', away: 0, left: 0, closed: 0, promoted: 0, more: false };
 const room = (presenceSeconds: number | null) => ({ waitingRoom: { enabled: true, maxSize: 100, presenceSeconds } });
 
-test('whoever is not seen steps back and holds up nobody, and has his place again when he comes back', async () => {
+test('an absent user steps back and blocks no other, and gets the place again on return', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
   const held = await campaign.take('ann');
   for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
@@ -27,7 +27,7 @@ test('whoever is not seen steps back and holds up nobody, and has his place agai
   expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
 });
 
-test('a unit that comes back passes over whoever is not there, also before anybody has looked after the line', async () => {
+test('a returned unit passes over absent users, also before the line was maintained', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
   const held = await campaign.take('ann');
   for (const user of ['bob', 'cid', 'dan']) await campaign.join(user);
@@ -38,7 +38,7 @@ test('a unit that comes back passes over whoever is not there, also before anybo
   expect(await campaign.line()).toEqual(['bob', 'cid']);
 });
 
-test('with nobody there a newcomer is served, and whoever checks out again is there again', async () => {
+test('with all users absent a new one is served, and a user who checks out again is present again', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, ...room(60) });
   const held = await campaign.take('ann');
   await campaign.join('bob');
@@ -60,7 +60,7 @@ test('a place is lost when its time is over, and the next one is at the tail', a
   await campaign.letPresenceLapse('ann');
   await campaign.tend();
   const kept = (await campaign.inRedis()).presence.get('ann');
-  // A minute at least, after the ten seconds in which he was not missed.
+  // A minute at least, after the ten seconds in which the user counted as present.
   expect(Math.abs(Number(kept) + seen + 70_000)).toBeLessThan(5_000);
   await campaign.letPlaceLapse('ann');
   expect(await campaign.tend()).toEqual({ ...nothing, left: 1 });
@@ -70,7 +70,7 @@ test('a place is lost when its time is over, and the next one is at the tail', a
   expect(await campaign.join('ann')).toBe(2);
 });
 
-test('a campaign that asks for presence no more gives everybody his place back', async () => {
+test('a campaign that stops asking for presence gives all users their places back', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0, ...room(60) });
   for (const user of ['ann', 'bob', 'cid']) await campaign.join(user);
   await campaign.letPresenceLapse('ann');
@@ -82,7 +82,7 @@ test('a campaign that asks for presence no more gives everybody his place back',
   expect((await campaign.inRedis()).presence.size).toBe(0);
 });
 
-test('whoever stood in the line before it asked for presence is not missed', async () => {
+test('a user who joined the line before it asked for presence does not count as absent', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, ...room(null) });
   const held = await campaign.take('ann');
   await campaign.join('bob');
@@ -124,7 +124,7 @@ test('units are kept for a group for so long, then serve those behind it once, a
   expect(await campaign.standing('eve')).toMatchObject({ status: 'promoted' });
 });
 
-test('a group that leaves stops nobody any more, and one behind which nobody fits was not passed over', async () => {
+test('a group that leaves blocks no user any more, and one behind which no user fits was not passed over', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
   const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('bob', { qty: 3 });
@@ -153,7 +153,7 @@ test('a group that came when more units were allowed at once is closed when it c
   expect(await campaign.standing('bob')).toMatchObject({ status: 'closed' });
 });
 
-test('whoever wants more than can ever come back is told, and those behind him are served', async () => {
+test('a user who wants more than can ever be returned is notified, and the users behind are served', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 3 });
   const held = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('ann')];
   await campaign.join('bob', { qty: 3 });
@@ -172,14 +172,14 @@ test('whoever wants more than can ever come back is told, and those behind him a
   expect(await campaign.join('bob', { qty: 2 })).toBe(2);
 });
 
-test('when everything is used up the line is closed, newcomers are told, and a restock begins anew', async () => {
+test('when all units are used up the line is closed, new users are refused, and a restock begins a new line', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1, refundPolicy: 'return' });
   const bought = await campaign.take('ann');
   await campaign.join('bob');
   expect(await campaign.tend({ settled: true })).toEqual(nothing);
   await campaign.confirm(bought);
   expect(await campaign.tend()).toEqual(nothing);
-  // A payment that is taken back at once would still serve him.
+  // A payment that is refunded at once would still serve this user.
   expect(await campaign.checkout('cid')).toMatchObject({ kind: 'queued', position: 2 });
   expect(await campaign.tend({ settled: true })).toEqual({ ...nothing, closed: 2 });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'line_closed', upTo: 2 }]);
@@ -254,7 +254,7 @@ test('lines that may yet be served stay: before any stock, without limit, while 
   expect(await paused.line()).toEqual(['bob']);
 });
 
-test('tells how fast the line is served, once enough people were', async () => {
+test('tend_line returns the pace of the line once enough users were served', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   await campaign.take('ann');
   await campaign.take('ann');
@@ -284,11 +284,11 @@ test('tells how fast the line is served, once enough people were', async () => {
     answer: expect.stringMatching(/^Q\|4\|4\|t1\|\d+\|0\|/),
   });
   expect(first).toMatchObject({ status: 'queued', paceMs: expect.any(Number) });
-  // Nobody was served for so long that it says nothing any more.
+  // No user was served for so long that there is no estimate any more.
   expect(await (await at(600_000)).standing('hal')).toMatchObject({ paceMs: null });
 });
 
-test('does nothing for a sale that is over, and does not know a product without a campaign', async () => {
+test('tend_line does nothing for a sale that is over, and finds no campaign for an unknown product', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.setStatus('close');
   expect(await campaign.tend({ settled: true })).toEqual(nothing);

@@ -159,7 +159,7 @@ describe('a script that fails', () => {
       await sale.redis.exists(device, answer),
     ];
     const before = await snapshot();
-    // An older generation than the entries that stand in the stream.
+    // An older generation than that of the entries in the stream.
     await sale.redis.set(keys.epoch, '1|test');
     for (const call of [
       () => campaign.checkout('ann', { device: 'pad' }),

@@ -32,7 +32,7 @@ test('a unit that is real goes to the head of the line, once', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('a unit that never existed leaves the total and nobody gets it', async () => {
+test('a unit that never existed leaves the total and goes to no user', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3 });
   const reservation = await campaign.take('ann', { qty: 2 });
   await campaign.join('bob', { qty: 2 });
@@ -49,7 +49,7 @@ test('a unit that never existed leaves the total and nobody gets it', async () =
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'voided', reservation, reason: 'campaigns_cap' }]);
 });
 
-test('voids what is redeemed or was taken again, both ways', async () => {
+test('void voids what is redeemed or was taken again, both ways', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 4, perUserLimit: 2, latePayment: 'reacquire' });
   const [redeemed, reacquired] = [await campaign.take('ann'), await campaign.take('ann')];
   await campaign.confirm(redeemed);
@@ -76,14 +76,14 @@ test('an unlimited stock has no total to take a unit out of', async () => {
   });
 });
 
-test('tells the shopper that his reservation is gone and his allowance is free', async () => {
+test('void notifies the user that the reservation is voided, and frees the allowance', async () => {
   const campaign = await sale.openCampaign();
   await campaign.void(await campaign.take('ann'), 'returns');
   expect(await campaign.standing('ann')).toMatchObject({ status: 'released' });
   await campaign.take('ann');
 });
 
-test('takes nothing from what holds no unit any more', async () => {
+test('void takes nothing from what holds no unit any more', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 4 });
   const [released, expired, refunded, burned] = [
     await campaign.take('ann'),
@@ -112,7 +112,7 @@ test('takes nothing from what holds no unit any more', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('does not know what was never reserved, nor a product without a campaign', async () => {
+test('void finds neither an unknown reservation nor a product without a campaign', async () => {
   expect(await (await sale.openCampaign()).void(NOBODYS, 'returns')).toEqual({ kind: 'not_found' });
   expect(await sale.unknownCampaign().void(NOBODYS, 'returns')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() =>
@@ -120,7 +120,7 @@ test('does not know what was never reserved, nor a product without a campaign', 
   );
 });
 
-test('of an archived campaign, a caller who recalls nobody does not know it either', async () => {
+test('void without a recall does not find a reservation of an archived campaign', async () => {
   const campaign = await sale.openCampaign();
   await campaign.pretendArchived();
   expect(await campaign.void(NOBODYS, 'returns')).toEqual({ kind: 'not_found' });
@@ -130,7 +130,7 @@ test('every reply of the script has come in this file', () => {
   expect(sale.unmetReplies('void')).toEqual([]);
 });
 
-test('keeps a code used that Postgres has given to another user, and the record without it', async () => {
+test('void keeps a code used that Postgres has given to another user, and the record without it', async () => {
   const campaign = await sale.openCampaign({ type: 'pool', codes: 2, totalLimit: 2 });
   const id = await campaign.take('ann');
   expect(await campaign.void(id, 'code_used')).toMatchObject({ kind: 'voided' });

@@ -6,7 +6,7 @@ const NO_STRING = ['null', 'true', '0', '1.5', '1e400', '[]', '["a"]', '{}', '{"
 const NO_NUMBER = ['null', 'true', '"1"', '""', '"NaN"', '[]', '[1]', '{}', '{"valueOf":1}'];
 const NO_INTEGER = [...NO_NUMBER, '1.5', '-1', '1e400', '-1e400', '1e300', '-9007199254740993'];
 
-export const WRONG_VALUES = {
+export const INVALID_VALUES = {
   /** product_id, user_id, device_fp */
   externalId: [
     ...NO_STRING,
@@ -51,7 +51,7 @@ export const WRONG_VALUES = {
     '"2031-01-01T00:00:00"',
     '1719000030',
   ],
-  /** a code as somebody types it: what has a form that a code may have is refused as unknown, and is not here */
+  /** a code as a user types it: a text with the form of a code is refused as unknown, and is not in this list */
   typedCode: [...NO_STRING, '""', `"${'A'.repeat(129)}"`, `"${'A'.repeat(10_000)}"`, `"${'é'.repeat(129)}"`],
   typedCodes: [
     'null',
@@ -133,7 +133,7 @@ export const WRONG_VALUES = {
   delta: [...NO_INTEGER.filter((text) => text !== '-1'), '0', '1000000000000'],
 } as const satisfies Record<string, readonly string[]>;
 
-export type FieldKind = keyof typeof WRONG_VALUES;
+export type FieldKind = keyof typeof INVALID_VALUES;
 
 /** A JSON object from texts of its members, with one of them replaced. */
 export function objectText(members: Readonly<Record<string, string>>, field?: string, text?: string): string {

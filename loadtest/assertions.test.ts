@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { judge } from './judge.mjs';
+import { findFailures } from './assertions.mjs';
 import { outcomeOf, Tally } from './tally.mjs';
-import { type CampaignVerdict, compareTold } from './verdict.mjs';
+import { type CampaignVerdict, comparePromises } from './verdict.mjs';
 
 const ANSWERS = { checkout: ['200 completed', '202 queued'] };
 const FINE: CampaignVerdict = {
@@ -10,7 +10,7 @@ const FINE: CampaignVerdict = {
   told: { promises: 1, missing: 0, another: 0, voided: 0, twice: 0 },
 };
 
-/** What a run fails for in which one checkout went well, and then something happened. */
+/** The failures of a run in which one checkout succeeded before `happens`. */
 function failuresAfter(
   happens: (tally: Tally) => void,
   verdict: CampaignVerdict = FINE,
@@ -21,16 +21,16 @@ function failuresAfter(
   tally.answered('checkout', '200 completed', 5);
   happens(tally);
   const all = checks.map((holds, i) => ({ what: `check ${i}`, holds, found: i }));
-  return judge({ answers: ANSWERS, tally, checks: all, verdicts: [verdict] });
+  return findFailures({ answers: ANSWERS, tally, checks: all, verdicts: [verdict] });
 }
 
 const nothing = () => {};
 
-test('a run in which everybody was answered as he should be passes', () => {
+test('findFailures passes a run in which every response is allowed', () => {
   expect(failuresAfter(nothing, FINE, [true])).toEqual([]);
 });
 
-test('one person without an answer fails it', () => {
+test('findFailures reports one request without a response', () => {
   const failures = failuresAfter((tally) => {
     tally.sent('checkout');
     tally.broken('checkout', 'ECONNRESET');
@@ -38,7 +38,7 @@ test('one person without an answer fails it', () => {
   expect(failures).toEqual(['checkout: 1 of 2 got no answer (1 × ECONNRESET)']);
 });
 
-test('one 5xx fails it, and so does an answer that nobody should have been told', () => {
+test('findFailures reports one 5xx and one response that the scenario does not allow', () => {
   const answeredWith = (outcome: string) =>
     failuresAfter((tally) => {
       tally.sent('checkout');
@@ -51,7 +51,7 @@ test('one 5xx fails it, and so does an answer that nobody should have been told'
   expect(answeredWith('202 queued')).toEqual([]);
 });
 
-test('a request that no answers are known for fails it', () => {
+test('findFailures reports a request for which the scenario lists no responses', () => {
   const failures = failuresAfter((tally) => {
     tally.sent('forgotten');
     tally.answered('forgotten', '200', 5);
@@ -59,51 +59,53 @@ test('a request that no answers are known for fails it', () => {
   expect(failures.length).toBe(1);
 });
 
-test('a fault, and a check that does not hold, fail it', () => {
+test('findFailures reports a fault and a check that does not hold', () => {
   expect(failuresAfter((tally) => tally.fault('two units for one')).length).toBe(1);
   expect(failuresAfter(nothing, FINE, [true, false])).toEqual(['not so: check 1; found 1']);
 });
 
-test('a run in which nothing was tried fails', () => {
-  expect(judge({ answers: ANSWERS, tally: new Tally(), checks: [], verdicts: [FINE] })).toEqual(['nothing was tried']);
+test('findFailures reports a run without requests', () => {
+  expect(findFailures({ answers: ANSWERS, tally: new Tally(), checks: [], verdicts: [FINE] })).toEqual([
+    'nothing was tried',
+  ]);
 });
 
 for (const what of ['lost', 'duplicated', 'over_cap', 'drift'] as const) {
-  test(`one ${what} in the ledger fails it`, () => {
+  test(`findFailures reports one ${what} of the ledger`, () => {
     expect(failuresAfter(nothing, { ...FINE, ledger: { ...FINE.ledger, [what]: 1 } }).length).toBe(1);
   });
 }
 
 for (const what of ['missing', 'another', 'voided', 'twice'] as const) {
-  test(`one promise that is ${what} fails it`, () => {
+  test(`findFailures reports one promise that is ${what}`, () => {
     expect(failuresAfter(nothing, { ...FINE, told: { ...FINE.told, [what]: 1 } }).length).toBe(1);
   });
 }
 
-test('promises are held against their rows: none is missing, of another, voided, or told to two people', () => {
+test('comparePromises counts promises without a row, with the row of another user, voided, or made to two users', () => {
   const rows = new Map([
     ['r1', { user: 'a', status: 'reserved' }],
     ['r2', { user: 'b', status: 'voided' }],
     ['r3', { user: 'c', status: 'redeemed' }],
   ]);
-  const told = (...promises: [string, string][]) =>
-    compareTold(
+  const compare = (...promises: [string, string][]) =>
+    comparePromises(
       promises.map(([user, reservation]) => ({ user, reservation })),
       rows,
     );
-  expect(told(['a', 'r1'], ['a', 'r1'], ['c', 'r3'])).toEqual({
+  expect(compare(['a', 'r1'], ['a', 'r1'], ['c', 'r3'])).toEqual({
     promises: 3,
     missing: 0,
     another: 0,
     voided: 0,
     twice: 0,
   });
-  expect(told(['a', 'r4'])).toMatchObject({ missing: 1 });
-  expect(told(['b', 'r2'])).toMatchObject({ voided: 1 });
-  expect(told(['a', 'r1'], ['d', 'r1'])).toMatchObject({ another: 1, twice: 1 });
+  expect(compare(['a', 'r4'])).toMatchObject({ missing: 1 });
+  expect(compare(['b', 'r2'])).toMatchObject({ voided: 1 });
+  expect(compare(['a', 'r1'], ['d', 'r1'])).toMatchObject({ another: 1, twice: 1 });
 });
 
-test('an answer is told in short by its status and the standing or the code in it', () => {
+test('outcomeOf shortens a response to its HTTP status and its status or code', () => {
   expect(outcomeOf(202, { data: { status: 'queued' } })).toBe('202 queued');
   expect(outcomeOf(410, { code: 'sold_out', status: 410 })).toBe('410 sold_out');
   expect(outcomeOf(200, { data: { valid: true } })).toBe('200');

@@ -1,5 +1,5 @@
-// Many phones in one process: a raw socket each, requests as prepared bytes, answers parsed as far as needed. An order of magnitude
-// cheaper than Artillery, for what has to come at once.
+// An HTTP client with one raw socket: requests are prepared bytes, responses are parsed as far as needed. Thousands of
+// them fit in one process, at a tenth of the cost of Artillery, for load that has to arrive at one moment.
 import { connect } from 'node:net';
 import { outcomeOf } from './tally.mjs';
 
@@ -7,8 +7,8 @@ const SILENT_MS = 15_000;
 
 /** @typedef {{ status: number, outcome: string, body: any, ms: number }} Answer */
 
-/** One phone, with one connection that is kept. */
-export class Phone {
+/** One client, with one connection that it keeps open. */
+export class HttpClient {
   /** @type {import('node:net').Socket | null} */
   #socket = null;
   #text = '';
@@ -35,13 +35,14 @@ export class Phone {
         this.#fail(error);
       });
       socket.on('close', () => this.#fail(new Error('the connection was closed')));
-      socket.on('data', (chunk) => this.#hear(chunk.toString('latin1')));
+      socket.on('data', (chunk) => this.#onData(chunk.toString('latin1')));
     });
   }
 
   /**
    * @param {Buffer | string} bytes of a whole request
-   * @param {number} [since] when it was due, in `performance.now()`: a generator that is late must not make the server look fast
+   * @param {number} [since] when it was due, in `performance.now()`: a late generator must not make the server look
+   *   fast
    * @returns {Promise<Answer>}
    */
   request(bytes, since = performance.now()) {
@@ -52,12 +53,17 @@ export class Phone {
     });
   }
 
-  hangUp() {
+  close() {
     this.#waiting = null;
     this.#socket?.destroy();
   }
 
-  /** @param {string} method @param {string} path @param {object | null} json @param {string} [headers] with their line ends */
+  /**
+   * @param {string} method
+   * @param {string} path
+   * @param {object | null} json
+   * @param {string} [headers] with their line ends
+   */
   prepare(method, path, json, headers = '') {
     const body = json === null ? '' : JSON.stringify(json);
     const type =
@@ -66,7 +72,7 @@ export class Phone {
   }
 
   /** @param {string} chunk */
-  #hear(chunk) {
+  #onData(chunk) {
     this.#text += chunk;
     const end = this.#text.indexOf('\r\n\r\n');
     if (end < 0 || this.#waiting === null) return;
@@ -88,18 +94,18 @@ export class Phone {
 }
 
 /**
- * A request whose answer, or the lack of one, is counted.
+ * Sends a request and counts its response, or that there was none.
  * @param {Pick<import('./tally.mjs').Tally, 'sent' | 'answered' | 'broken'>} tally
  * @param {string} name
- * @param {Phone} phone
+ * @param {HttpClient} client
  * @param {Buffer} bytes
  * @param {number} [since]
- * @returns {Promise<Answer | null>} null = no answer
+ * @returns {Promise<Answer | null>} null = no response
  */
-export async function ask(tally, name, phone, bytes, since) {
+export async function ask(tally, name, client, bytes, since) {
   tally.sent(name);
   try {
-    const answer = await phone.request(bytes, since);
+    const answer = await client.request(bytes, since);
     tally.answered(name, answer.outcome, answer.ms);
     return answer;
   } catch (error) {
@@ -109,7 +115,7 @@ export async function ask(tally, name, phone, bytes, since) {
 }
 
 /**
- * Does a work for each, so many at once.
+ * Runs `work` for each item, `atOnce` items at a time.
  * @template Item
  * @param {readonly Item[]} items
  * @param {number} atOnce
@@ -125,22 +131,22 @@ export async function forEach(items, atOnce, work) {
 }
 
 /**
- * Phones that are on the sale's page: connected, each with a device token it has asked for.
+ * Connects clients and requests a device token for each, as if all of them had opened the page of the sale.
  * @param {import('./run.mjs').LoadRun} run
  * @param {number} count
- * @returns {Promise<{ phone: Phone, user: string, device: Record<string, unknown> }[]>}
+ * @returns {Promise<{ client: HttpClient, user: string, device: Record<string, unknown> }[]>}
  */
-export async function phonesOnThePage(run, count) {
-  const phones = Array.from({ length: count }, (_, i) => ({
-    phone: new Phone(run.target.url),
+export async function connectClients(run, count) {
+  const clients = Array.from({ length: count }, (_, i) => ({
+    client: new HttpClient(run.target.url),
     user: `u-${run.id}-${i}`,
     device: /** @type {Record<string, unknown>} */ ({}),
   }));
-  await forEach(phones, 256, async (one) => {
-    await one.phone.connect();
+  await forEach(clients, 256, async (one) => {
+    await one.client.connect();
     const path = `/flash-sale/token?device_fp=d-${one.user}`;
-    const answer = await ask(run.tally, 'token', one.phone, one.phone.prepare('GET', path, null));
+    const answer = await ask(run.tally, 'token', one.client, one.client.prepare('GET', path, null));
     one.device = answer?.body.data ?? {};
   });
-  return phones;
+  return clients;
 }

@@ -1,14 +1,14 @@
-// Why a run fails: everything that somebody was told, was not told, or that the ledger found.
+// Finds the reasons why a run fails: wrong responses, missing responses, failed checks, and what the ledger found.
 
 /**
  * @param {object} run
- * @param {Record<string, readonly string[]>} run.answers what each request may be answered with
+ * @param {Record<string, readonly string[]>} run.answers the responses that each request may get
  * @param {import('./tally.mjs').Tally} run.tally
  * @param {readonly import('./run.mjs').Check[]} run.checks
  * @param {readonly import('./verdict.mjs').CampaignVerdict[]} run.verdicts
- * @returns {string[]} empty = it has passed
+ * @returns {string[]} empty if the run passed
  */
-export function judge({ answers, tally, checks, verdicts }) {
+export function findFailures({ answers, tally, checks, verdicts }) {
   const failures = [];
   for (const [name, { sent, answered, broken, outcomes }] of tally.kinds) {
     const silent = sent - answered;
@@ -19,7 +19,7 @@ export function judge({ answers, tally, checks, verdicts }) {
       if (answers[name]?.includes(outcome)) continue;
       const kind = outcome.startsWith('5')
         ? 'answered with a server error'
-        : 'answered with what nobody should have been told';
+        : 'answered with a response that the scenario does not allow';
       failures.push(`${name}: ${count} × ${outcome}, ${kind}`);
     }
   }
@@ -39,7 +39,7 @@ export function verdictFailures(verdicts) {
       'over the cap': ledger.over_cap,
       drifted: ledger.drift,
       'promised without a row': told.missing,
-      "promised, with somebody else's row": told.another,
+      "promised, with another user's row": told.another,
       'promised and voided': told.voided,
       'promised to two people': told.twice,
     });

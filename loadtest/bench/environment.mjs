@@ -1,4 +1,5 @@
-// What a benchmark runs on: a Redis and a Postgres of its own, one API and one worker from dist/, all ended afterwards.
+// The environment of a benchmark: its own Redis and Postgres, one API and one worker from dist/. All are stopped
+// afterwards.
 
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,16 +16,18 @@ export const ATTESTATION_KEY = randomBytes(32);
 const TICKET_KEY = randomBytes(32);
 
 /**
- * @typedef {{ url: string, pid: number, stop: () => Promise<void> }} Part a process that was started
- * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, postgresPid: number, env: NodeJS.ProcessEnv, api: Part, worker: Part,
- *   start: (name: string, args: string[], env?: NodeJS.ProcessEnv) => Promise<Part>, stop: () => Promise<void> }} Stage
+ * @typedef {{ url: string, pid: number, stop: () => Promise<void> }} Part a started process
+ * @typedef {{ redisUrl: string, databaseUrl: string, redisPid: number, postgresPid: number, env: NodeJS.ProcessEnv,
+ *   api: Part, worker: Part, start: (name: string, args: string[], env?: NodeJS.ProcessEnv) => Promise<Part>, stop: ()
+ *   => Promise<void> }} Environment
  */
 
 /**
- * @param {{ root?: string, say?: (text: string) => void, env?: NodeJS.ProcessEnv }} [options] root: the checkout whose dist/ is run
- * @returns {Promise<Stage>}
+ * @param {{ root?: string, say?: (text: string) => void, env?: NodeJS.ProcessEnv }} [options] root: the checkout whose
+ *   dist/ is run
+ * @returns {Promise<Environment>}
  */
-export async function startStage({ root = ROOT, say = () => {}, env: extra = {} } = {}) {
+export async function startEnvironment({ root = ROOT, say = () => {}, env: extra = {} } = {}) {
   const { findRedisServer, startRedis } = await import(join(ROOT, 'scripts/engines/redis.mjs'));
   const { startPostgres } = await import(join(ROOT, 'scripts/engines/postgres.mjs'));
   const folder = mkdtempSync(join(tmpdir(), 'doorbuster-bench-'));
@@ -54,7 +57,7 @@ export async function startStage({ root = ROOT, say = () => {}, env: extra = {} 
       TICKET_KEYS: `t1:${TICKET_KEY.toString('base64')}`,
       ...extra,
     };
-    /** @type {Stage['start']} */
+    /** @type {Environment['start']} */
     const start = async (_name, args, more = {}) => {
       const part = await startPart(args, { ...env, ...more });
       ends.push(part.stop);
@@ -83,8 +86,8 @@ export async function startStage({ root = ROOT, say = () => {}, env: extra = {} 
 }
 
 /**
- * Starts a Node program that logs JSON lines, and waits for the one that says it is there. Its log goes nowhere, as in a
- * container whose runtime takes it, but is written.
+ * Starts a Node program that logs JSON lines, and waits for the line that reports the start. The log is written, as in
+ * a container, and then dropped.
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
  * @returns {Promise<Part>}

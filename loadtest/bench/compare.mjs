@@ -1,4 +1,5 @@
-// `--versus <revision>`: another revision beside this one, measured in turn with it, so that what the machine does meanwhile hits both.
+// `--versus <revision>`: measures another revision in turn with this one, so that other load on the machine affects
+// both.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +10,7 @@ import { Problem } from '../../scripts/problem.mjs';
 import { median, round } from './measure.mjs';
 
 /**
- * The revision, built, in a folder of its own; with this checkout's packages where it locks the same ones.
+ * Builds the revision in a folder of its own, with the packages of this checkout if both lock the same ones.
  * @param {string} root
  * @param {string} revision
  * @param {(text: string) => void} say
@@ -17,12 +18,12 @@ import { median, round } from './measure.mjs';
  */
 export async function checkOut(root, revision, say) {
   const commit = commitOf(root, revision);
-  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-versus-'));
+  const folder = mkdtempSync(join(tmpdir(), 'doorbuster-compare-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   try {
     const tree = execFileSync('git', ['archive', commit], { cwd: root, maxBuffer: 1 << 30 });
     execFileSync('tar', ['-x', '-C', folder], { input: tree });
-    // The build locks itself there.
+    // The build takes its lock there.
     mkdirSync(join(folder, '.engines'), { recursive: true });
     const lockOf = (/** @type {string} */ where) => readFileSync(join(where, 'package-lock.json'), 'utf8');
     if (lockOf(folder) === lockOf(root)) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -50,7 +51,7 @@ function commitOf(root, revision) {
 }
 
 /**
- * Each figure of both as the median of its rounds, and the first's over the second's.
+ * Returns the median of each figure for both revisions, and the ratio of the first to the second.
  * @param {readonly Record<string, unknown>[]} ours
  * @param {readonly Record<string, unknown>[]} theirs
  * @returns {Record<string, { here: number, there: number, ratio: number | null }>}

@@ -1,19 +1,20 @@
-// Somebody who asks an ordinary question all the time while others storm, in a thread of his own: in the generator's he would wait for
-// its own work, and its slowness would be told as the server's.
+// Sends one ordinary request after another while a scenario loads the server, and counts the responses. It runs in a
+// thread of its own: in the generator's thread it would wait for the generator, and the delay would count as the
+// server's.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { ask, Phone } from './phones.mjs';
+import { ask, HttpClient } from './http-client.mjs';
 
 const EVERY_MS = 20;
 
 /**
  * @param {import('./tally.mjs').Tally} tally
  * @param {string} url of the server
- * @param {string} path what he asks
- * @returns {Promise<() => Promise<void>>} ends it, when his last question was answered
+ * @param {string} path of the request
+ * @returns {Promise<() => Promise<void>>} stops the probe after its last response
  */
-export async function somebodyElse(tally, url, path) {
+export async function startProbe(tally, url, path) {
   const worker = new Worker(new URL(import.meta.url), { workerData: { url, path } });
   worker.on('message', ([word, ...args]) => {
     if (word === 'sent') tally.sent(args[0]);
@@ -23,28 +24,28 @@ export async function somebodyElse(tally, url, path) {
   await once(worker, 'message');
   return async () => {
     const exited = once(worker, 'exit');
-    worker.postMessage('enough');
+    worker.postMessage('stop');
     await exited;
   };
 }
 
 if (!isMainThread && parentPort !== null && workerData?.path) {
   const port = parentPort;
-  const tell =
+  const post =
     (/** @type {string} */ word) =>
     (/** @type {unknown[]} */ ...args) =>
       port.postMessage([word, ...args]);
-  const tally = { sent: tell('sent'), answered: tell('answered'), broken: tell('broken') };
-  const phone = new Phone(workerData.url);
-  let asking = true;
+  const tally = { sent: post('sent'), answered: post('answered'), broken: post('broken') };
+  const client = new HttpClient(workerData.url);
+  let running = true;
   port.once('message', () => {
-    asking = false;
+    running = false;
   });
-  await phone.connect();
-  tell('here')();
-  while (asking) {
-    await ask(tally, 'somebody else', phone, phone.prepare('GET', workerData.path, null));
+  await client.connect();
+  post('ready')();
+  while (running) {
+    await ask(tally, 'probe', client, client.prepare('GET', workerData.path, null));
     await pause(EVERY_MS);
   }
-  phone.hangUp();
+  client.close();
 }

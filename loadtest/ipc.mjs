@@ -1,12 +1,12 @@
-// What Artillery's virtual users live through is told to this process line by line, so that the tally is one and the same whoever
-// generates the load, and is there every second: Artillery itself sums up every ten seconds, and knows no promises.
+// Sends what Artillery's virtual users experience to this process, line by line. So the tally is the same for both
+// generators and is complete every second: Artillery itself reports every ten seconds, and has no promises.
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
 const SEND_EVERY_MS = 50;
 
 /** @typedef {import('./tally.mjs').Tally} Tally */
-/** What may be told: a method of the tally. */
+/** The messages: each is a method of the tally. */
 const WORDS = /** @type {const} */ (['sent', 'answered', 'broken', 'promised', 'fault', 'departed']);
 /** @typedef {(typeof WORDS)[number]} Word */
 
@@ -27,7 +27,7 @@ export async function listen(tally) {
       rest = lines.pop() ?? '';
       for (const line of lines) {
         const [word, ...args] = JSON.parse(line);
-        if (!WORDS.includes(word)) throw new Error(`not known on the wire: ${word}`);
+        if (!WORDS.includes(word)) throw new Error(`unknown message: ${word}`);
         Reflect.apply(tally[/** @type {Word} */ (word)], tally, args);
       }
     });
@@ -35,27 +35,27 @@ export async function listen(tally) {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port for the wire');
+  if (address === null || typeof address === 'string') throw new Error('no port for the messages of Artillery');
   return {
     port: address.port,
     close: async () => {
       server.close();
-      // What was told last is still to be read.
+      // Waits until the last messages have been read.
       await Promise.all([...sockets].map((socket) => (socket.destroyed ? undefined : once(socket, 'close'))));
     },
   };
 }
 
 /**
- * The other end, in Artillery's worker: a tally that tells instead of counting.
+ * The other end, in Artillery's worker: a tally that sends instead of counting.
  * @param {number} port
  * @returns {Pick<Tally, Word>}
  */
-export function teller(port) {
+export function remoteTally(port) {
   /** @type {string[]} */
   let lines = [];
   const socket = connect(port, '127.0.0.1');
-  // Artillery ends its worker as soon as the last user is done: what is left is written as it goes.
+  // Artillery ends its worker as soon as the last user is done, so the rest is written at its exit.
   socket.setNoDelay(true);
   socket.unref();
   const flush = () => {
@@ -65,10 +65,10 @@ export function teller(port) {
   };
   setInterval(flush, SEND_EVERY_MS).unref();
   process.on('exit', flush);
-  const tell =
+  const send =
     (/** @type {string} */ word) =>
     (/** @type {unknown[]} */ ...args) => {
       lines.push(JSON.stringify([word, ...args]));
     };
-  return /** @type {Pick<Tally, Word>} */ (Object.fromEntries(WORDS.map((word) => [word, tell(word)])));
+  return /** @type {Pick<Tally, Word>} */ (Object.fromEntries(WORDS.map((word) => [word, send(word)])));
 }

@@ -6,8 +6,9 @@ import { pathToFileURL } from 'node:url';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from './cleanup.js';
 
-// An Apple of our own: it signs what App Attest signs, in the same form, under a root of the test. The documents of Apple
-// that the forms are taken from: "Validating apps that connect to your server", "Attestation object validation guide".
+// An Apple of our own: it signs what App Attest signs, in the same form, under a root of the test. The documents of
+// Apple that the forms are taken from: "Validating apps that connect to your server", "Attestation object validation
+// guide".
 
 const sha256 = (...parts: (string | Buffer)[]) => {
   const hash = createHash('sha256');

@@ -1,0 +1,157 @@
+import { uuidv7 } from 'uuidv7';
+import { NOBODY } from '../domain/audience.js';
+import type { CampaignRules, CampaignStatus } from '../domain/campaign.js';
+import { normaliseCode } from '../domain/codes.js';
+import { type DetailTerms, type FieldTerms, termColumns } from '../domain/terms.js';
+import type { Queryable } from '../postgres/pool.js';
+
+/** What Postgres has of a campaign, as far as Redis knows it too. */
+export type CampaignRow = {
+  id: string;
+  no: number;
+  product: string;
+  status: CampaignStatus;
+  /** null = unlimited */
+  total: number | null;
+  version: number;
+  /** Codes issued. */
+  codes: number;
+  held: number;
+  redeemed: number;
+  burned: number;
+  /** Units of reservations that were refused because they would have broken the cap: Redis does not count them. */
+  refused: number;
+};
+
+/** Terms that Redis keeps too. */
+export type KnownTerms = {
+  no: number;
+  product: string;
+  type: string;
+  status: CampaignStatus;
+  version: number;
+  terms: FieldTerms;
+  requireToken: boolean;
+  hasAudience: boolean;
+  details: (DetailTerms & { id: string; code: string | null; rules: CampaignRules }) | null;
+  codes: number;
+  total: number | null;
+};
+
+/** Campaigns of a Postgres that was set back, in the transaction that repairs them. */
+export class RestoredCampaigns {
+  constructor(readonly client: Queryable) {}
+
+  /** All campaigns by their numbers. */
+  async all(): Promise<CampaignRow[]> {
+    const { rows } = await this.client.query<CampaignRow>(
+      `select campaign_id as id, no, product_id as product, status, total_limit::float8 as total, terms_version as version,
+         coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes,
+         held::float8 as held, redeemed::float8 as redeemed, burned::float8 as burned,
+         coalesce((select sum(qty) from redemptions r where r.campaign_id = c.campaign_id and r.status = 'voided'
+           and r.reason = 'campaigns_cap' and not r.burned), 0)::float8 as refused
+       from campaigns c order by no`,
+    );
+    return rows;
+  }
+
+  /**
+   * Creates a campaign again under its number. Without details, its name, discount, code, time zone and rules are lost;
+   * one that had an audience then admits no user until an operator sets it again. The trigger on campaigns writes its terms.
+   */
+  async create(terms: KnownTerms): Promise<void> {
+    const { details } = terms;
+    const rules = details?.rules ?? {
+      ...(terms.requireToken ? { require_token: true } : {}),
+      ...(terms.hasAudience ? { audience: NOBODY } : {}),
+    };
+    const id = details?.id ?? uuidv7();
+    const columns = termColumns({ name: terms.product, timeZone: 'UTC', discount: null, ...details, ...terms.terms });
+    await this.client.query(
+      `insert into campaigns (campaign_id, no, product_id, type, total_limit, status, rules, code, terms_version,
+         ${columns.map(({ column }) => column).join(', ')})
+       overriding system value
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${columns.map((_, i) => `$${i + 10}`).join(', ')})`,
+      [
+        id,
+        terms.no,
+        terms.product,
+        terms.type,
+        terms.total,
+        terms.status,
+        JSON.stringify(rules),
+        details?.code ?? null,
+        terms.version,
+        ...columns.map(({ value }) => value),
+      ],
+    );
+    await this.#issueCode(id, details?.code ?? null);
+    await raiseSequence(this.client, 'campaigns', 'no', terms.no);
+  }
+
+  /** The code of a shared campaign. */
+  async #issueCode(campaignId: string, typed: string | null): Promise<void> {
+    const code = normaliseCode(typed ?? '');
+    if (code.kind !== 'code') return;
+    await this.client.query(
+      'insert into codes (code, campaign_id, code_no) values ($1, $2, 0) on conflict (code) do nothing',
+      [code.code, campaignId],
+    );
+  }
+
+  /**
+   * Makes each version that is missing, with the terms that Redis has now: what came in between is lost.
+   * @returns false when the row has another version by now, and is left alone
+   */
+  async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<boolean> {
+    const { details } = terms;
+    const columns = termColumns({ ...details, ...terms.terms });
+    for (let version = row.version + 1; version <= terms.version; version += 1) {
+      const { rowCount } = await this.client.query(
+        `update campaigns set terms_version = $2, updated_at = now(),
+           rules = coalesce($4::jsonb, rules || jsonb_build_object('require_token', $3::boolean)),
+           ${columns.map(({ column }, i) => `${column} = $${i + 5}`).join(', ')}
+         where no = $1 and terms_version = $2 - 1`,
+        [
+          row.no,
+          version,
+          terms.requireToken,
+          details && JSON.stringify(details.rules),
+          ...columns.map(({ value }) => value),
+        ],
+      );
+      if (rowCount === 0) return false;
+    }
+    return true;
+  }
+
+  async setTotal(no: number, total: number | null): Promise<void> {
+    await this.client.query('update campaigns set total_limit = $2, updated_at = now() where no = $1', [no, total]);
+  }
+
+  /** A sale that was opened before its time began then. */
+  async setBeginning(no: number, startsAtMs: number): Promise<void> {
+    await this.client.query('update campaigns set starts_at = least(starts_at, ms($2)) where no = $1', [
+      no,
+      startsAtMs,
+    ]);
+  }
+
+  /** Gives no number of a code a second time. */
+  async raiseCodes(no: number, codes: number): Promise<void> {
+    await this.client.query(
+      `insert into code_series (campaign_id, last_no) select campaign_id, $2 from campaigns where no = $1
+       on conflict (campaign_id) do update set last_no = greatest(code_series.last_no, excluded.last_no)`,
+      [no, codes],
+    );
+  }
+}
+
+/** Continues the sequence of a column after a number, if it has not passed it. */
+export async function raiseSequence(client: Queryable, table: string, column: string, to: number): Promise<void> {
+  await client.query(
+    `select setval(name, $3) from (select pg_get_serial_sequence($1, $2)::regclass as name) s
+       where coalesce(pg_sequence_last_value(name), 0) < $3::bigint`,
+    [table, column, to],
+  );
+}

@@ -1,0 +1,144 @@
+import type { JournalEntry } from '../contracts/journal.js';
+import type { Queryable } from '../postgres/pool.js';
+
+/** A payment of a reservation that was paid already; `at` RFC 3339. */
+export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
+
+/** Columns of restored rows that no record in Redis has, from journal entries, events and idempotency records. */
+export class RestoredDetails {
+  constructor(readonly client: Queryable) {}
+
+  /** Fills in what only the original entries have: times, devices, payments, idempotency keys and their answers. */
+  async fillIn(entries: readonly JournalEntry[]): Promise<void> {
+    const reserved = entries.filter((entry) => entry.kind === 'reserved');
+    const queued = entries.filter((entry) => entry.kind === 'queued');
+    await this.#fillReserved(reserved);
+    await this.#fillQueued(queued);
+    const changes = entries.flatMap((entry) => {
+      switch (entry.kind) {
+        case 'redeemed':
+          return [{ id: entry.reservation, column: 'redeemed', at: entry.atMs, text: entry.payment }];
+        case 'released':
+        case 'expired':
+        case 'voided':
+          return [{ id: entry.reservation, column: 'released', at: entry.atMs, text: entry.reason }];
+        case 'refunded':
+          return [{ id: entry.reservation, column: 'refunded', at: entry.atMs, text: '' }];
+        default:
+          return [];
+      }
+    });
+    for (const column of ['redeemed', 'released', 'refunded'] as const) {
+      const some = changes.filter((change) => change.column === column);
+      if (some.length === 0) continue;
+      const text = { redeemed: 'payment_ref', released: 'reason', refunded: 'reason' }[column];
+      await this.client.query(
+        `update redemptions r set ${column}_at = ms(n.at), ${text} = coalesce(nullif(n.text, ''), r.${text})
+         from unnest($1::uuid[], $2::bigint[], $3::text[]) as n(id, at, text) where r.redemption_id = n.id`,
+        [some.map(({ id }) => id), some.map(({ at }) => at), some.map(({ text }) => text)],
+      );
+    }
+  }
+
+  async #fillReserved(entries: readonly Extract<JournalEntry, { kind: 'reserved' }>[]): Promise<void> {
+    if (entries.length === 0) return;
+    await this.client.query(
+      `update redemptions r set reserved_at = ms(n.at), device_fp = nullif(n.device, ''), idempotency_key = nullif(n.key, ''),
+         idempotency_answer = nullif(n.answer, ''), trace = nullif(n.trace, ''), terms_version = n.terms
+       from unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
+         as n(id, at, device, key, answer, trace, terms) where r.redemption_id = n.id`,
+      [
+        entries.map(({ reservation }) => reservation),
+        entries.map(({ atMs }) => atMs),
+        entries.map(({ device }) => device),
+        entries.map(({ key }) => key),
+        entries.map(({ answer }) => answer),
+        entries.map(({ trace }) => trace),
+        entries.map(({ terms }) => terms),
+      ],
+    );
+  }
+
+  async #fillQueued(entries: readonly Extract<JournalEntry, { kind: 'queued' }>[]): Promise<void> {
+    if (entries.length === 0) return;
+    await this.client.query(
+      `update waiting_tickets t set joined_at = ms(n.at), device_fp = nullif(n.device, ''), idempotency_key = nullif(n.key, ''),
+         idempotency_answer = nullif(n.answer, ''), trace = nullif(n.trace, ''), order_id = nullif(n.order_id, '')
+       from unnest($1::int[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+         as n(no, line_no, at, device, key, answer, trace, order_id) join campaigns c on c.no = n.no
+       where t.campaign_id = c.campaign_id and t.line_no = n.line_no`,
+      [
+        entries.map(({ no }) => no),
+        entries.map(({ lineNo }) => lineNo),
+        entries.map(({ atMs }) => atMs),
+        entries.map(({ device }) => device),
+        entries.map(({ key }) => key),
+        entries.map(({ answer }) => answer),
+        entries.map(({ trace }) => trace),
+        entries.map(({ order }) => order),
+      ],
+    );
+  }
+
+  /** Keeps the idempotency keys that Redis remembers of reservations whose entries are gone. */
+  async fillAnswers(
+    answers: readonly { reservation: string; key: string; answer: string; terms: number }[],
+  ): Promise<void> {
+    if (answers.length === 0) return;
+    await this.client.query(
+      `update redemptions r set idempotency_key = n.key, idempotency_answer = n.answer, terms_version = n.terms
+       from unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) as n(id, key, answer, terms)
+       where r.redemption_id = n.id and r.idempotency_key is null`,
+      [
+        answers.map(({ reservation }) => reservation),
+        answers.map(({ key }) => key),
+        answers.map(({ answer }) => answer),
+        answers.map(({ terms }) => terms),
+      ],
+    );
+  }
+
+  /** Keeps the references of payments whose entries are gone. */
+  async fillPayments(payments: readonly { reservation: string; payment: string }[]): Promise<void> {
+    if (payments.length === 0) return;
+    await this.client.query(
+      `update redemptions r set payment_ref = n.payment from unnest($1::uuid[], $2::text[]) as n(id, payment)
+       where r.redemption_id = n.id and r.payment_ref is null and r.status in ('redeemed', 'refunded')`,
+      [payments.map(({ reservation }) => reservation), payments.map(({ payment }) => payment)],
+    );
+  }
+
+  /** How reservations and places take part in their orders, of those of which it is not known. */
+  async fillStacking(claims: readonly { reservation: string; stacking: string }[]): Promise<void> {
+    if (claims.length === 0) return;
+    const values = [claims.map(({ reservation }) => reservation), claims.map(({ stacking }) => stacking)];
+    await this.client.query(
+      `update redemptions r set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where r.redemption_id = n.id and r.stacking is null`,
+      values,
+    );
+    await this.client.query(
+      `update waiting_tickets t set stacking = n.stacking from unnest($1::uuid[], $2::text[]) as n(id, stacking)
+       where t.reservation_id = n.id and t.status = 'waiting' and t.stacking is null`,
+      values,
+    );
+  }
+
+  /** Keeps payments beside the first one whose entries are gone. */
+  async fillDuplicatePayments(payments: readonly DuplicatePayment[]): Promise<void> {
+    if (payments.length === 0) return;
+    await this.client.query(
+      `insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
+       select n.id, n.payment, n.campaign, n.at
+       from unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[]) as n(id, payment, campaign, at)
+       join campaigns c on c.campaign_id = n.campaign
+       on conflict (reservation_id, payment_ref) do nothing`,
+      [
+        payments.map(({ reservation }) => reservation),
+        payments.map(({ payment }) => payment),
+        payments.map(({ campaign }) => campaign),
+        payments.map(({ at }) => at),
+      ],
+    );
+  }
+}
