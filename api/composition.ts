@@ -63,7 +63,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
     ...checkoutModule(core, guards, claims),
     ...couponsModule(core, guards, claims),
     ...paymentModule(core, guards.auth, claims),
-    campaignViewRoute({ sale: core.sale, terms: claims.terms, clock: core.clock }),
+    campaignViewRoute({ sale: core.sale.reader, terms: claims.terms, clock: core.clock }),
     ...waitingRoomModule(core, guards, claims),
     ...adminModule(core, guards, claims),
   ];

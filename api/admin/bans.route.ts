@@ -8,7 +8,7 @@ import { canonicalNetwork } from '../guards/caller/networks.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
-import { validate } from '../http/validate.js';
+import { invalidFields, validate } from '../http/validate.js';
 import { banBody, banData, banQuery } from './ban.contract.js';
 import type { BanDesk, Operator } from './bans.js';
 
@@ -68,10 +68,7 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
         apiKeys.require(req, 'admin');
         const { effect, kind, subject, all, limit, cursor } = validate(banQuery, req.query);
         const known = kind === 'network' && subject !== undefined ? canonicalNetwork(subject) : subject;
-        if (known === null)
-          throw call.refusal('invalid_request', 'Some fields are not valid; see `errors`.', {
-            members: { errors: [NO_NETWORK] },
-          });
+        if (known === null) throw call.refusal(invalidFields(NO_NETWORK));
         const filter = {
           effect: effect ?? null,
           kind: kind ?? null,

@@ -5,6 +5,7 @@ import type { Log } from '../../shared/observability/log.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { BanFilter, BansTable, StoredBan } from '../../shared/postgres/bans.js';
 import { type Bans, banView } from '../guards/abuse/bans.js';
+import { invalidFields } from '../http/validate.js';
 import type { BanBody } from './ban.contract.js';
 
 export type Operator = { name: string; requestId: string };
@@ -21,9 +22,7 @@ export class BanDesk {
   async create(body: BanBody, operator: Operator): Promise<StoredBan> {
     const untilMs = body.until === null ? null : Date.parse(body.until);
     if (untilMs !== null && untilMs <= this.nowMs()) {
-      throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-        members: { errors: [{ pointer: '#/until', detail: 'must be in the future' }] },
-      });
+      throw invalidFields({ pointer: '#/until', detail: 'must be in the future' });
     }
     const { effect, kind, subject, reason } = body;
     const ban: Ban = { id: uuidv7(), effect, kind, subject, untilMs, reason, actor: operator.name };

@@ -3,6 +3,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { type CampaignTerms, givenTerms, storedTerms, termsOf } from '../../shared/domain/terms.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { NewCampaign, StoredCampaign } from '../../shared/postgres/campaigns.js';
+import { invalidFields } from '../http/validate.js';
 import type { AmendBody, CampaignBody, CampaignData, rules as ruleFields } from './campaign.contract.js';
 
 /** Between what an operator sends and sees, and the campaign as the project has it. */
@@ -90,17 +91,12 @@ function amendedEnd(current: Date | null, given: string | null | undefined, zone
 function moment(text: string, zone: string, edge: WindowEdge): Date {
   const found = momentOf(text, zone, edge);
   if (found) return found;
-  throw invalid(`#/${edge}s_at`, 'must be from 1970-01-01 to 9998-12-31');
+  throw invalidFields({ pointer: `#/${edge}s_at`, detail: 'must be from 1970-01-01 to 9998-12-31' });
 }
 
 function checkWindow(terms: CampaignTerms): void {
-  if (terms.endsAt && terms.endsAt <= terms.startsAt) throw invalid('#/ends_at', 'must be later than starts_at');
-}
-
-function invalid(pointer: string, detail: string): Problem {
-  return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-    members: { errors: [{ pointer, detail }] },
-  });
+  if (terms.endsAt && terms.endsAt <= terms.startsAt)
+    throw invalidFields({ pointer: '#/ends_at', detail: 'must be later than starts_at' });
 }
 
 /** Whether it is still a draft is decided by Redis (lua/amend.lua). */

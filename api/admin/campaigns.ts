@@ -14,6 +14,7 @@ import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { Acknowledgement } from '../claim/acknowledgement.js';
 import type { TermsNotifications } from '../claim/terms-notifications.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
+import { invalidFields } from '../http/validate.js';
 import type { AmendBody, CampaignBody } from './campaign.contract.js';
 import { amendedTerms, campaignView, limitOnlyRaised, newCampaign } from './campaign-form.js';
 
@@ -69,9 +70,7 @@ export class Campaigns {
   #requireKeepable(limits: CampaignBody['limits'] | undefined): void {
     if (limits?.attestation_level !== 2 || this.deps.limits.mayDemandPlatform) return;
     const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
-    throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-      members: { errors: [{ pointer: '#/limits/attestation_level', detail }] },
-    });
+    throw invalidFields({ pointer: '#/limits/attestation_level', detail });
   }
 
   /** Notifies the guards before the first request. A process that misses it reads the policy within seconds. */

@@ -9,7 +9,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import type { Campaigns } from './campaigns.js';
 
 const RATE_SECONDS = 10;
@@ -36,7 +36,7 @@ export type OverviewDeps = {
   campaigns: Campaigns;
   table: CampaignsTable;
   redemptions: RedemptionsTable;
-  sale: SaleStore;
+  sale: SaleReader;
   queues: JobQueues;
   journal: Journal;
   relay: Pick<RelayLease, 'currentHolder'>;
@@ -100,7 +100,7 @@ export class OverviewReader {
       );
       return Object.fromEntries(counts) as Overview['queues'];
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -16,7 +16,7 @@ const params = z.object({ id: campaignId });
 
 export type StatsDeps = {
   campaigns: Campaigns;
-  sale: SaleStore;
+  sale: SaleReader;
   journal: Journal;
   redemptions: RedemptionsTable;
   apiKeys: ApiKeys;

@@ -4,6 +4,7 @@ import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { WebhookEndpoint, WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { endpointUrlProblem } from '../../shared/webhooks/public-address.js';
+import { invalidFields } from '../http/validate.js';
 import type { ReplayBody, WebhookBody, WebhookChangeBody } from './webhook.contract.js';
 import { newWebhookSecret } from './webhook-secrets.js';
 
@@ -110,9 +111,7 @@ export class Webhooks {
   #requireUrl(url: string): void {
     const detail = endpointUrlProblem(url, this.limits.allowPrivate);
     if (detail === null) return;
-    throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-      members: { errors: [{ pointer: '#/url', detail }] },
-    });
+    throw invalidFields({ pointer: '#/url', detail });
   }
 }
 

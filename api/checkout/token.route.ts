@@ -1,4 +1,4 @@
-import { LIMITS } from '../../shared/config/limits.js';
+import { TOKEN_LIFE_MS } from '../../shared/domain/device-token.js';
 import type { DeviceId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
@@ -48,7 +48,7 @@ export function tokenRoutes(deps: TokenRouteDeps): Route[] {
     const waitMs = platform === null ? 0 : wrongProofs.waitOf(network);
     if (waitMs > 0) throw rateLimited('wrong-proof', wrongProofs.limit, wrongProofs.windowMs / 1000, waitMs);
     const { fields, count } = await tokenQuota.takeCounted(network);
-    const expiresAt = Math.floor(clock.nowMs() / 1000) + LIMITS.attestationLifeSeconds;
+    const expiresAt = Math.floor(clock.nowMs() / 1000) + TOKEN_LIFE_MS / 1000;
     const level = platform === null ? (policies.of(product).limits.attestationLevel ?? 0) : 2;
     const isUnderAttack = storm.isOn(count) && !door.bans.isAllowed({ device, network });
     const request = { device, product, solution, platform };

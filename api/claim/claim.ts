@@ -25,6 +25,7 @@ import type { Tickets } from '../guards/auth/ticket.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import { rateLimited } from '../guards/limits/quotas.js';
 import { unavailable } from '../http/problem.js';
+import { invalidFields } from '../http/validate.js';
 import type { Acknowledgement } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 
@@ -204,7 +205,7 @@ export class Claim {
   /** @throws Problem 429 if the user has made too many calls without a token from one network, and this is no replay */
   async #requireQuota({ user, network, key }: ClaimRequest): Promise<void> {
     const waitMs = this.#unproven.take(`${user}|${network}`);
-    if (waitMs === 0 || (await this.sale.remembers(user, key))) return;
+    if (waitMs === 0 || (await this.sale.reader.remembers(user, key))) return;
     const { deviceQuota, deviceWindowMs } = this.limits;
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }
@@ -273,9 +274,7 @@ export class Claim {
           retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, (outcome.startsAtMs - outcome.nowMs) / 1000),
         });
       case 'qty_above_max':
-        return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', {
-          members: { errors: [{ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` }] },
-        });
+        return invalidFields({ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` });
       case 'not_combinable':
         return new Problem('not_combinable', 'The order contains a code that cannot be combined with this one.');
       default: {

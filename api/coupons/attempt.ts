@@ -4,11 +4,15 @@ import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { ReservationId } from '../../shared/domain/ids.js';
 import { type ErrorCode, Problem } from '../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
+import type { Log } from '../../shared/observability/log.js';
+import type { Metrics } from '../../shared/observability/metrics.js';
 import type { Attempt } from '../../shared/postgres/redemption-attempts.js';
-import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import { callerOf, type FailedAttemptLimiter, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
+import type { LocalQuota } from '../guards/limits/local-quota.js';
+import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { rateLimited } from '../guards/limits/quotas.js';
-import type { IssuedCode } from './code-resolver.js';
-import type { CouponDeps } from './coupon-deps.js';
+import type { AttemptRecorder } from './attempt-recorder.js';
+import type { CodeResolver, IssuedCode } from './code-resolver.js';
 import type { Redeemed } from './redemption.js';
 
 /** Error codes that count as a failed guess, and thus towards the caller's cooldown. */
@@ -27,6 +31,21 @@ export const UNKNOWN_CODES = 'unknown-codes';
 /** One request with codes. `failed`: whether it has already counted as a failure; it counts at most once. */
 export type Attempted = { action: 'validate' | 'redeem'; guesser: Guesser; failed: boolean };
 
+/** Dependencies that count and record attempts, shared by both actions. */
+export type AttemptDeps = {
+  finder: CodeResolver;
+  policies: PolicyCache;
+  /** Counts failed requests by caller (`callerOf`), in this process. */
+  guesses: LocalQuota;
+  /** Counts unknown codes, and codes with uniform refusals, by network, in this process. */
+  unknownCodes: LocalQuota;
+  failures: FailedAttemptLimiter;
+  attempts: AttemptRecorder;
+  metrics: Metrics;
+  log: Log;
+  limits: { uniformRefusalMs: number };
+};
+
 type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
 
 /**
@@ -35,7 +54,7 @@ type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
  * of its codes gets the same response and counts in the same way.
  */
 export async function recorded<Value>(
-  deps: CouponDeps,
+  deps: AttemptDeps,
   req: Request,
   attempted: Attempted,
   typed: string,
@@ -78,7 +97,7 @@ export async function recorded<Value>(
 }
 
 /** Returns the policy for a code: that of its campaign, or the shared one of campaigns with uniform refusals. */
-export function policyOf({ policies }: CouponDeps, { terms, product }: IssuedCode): CampaignPolicy {
+export function policyOf({ policies }: Pick<AttemptDeps, 'policies'>, { terms, product }: IssuedCode): CampaignPolicy {
   return terms.uniformRefusals ? policies.ofUniform : policies.of(product);
 }
 
@@ -89,7 +108,7 @@ export function policyOf({ policies }: CouponDeps, { terms, product }: IssuedCod
  * @param count takes the quotas of the request according to a policy
  */
 export async function foundOrCounted<Counted>(
-  { finder, guesses, policies, unknownCodes }: CouponDeps,
+  { finder, guesses, policies, unknownCodes }: AttemptDeps,
   { guesser }: Attempted,
   typed: string,
   count: (policy: CampaignPolicy) => Promise<Counted>,
@@ -115,7 +134,7 @@ export async function foundOrCounted<Counted>(
  * still served.
  * @returns the refusal to send instead if the network has sent too many unknown codes; null = none
  */
-function countFailure(deps: CouponDeps, attempted: Attempted, { code }: Problem): Problem | null {
+function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem): Problem | null {
   if (!FAILURES.has(code)) return null;
   const { guesser } = attempted;
   noteFailure(deps, attempted);
@@ -131,7 +150,7 @@ function countFailure(deps: CouponDeps, attempted: Attempted, { code }: Problem)
  * Counts a failed request once. The first failures of a caller may be typing errors and are counted in this process; at
  * the limit they are added together to the count of all processes.
  */
-function noteFailure({ failures, guesses }: CouponDeps, attempted: Attempted): void {
+function noteFailure({ failures, guesses }: AttemptDeps, attempted: Attempted): void {
   if (attempted.failed) return;
   attempted.failed = true;
   const { guesser } = attempted;

@@ -6,51 +6,65 @@ import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
 import { LocalQuota } from '../guards/limits/local-quota.js';
 import type { Route } from '../http/route.js';
+import type { AttemptDeps } from './attempt.js';
 import { AttemptRecorder } from './attempt-recorder.js';
 import { CodeFilter } from './code-filter.js';
 import { observeCodeFilter } from './code-filter-metrics.js';
 import { CodeLookup } from './code-lookup.js';
 import { CodePatterns } from './code-patterns.js';
 import { CodeResolver } from './code-resolver.js';
-import { couponRoutes } from './coupons.route.js';
 import { OneTimeTokens } from './one-time-token.js';
+import { oneTimeTokenRoute } from './one-time-token.route.js';
+import { redeemRoute } from './redeem.route.js';
 import { Redemption } from './redemption.js';
+import { validateRoute } from './validate.route.js';
 import { Validation } from './validation.js';
 
-/** One-time tokens, validation and redemption of codes. */
+/** Validation and redemption of codes, and one-time tokens. */
 export function couponsModule(
   core: Core,
-  { auth, limits, attestation, abuse, velocity }: Guards,
+  { auth: { shopper }, limits, attestation, abuse, velocity }: Guards,
   { claim, terms }: Claims,
 ): Route[] {
   const { config, clock, metrics, log, sale } = core;
+  const { admission, policies, couponTokenQuota } = limits;
   const { door, entry, failures } = abuse;
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
-  return couponRoutes({
-    admission: limits.admission,
+  const attempt: AttemptDeps = {
     finder: createCodeResolver(core, terms),
+    policies,
     guesses: new LocalQuota(LIMITS.guessesUnnoticed, 60_000, LIMITS.callersKept),
     unknownCodes: new LocalQuota(config.unknownCodesPerMinute, 60_000, LIMITS.callersKept),
-    challenges: attestation.challenges,
-    redemption: new Redemption(claim, terms, oneTimeTokens),
-    validation: new Validation(sale),
-    oneTimeTokens,
-    attestation: attestation.tokens,
-    door,
-    entry,
-    policies: limits.policies,
-    velocity,
     failures,
-    validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
-    redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),
-    shopper: auth.shopper,
     attempts: createAttemptRecorder(core),
-    clock,
-    tokenQuota: limits.couponTokenQuota,
     metrics,
     log,
     limits: LIMITS,
-  });
+  };
+  return [
+    validateRoute({
+      ...attempt,
+      admission,
+      door,
+      challenges: attestation.challenges,
+      validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
+      validation: new Validation(sale),
+      shopper,
+    }),
+    redeemRoute({
+      ...attempt,
+      admission,
+      attestation: attestation.tokens,
+      door,
+      entry,
+      redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),
+      redemption: new Redemption(claim, terms, oneTimeTokens),
+      velocity,
+      shopper,
+      limits: LIMITS,
+    }),
+    oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota: couponTokenQuota, limits: LIMITS }),
+  ];
 }
 
 function createAttemptRecorder({ config, log, metrics, life, clock, database }: Core): AttemptRecorder {

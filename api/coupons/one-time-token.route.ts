@@ -1,15 +1,29 @@
 import { type Code, normaliseCode } from '../../shared/domain/codes.js';
 import type { UserId } from '../../shared/domain/ids.js';
+import type { RedisClock } from '../../shared/redis/redis-clock.js';
+import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
+import type { ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
+import type { Quota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { codeNotFound } from './code-resolver.js';
 import { oneTimeTokenContract, tokenQuery } from './coupon.contract.js';
-import type { CouponDeps } from './coupon-deps.js';
+import type { OneTimeTokens } from './one-time-token.js';
+
+export type OneTimeTokenDeps = {
+  door: BlocklistGuard;
+  shopper: ShopperIdentity;
+  oneTimeTokens: OneTimeTokens;
+  clock: RedisClock;
+  tokenQuota: Quota;
+  limits: { oneTimeTokenMs: number };
+};
 
 /** GET /coupons/token. */
-export function oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota, limits }: CouponDeps): Route {
+export function oneTimeTokenRoute(deps: OneTimeTokenDeps): Route {
+  const { door, shopper, oneTimeTokens, clock, tokenQuota, limits } = deps;
   return defineRoute(oneTimeTokenContract, async (call) => {
     const { req, res } = call;
     const { code, user_id } = validate(tokenQuery, req.query);

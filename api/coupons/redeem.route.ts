@@ -1,23 +1,41 @@
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { DeviceId, OrderId, UserId } from '../../shared/domain/ids.js';
 import { claimSender } from '../claim/send-claim.js';
+import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf } from '../guards/abuse/failed-attempt-limiter.js';
+import type { RiskGate } from '../guards/abuse/risk-gate.js';
+import type { Velocity } from '../guards/abuse/velocity.js';
 import type { Attestation, GenuineToken } from '../guards/attestation/attestation.js';
-import { assertProofFor } from '../guards/auth/shopper-identity.js';
+import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
 import { deviceOf, provenDevice } from '../guards/caller/fingerprint.js';
+import type { LoadShedder } from '../guards/limits/load-shedding.js';
+import type { CampaignQuota } from '../guards/limits/quotas.js';
 import { type Call, defineRoute } from '../http/define-route.js';
 import { idempotencyKey } from '../http/idempotency-key.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { type Attempted, foundOrCounted, policyOf, recorded } from './attempt.js';
+import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded } from './attempt.js';
 import { assertOwner } from './code-resolver.js';
 import { type RedeemBody, redeemBody, redeemContract } from './coupon.contract.js';
-import { type CouponDeps, shopperOf } from './coupon-deps.js';
+import type { Redemption } from './redemption.js';
+import { shopperOf } from './validation.js';
+
+export type RedeemDeps = AttemptDeps & {
+  admission: LoadShedder;
+  attestation: Attestation;
+  door: BlocklistGuard;
+  entry: RiskGate;
+  redeemQuota: CampaignQuota;
+  redemption: Redemption;
+  velocity: Velocity;
+  shopper: ShopperIdentity;
+  limits: { deviceQuota: number; deviceWindowMs: number };
+};
 
 /** POST /coupons/redeem. */
-export function redeemRoute(deps: CouponDeps): Route {
+export function redeemRoute(deps: RedeemDeps): Route {
   const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = deps;
   const { shopper } = deps;
   const sendClaim = claimSender(deps.limits);

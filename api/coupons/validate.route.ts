@@ -2,21 +2,33 @@ import { randomUUID } from 'node:crypto';
 import type { CampaignPolicy } from '../../shared/domain/campaign-policy.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import type { BlocklistGuard } from '../guards/abuse/blocklist-guard.js';
 import { callerOf, type Guesser } from '../guards/abuse/failed-attempt-limiter.js';
-import { assertProofFor } from '../guards/auth/shopper-identity.js';
+import type { Challenges } from '../guards/attestation/challenges.js';
+import { assertProofFor, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { networkOf } from '../guards/caller/address.js';
+import type { LoadShedder } from '../guards/limits/load-shedding.js';
+import type { CampaignQuota } from '../guards/limits/quotas.js';
 import { defineRoute } from '../http/define-route.js';
 import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
-import { type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
+import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
 import { assertOwner, type IssuedCode } from './code-resolver.js';
 import { validateBody, validateContract } from './coupon.contract.js';
-import { type CouponDeps, shopperOf } from './coupon-deps.js';
-import type { Judged } from './validation.js';
+import { type Judged, shopperOf, type Validation } from './validation.js';
+
+export type ValidateDeps = AttemptDeps & {
+  admission: LoadShedder;
+  door: BlocklistGuard;
+  challenges: Challenges;
+  validateQuota: CampaignQuota;
+  validation: Validation;
+  shopper: ShopperIdentity;
+};
 
 /** POST /coupons/validate. */
-export function validateRoute(deps: CouponDeps): Route {
+export function validateRoute(deps: ValidateDeps): Route {
   const { admission, door, validateQuota, validation, shopper } = deps;
   return defineRoute(validateContract, async (call) => {
     const { req, res } = call;
@@ -58,7 +70,7 @@ export function validateRoute(deps: CouponDeps): Route {
  * enforces its rules. This deters guessing, and valid codes are still served.
  * @throws Problem 403 with the challenge
  */
-async function requireWork(deps: CouponDeps, guesser: Guesser, solution: string | null): Promise<void> {
+async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: string | null): Promise<void> {
   const { challenges, door, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
   if (guesser.proven || door.bans.isAllowed(guesser)) return;

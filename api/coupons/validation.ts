@@ -1,6 +1,6 @@
 import { localTime } from '../../shared/calendar/sale-window.js';
 import { assertNever } from '../../shared/domain/assert-never.js';
-import { matchesAudience } from '../../shared/domain/audience.js';
+import { type Attributes, matchesAudience } from '../../shared/domain/audience.js';
 import type { Cart } from '../../shared/domain/discount.js';
 import type { UserId } from '../../shared/domain/ids.js';
 import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking.js';
@@ -9,6 +9,7 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { AppraiseOutcome } from '../../shared/sale/scripts/checkout.js';
+import type { Identity } from '../guards/auth/shopper-identity.js';
 import type { IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
 
@@ -136,4 +137,20 @@ function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Probl
     default:
       return assertNever(outcome);
   }
+}
+
+/** Returns the shopper of a request, with the attributes of the proof of identity or else those of the body. */
+export function shopperOf(
+  body: {
+    user_id: string;
+    attributes: Attributes;
+    cart?: { subtotal: number; currency: string } | undefined;
+  },
+  identity: Identity,
+): Shopper {
+  return {
+    user: body.user_id as UserId,
+    attributes: identity.attributes ?? body.attributes,
+    cart: (body.cart as Cart | undefined) ?? null,
+  };
 }

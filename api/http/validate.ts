@@ -22,7 +22,12 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
     issue.code === 'unrecognized_keys' ? [] : [{ pointer: pointerOf(issue.path), detail: issue.message }],
   );
   if (unknown.length > 0) throw unknownFields(unknown, wrong);
-  throw new Problem('invalid_request', 'Some fields are not valid; see `errors`.', { members: { errors: wrong } });
+  throw invalidFields(...wrong);
+}
+
+/** Returns the refusal of a request with invalid fields. */
+export function invalidFields(...errors: FieldError[]): Problem<'invalid_request'> {
+  return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', { members: { errors } });
 }
 
 /** Returns a path as a JSON pointer (RFC 6901) in fragment form. */

@@ -1,6 +1,6 @@
 import { postMetrics } from '../../shared/observability/post-metrics.js';
 import { MetricsStore } from '../../shared/redis/metrics-store.js';
-import { SALE_SCRIPTS } from '../../shared/sale/sale-store.js';
+import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import type { Core } from '../core.js';
 import type { Route } from '../http/route.js';
 import { opsRoutes } from './ops.route.js';

@@ -3,7 +3,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { phaseAt } from '../../shared/domain/phase.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
@@ -38,7 +38,7 @@ const contract = {
   errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-export type CampaignViewDeps = { sale: SaleStore; terms: TermsCache; clock: RedisClock };
+export type CampaignViewDeps = { sale: SaleReader; terms: TermsCache; clock: RedisClock };
 
 /** GET /flash-sale/campaign. It costs one small read of Redis; this process caches the name. */
 export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Route {

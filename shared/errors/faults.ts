@@ -1,4 +1,6 @@
-/** An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503. */
+/**
+ * An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503.
+ */
 export class EngineUnavailable extends Error {
   override readonly name = 'EngineUnavailable';
   constructor(
@@ -7,6 +9,11 @@ export class EngineUnavailable extends Error {
     options?: ErrorOptions,
   ) {
     super(message, options);
+  }
+
+  /** The fault of a call that failed with this error. */
+  static from(engine: EngineUnavailable['engine'], error: unknown): EngineUnavailable {
+    return new EngineUnavailable(engine, error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 

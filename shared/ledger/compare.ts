@@ -6,7 +6,7 @@ import type { LedgerRow, RedemptionsTable } from '../postgres/redemptions.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { compareJournalIds, type Journal } from '../redis/journal.js';
 import { type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
-import type { Archived, SaleStore } from '../sale/sale-store.js';
+import type { Archived, SaleReader } from '../sale/sale-reader.js';
 import { LineComparison } from './compare-lines.js';
 
 const SCAN_BATCH = 1_000;
@@ -16,7 +16,7 @@ const LISTED_DIFFERENCES = 100;
 const TRIES = 3;
 
 export type LedgerDeps = {
-  sale: SaleStore;
+  sale: SaleReader;
   journal: Journal;
   cursor: JournalCursor;
   redemptions: RedemptionsTable;
@@ -32,8 +32,9 @@ export function lacksRestock(differences: readonly Difference[]): boolean {
 }
 
 /**
- * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What differs is looked at again once the journal
- * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
+ * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What
+ * differs is looked at again once the journal up to that moment is written, and what the journal still has is left out,
+ * so what is merely under way does not count.
  * @param settleMs how long to wait, each time, for Postgres to catch up
  */
 export async function compareLedger(deps: LedgerDeps, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
@@ -61,8 +62,8 @@ async function compareOnce(
   await settle(deps, settleMs);
   const found = await confirmSuspects(deps, product, scan.suspects);
   const placesFound = await lines.confirm(placeSuspects);
-  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
-  // written meanwhile are looked at again.
+  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry
+  // was written meanwhile are looked at again.
   const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(deps, campaign.no) : NOTHING_UNDER_WAY;
   const real = await confirmSuspects(
     deps,
@@ -74,7 +75,8 @@ async function compareOnce(
   const settledUsers = [...placesFound.keys()].filter((user) => !underWay.users.has(user));
   const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
-  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came since.
+  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came
+  // since.
   const stock = await deps.sale.stock(product);
   const before = await deps.journal.position();
   const [rows, duplicated] = await Promise.all([

@@ -24,7 +24,7 @@ export class CodeNotifications {
         await this.redis.publish(keys.codes, codes.slice(from, from + this.limits.codeAnnounceCodes).join(','));
       }
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
     const until = performance.now() + this.limits.codeSettleMs;
     return async () => {

@@ -28,7 +28,7 @@ export class EventStream {
       return Number(String(info[info.indexOf('last-generated-id') + 1]).split('-')[0]);
     } catch (error) {
       if (error instanceof Error && /no such key/.test(error.message)) return 0;
-      throw unavailable(error);
+      throw EngineUnavailable.from('redis', error);
     }
   }
 
@@ -37,7 +37,7 @@ export class EventStream {
     let after = '-';
     for (;;) {
       const rows = await this.redis.xrange(keys.events, after, '+', 'COUNT', batch).catch((error: unknown) => {
-        throw unavailable(error);
+        throw EngineUnavailable.from('redis', error);
       });
       yield rows.map(([entryId, fields]) => {
         const field = (name: string) => String(fields[fields.indexOf(name) + 1]);
@@ -69,8 +69,4 @@ export class EventStream {
     });
     return outcome.kind === 'elsewhere' ? outcome.last : null;
   }
-}
-
-function unavailable(error: unknown): EngineUnavailable {
-  return new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
 }

@@ -1,4 +1,6 @@
 import { ContractError } from '../errors/faults.js';
+import { packRecord, parseRecord } from './record-format.js';
+import { COMPLETED, FINGERPRINT, QUEUED, REDEMPTION } from './record-formats.js';
 
 /** What a response waited for: the journal, replicas of Redis, or the commit in Postgres. */
 export type Durability = 'journaled' | 'committed' | 'replicated';
@@ -51,46 +53,74 @@ export type IdempotencyRecord =
       reservationId: string | null;
     };
 
-/**
- * Decodes a record of lua/reserve.lua: `C|reservation|order|due|ticket key|durability|code|terms`, or
- * `Q|position|size|ticket key|pace|presence|reservation`, whose last fields earlier versions omitted.
- */
+/** A whole record: the request that the key was used for, and its response. */
+export type StoredRequest = { no: number; user: string; record: IdempotencyRecord };
+
+/** Decodes the response in a record (`COMPLETED`, `QUEUED`). @throws ContractError if it is malformed */
 export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
-  const fields = text.split('|');
-  const [kind, a, b, c, d, e, f, terms] = fields;
-  const durability = DURABILITIES[Number(e)];
-  if (kind === 'C' && fields.length === 8 && durability) {
+  if (text.startsWith(COMPLETED.begin)) {
+    const { reservation_id, order_id, due, ticket_key, durability, code, terms } = parseRecord(COMPLETED, text);
     return {
       kind: 'completed',
-      reservationId: String(a),
-      orderId: String(b),
-      dueMs: Number(c),
-      ticketKey: String(d),
-      durability,
-      code: f ? Number(f) : null,
-      terms: Number(terms),
+      reservationId: reservation_id,
+      orderId: order_id,
+      dueMs: due,
+      ticketKey: ticket_key,
+      durability: decodeDurability(durability),
+      code,
+      terms,
     };
   }
-  if (kind === 'Q' && fields.length >= 4 && fields.length <= 7) {
-    return {
-      kind: 'queued',
-      position: Number(a),
-      queueSize: Number(b),
-      ticketKey: c || null,
-      paceMs: d ? Number(d) : null,
-      presenceMs: Number(e ?? 0),
-      reservationId: f || null,
-    };
-  }
-  throw new ContractError(`an idempotency record is malformed: ${text}`);
+  const { position, queue_size, ticket_key, pace, presence_ms, place_id } = parseRecord(QUEUED, text);
+  return {
+    kind: 'queued',
+    position,
+    queueSize: queue_size,
+    ticketKey: ticket_key || null,
+    paceMs: pace,
+    presenceMs: presence_ms,
+    reservationId: place_id || null,
+  };
 }
 
-/** Encodes a record in the format of lua/reserve.lua. */
+/** Encodes a response in the format of lua/reserve.lua. */
 export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
   if (answer.kind === 'completed') {
     const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
-    return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${encodeDurability(durability)}|${code ?? ''}|${terms}`;
+    return packRecord(COMPLETED, {
+      reservation_id: reservationId,
+      order_id: orderId,
+      due: dueMs,
+      ticket_key: ticketKey,
+      durability: encodeDurability(durability),
+      code,
+      terms,
+    });
   }
   const { position, queueSize, ticketKey, paceMs, presenceMs, reservationId } = answer;
-  return `Q|${position}|${queueSize}|${ticketKey ?? ''}|${paceMs ?? ''}|${presenceMs}|${reservationId ?? ''}`;
+  return packRecord(QUEUED, {
+    position,
+    queue_size: queueSize,
+    ticket_key: ticketKey ?? '',
+    pace: paceMs,
+    presence_ms: presenceMs,
+    place_id: reservationId ?? '',
+  });
+}
+
+/** @param request identifies the request in addition to product, user and quantity; "" = a checkout */
+export function encodeStoredRequest(no: number, qty: number, user: string, request: string, answer: string): string {
+  return packRecord(FINGERPRINT, { no, qty, user, request: request + answer });
+}
+
+/** Decodes a whole record; null = not a record of a checkout or redemption, for instance that of a restock. */
+export function decodeStoredRequest(text: string): StoredRequest | null {
+  try {
+    const { no, user, request } = parseRecord(FINGERPRINT, text);
+    const answer = request.startsWith(REDEMPTION.begin) ? parseRecord(REDEMPTION, request).answer : request;
+    return { no, user, record: decodeIdempotencyRecord(answer) };
+  } catch (error) {
+    if (error instanceof ContractError) return null;
+    throw error;
+  }
 }

@@ -228,7 +228,7 @@ export class Journal {
     } catch (error) {
       if (error instanceof Error && /no such key/.test(error.message))
         return { firstId: null, lastId: JOURNAL_START, entries: 0 };
-      throw unavailable(error);
+      throw EngineUnavailable.from('redis', error);
     }
   }
 
@@ -299,10 +299,6 @@ async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
   try {
     return await call();
   } catch (error) {
-    throw unavailable(error);
+    throw EngineUnavailable.from('redis', error);
   }
-}
-
-function unavailable(error: unknown): EngineUnavailable {
-  return new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
 }

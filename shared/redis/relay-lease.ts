@@ -49,7 +49,7 @@ export class RelayLease {
     try {
       return await this.redis.get(keys.relayLease);
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 

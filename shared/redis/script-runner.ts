@@ -2,7 +2,7 @@ import { Command, type Redis } from 'ioredis';
 import { ContractError, EngineUnavailable } from '../errors/faults.js';
 import { type RedisGate, staleReply } from './gate.js';
 import type { CallOf, OutcomeOf, ScriptContract } from './script-contract.js';
-import { inOrder, type LoadedScript, loadScript } from './script-source.js';
+import { inOrder, type LoadedScript, loadScript, withOrigins } from './script-source.js';
 
 /** Runs scripts by their digest, and sends the source if Redis does not have it (SCRIPT FLUSH, restart). */
 export class ScriptRunner {
@@ -47,7 +47,7 @@ export class ScriptRunner {
         },
         (error: unknown) => {
           if (watched) watched.settled = true;
-          if (!isNoScript(error)) reject(asFault(contract.name, error));
+          if (!isNoScript(error)) reject(this.#asFault(contract.name, error));
           else
             this.#sendSource(contract.name, script.source, keyNames, args)
               .then((reply) => resolve(this.#outcome(contract, reply)))
@@ -83,8 +83,22 @@ export class ScriptRunner {
     try {
       return await (this.gate ? this.gate.guard(send) : send());
     } catch (error) {
-      throw error instanceof EngineUnavailable ? error : asFault(name, error);
+      throw error instanceof EngineUnavailable ? error : this.#asFault(name, error);
     }
+  }
+
+  /** Adds the file and the line of the cause to a reply that is an error; other replies stay as they are. */
+  located<Reply>(name: string, reply: Reply | ContractError): Reply | ContractError {
+    return reply instanceof ContractError ? new ContractError(withOrigins(this.#script(name), reply.message)) : reply;
+  }
+
+  /** Converts an error: a failed script is a broken invariant, any other error means that Redis is unavailable. */
+  #asFault(name: string, error: unknown): Error {
+    const message = error instanceof Error ? error.message : String(error);
+    if (/^ERR .*(script|user_script)/i.test(message)) {
+      return new ContractError(`script ${name} failed: ${withOrigins(this.#script(name), message)}`);
+    }
+    return new EngineUnavailable('redis', `script ${name}: ${message}`, { cause: error });
   }
 
   #script(name: string): LoadedScript {
@@ -99,11 +113,4 @@ export class ScriptRunner {
 
 function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT');
-}
-
-/** Converts an error: a failed script is a broken invariant, any other error means that Redis is unavailable. */
-function asFault(name: string, error: unknown): Error {
-  const message = error instanceof Error ? error.message : String(error);
-  if (/^ERR .*(script|user_script)/i.test(message)) return new ContractError(`script ${name} failed: ${message}`);
-  return new EngineUnavailable('redis', `script ${name}: ${message}`, { cause: error });
 }

@@ -3,9 +3,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ContractError } from '../errors/faults.js';
 import { readHeader, type ScriptHeader } from './script-header.js';
+import { expandRecords } from './script-records.js';
 
 /** A script in the form that Redis receives, and the names of its header in their order. */
-export type LoadedScript = { source: string; sha: string; keys: string[]; args: string[]; each: string[] };
+export type LoadedScript = {
+  source: string;
+  sha: string;
+  keys: string[];
+  args: string[];
+  each: string[];
+  /** File and line of each line of the source: `includes/plan.lua:12`. */
+  origins: string[];
+};
 
 /** Lua expressions that convert an argument, by its type in the header. */
 const READ: Record<string, (argument: string) => string> = {
@@ -17,20 +26,44 @@ const READ: Record<string, (argument: string) => string> = {
 };
 
 /**
- * Loads <folder>/<name>.lua. Replaces each `--#include` line by its file, and declares the names of the header before
- * the first line of code.
- * @throws Error if the header is incomplete
+ * Loads <folder>/<name>.lua. Replaces each `--#include` line by its file, declares the names of the header before the
+ * first line of code, and expands the formats of records (script-records.ts).
+ * @throws Error if the header is incomplete, or a record is written without one of its fields
  */
 export function loadScript(folder: string, name: string): LoadedScript {
   const text = readFileSync(join(folder, `${name}.lua`), 'utf8');
   const header = readHeader(text);
   const body = text.search(/^(?!--|$)/m);
-  const source = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`.replace(
-    /^--#include (\w+)$/gm,
-    (_line, part: string) => readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8'),
-  );
+  const origins: string[] = [];
+  const included: string[] = [];
+  const add = (lines: readonly string[], file: string) => {
+    included.push(...lines);
+    origins.push(...lines.map((_line, i) => `${file}:${i + 1}`));
+  };
+  const declared = `${text.slice(0, body)}${declarations(name, header, text)} ${text.slice(body)}`;
+  for (const [i, line] of declared.split('\n').entries()) {
+    const [, part] = /^--#include (\w+)$/.exec(line) ?? [];
+    if (part) add(readFileSync(join(folder, 'includes', `${part}.lua`), 'utf8').split('\n'), `includes/${part}.lua`);
+    else {
+      included.push(line);
+      origins.push(`${name}.lua:${i + 1}`);
+    }
+  }
+  const source = expandRecords(included.join('\n'));
   const sha = createHash('sha1').update(source).digest('hex');
-  return { source, sha, keys: header.keys.map(nameOf), args: header.args.map(nameOf), each: header.each.map(nameOf) };
+  return {
+    source,
+    sha,
+    keys: header.keys.map(nameOf),
+    args: header.args.map(nameOf),
+    each: header.each.map(nameOf),
+    origins,
+  };
+}
+
+/** Returns an error message of Redis with the file and line instead of `user_script:<line of the source>`. */
+export function withOrigins({ origins }: LoadedScript, message: string): string {
+  return message.replace(/@?user_script:(\d+)/g, (found, line) => origins[Number(line) - 1] ?? found);
 }
 
 type Value = string | number | boolean | object | null;

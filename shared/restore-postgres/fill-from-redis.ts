@@ -39,6 +39,6 @@ async function engine<Value>(call: () => Promise<Value>): Promise<Value> {
   try {
     return await call();
   } catch (error) {
-    throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    throw EngineUnavailable.from('redis', error);
   }
 }

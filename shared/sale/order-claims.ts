@@ -5,13 +5,14 @@ import type { SaleStore } from './sale-store.js';
 const TRIES = 3;
 
 /**
- * Asks a script that a reservation on the same order may be in the way of, and asks it again when that one has ended: claims
- * on an order stay until somebody meets them (lua/includes/orders.lua). A conflict that is reported is one of the moment.
+ * Asks a script that a reservation on the same order may be in the way of, and asks it again when that one has ended:
+ * claims on an order stay until somebody meets them (lua/includes/orders.lua). A conflict that is reported is one of
+ * the moment.
  * @param first what the script has replied already
  * @returns the last reply; `not_combinable` when a reservation that has not ended excludes this one
  */
 export async function withLiveClaims<Reply extends { kind: string; reservations?: readonly ReservationId[] }>(
-  sale: Pick<SaleStore, 'checkOrderClaim' | 'productOf'>,
+  sale: Pick<SaleStore, 'checkOrderClaim' | 'reader'>,
   user: UserId,
   order: OrderId,
   first: Reply,
@@ -27,12 +28,12 @@ export async function withLiveClaims<Reply extends { kind: string; reservations?
 }
 
 async function isFreed(
-  sale: Pick<SaleStore, 'checkOrderClaim' | 'productOf'>,
+  sale: Pick<SaleStore, 'checkOrderClaim' | 'reader'>,
   reservation: ReservationId,
   user: UserId,
   order: OrderId,
 ): Promise<boolean> {
-  const product = await sale.productOf(campaignNoOf(reservation));
+  const product = await sale.reader.productOf(campaignNoOf(reservation));
   if (!product) return false;
   return (await sale.checkOrderClaim(product, reservation, user, order)).kind === 'freed';
 }

@@ -1,3 +1,4 @@
+import { TOKEN_LIFE_MS, TOKEN_SKEW_MS } from '../domain/device-token.js';
 import {
   type DeviceId,
   type IdempotencyKey,
@@ -33,8 +34,8 @@ export type ReserveInput = {
   counted: string | null;
   trace: string;
   /**
-   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
-   * is enough for a campaign without an audience.
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged,
+   * which is enough for a campaign without an audience.
    */
   terms: number;
   /** null = a checkout, by no code */
@@ -75,6 +76,8 @@ export function reserveCall(
     journal_limit: limits.journalLimitEntries,
     device_quota: limits.deviceQuota,
     device_window_ms: limits.deviceWindowMs,
+    token_life_ms: TOKEN_LIFE_MS,
+    token_skew_ms: TOKEN_SKEW_MS,
     replicated: limits.waitReplicas > 0,
     order_ttl_ms: String(limits.orderMemoryMs),
     packed,

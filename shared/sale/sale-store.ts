@@ -1,8 +1,6 @@
-import type { Redis } from 'ioredis';
-import type { Campaign, CampaignStatus, Stock } from '../domain/campaign.js';
-import { CAMPAIGN_STATUSES, MAX_UNITS } from '../domain/campaign.js';
+import type { Campaign } from '../domain/campaign.js';
+import { MAX_UNITS } from '../domain/campaign.js';
 import {
-  type CampaignNo,
   campaignNoOf,
   type IdempotencyKey,
   type OrderId,
@@ -11,8 +9,7 @@ import {
   type UserId,
 } from '../domain/ids.js';
 import { termFields } from '../domain/terms.js';
-import { ContractError, EngineUnavailable } from '../errors/faults.js';
-import { appendEventsScript } from '../redis/append-events.js';
+import { ContractError } from '../errors/faults.js';
 import { CallBatcher } from '../redis/call-batcher.js';
 import { parseEntry } from '../redis/journal.js';
 import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
@@ -22,9 +19,8 @@ import { packDetails } from './campaign-details.js';
 import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
 import { withLiveClaims } from './order-claims.js';
 import { decided, type Missed, notQueued, type Recall } from './recall.js';
-import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
-import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
+import { type Archived, SaleReader } from './sale-reader.js';
 import {
   type AddCodesOutcome,
   type AmendOutcome,
@@ -41,7 +37,6 @@ import {
   setStatusScript,
 } from './scripts/campaign.js';
 import { type AppraiseOutcome, appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
-import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   type AttendOutcome,
   attendScript,
@@ -54,7 +49,6 @@ import {
   positionsScript,
   promoteScript,
   type StandingOutcome,
-  standingScript,
   type TendLineOutcome,
   tendLineScript,
 } from './scripts/line.js';
@@ -86,39 +80,6 @@ import {
 import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
 import type { UnpersistedPromises } from './unpersisted-promises.js';
 
-/** Every script, for loading and for the tests that compare headers with contracts. */
-export const SALE_SCRIPTS = [
-  reserveScript,
-  confirmScript,
-  releaseScript,
-  refundScript,
-  voidScript,
-  expireScript,
-  promoteScript,
-  leaveScript,
-  tendLineScript,
-  attendScript,
-  standingScript,
-  positionsScript,
-  loadCampaignScript,
-  amendScript,
-  setStatusScript,
-  restockScript,
-  rejournalScript,
-  addCodesScript,
-  appraiseScript,
-  checkOrderClaimScript,
-  lineScript,
-  archiveScript,
-  recallScript,
-  forgetAnswerScript,
-  beginFillScript,
-  fillScript,
-  endFillScript,
-  beginHistoryScript,
-  appendEventsScript,
-] as const;
-
 export type SaleLimits = {
   idempotencyTtlMs: number;
   journalLimitEntries: number;
@@ -138,21 +99,17 @@ export type ClaimBatches = {
   onBatch: (size: number) => void;
 };
 
-/** `endsAtMs` 0 = open end. */
-export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: number };
-
 /** What Postgres knows of a campaign's counters when it is put into Redis. */
 export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
 const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
 
-/** By which pass a campaign was archived, and how many reservations it ever made. */
-export type Archived = { pass: string; promised: number };
-
 /**
  * The sale in Redis: one method per script. Each is one atomic decision; nothing here reads first and writes second.
- * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
+ * `reader` has what is read without a script. Every method throws EngineUnavailable when Redis cannot be used, and then
+ * the caller does not know whether it was done.
  */
 export class SaleStore {
+  readonly reader: SaleReader;
   readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
   readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
   readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
@@ -176,10 +133,11 @@ export class SaleStore {
     readonly limits: SaleLimits,
     /** Keeps every journal entry that a call has appended until Postgres has it; null = none are kept. */
     readonly promises: UnpersistedPromises | null = null,
-    /** Null for those who never meet somebody of an archived campaign, or take him for unknown. */
+    /** Null in processes that never need users of archived campaigns. */
     readonly recall: Recall | null = null,
     readonly claims: ClaimBatches = { mayPack: () => true, onBatch: () => {} },
   ) {
+    this.reader = new SaleReader(scripts);
     this.#reservations = new CallBatcher({
       maxBatch: MAX_REQUESTS,
       send: (_group, inputs) => this.#reserveAll(inputs),
@@ -193,12 +151,6 @@ export class SaleStore {
       maxBatch: MAX_SETTLEMENTS,
       send: (product, requests) => eachAlone(requests, (some) => this.#releaseAll(product as ProductId, some)),
     });
-  }
-
-  /** Whether the response to a key is remembered, so that a request with it is a repetition. */
-  async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
-    const names = [keys.idempotency(user, key), keys.unscopedIdempotency(key)];
-    return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
   }
 
   /** Decides on one claim, together with those of its campaign that arrive meanwhile. */
@@ -219,7 +171,10 @@ export class SaleStore {
 
   async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
     const outcome = await this.scripts.run(reserveScript, reserveCall(inputs, this.limits, this.claims.mayPack()));
-    if (outcome.kind === 'decided') return decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+    if (outcome.kind === 'decided') {
+      const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+      return decisions.map((one) => this.scripts.located('reserve', one));
+    }
     return inputs.map(() => ({ kind: outcome.kind }));
   }
 
@@ -259,7 +214,10 @@ export class SaleStore {
     return this.#of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
   }
 
-  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
+  /**
+   * A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask
+   * for.
+   */
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
     const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
       const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
@@ -342,7 +300,10 @@ export class SaleStore {
     );
   }
 
-  /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
+  /**
+   * @param groupWaitMs how long free units are kept for a group
+   * @param settleMs how long nobody must have had a chance
+   */
   tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
     return this.#keep(
       this.scripts.run(tendLineScript, {
@@ -537,114 +498,6 @@ export class SaleStore {
       this.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
     );
   }
-
-  /** Null when the campaign's records are in Redis, or the campaign is not. */
-  async archived(product: ProductId): Promise<Archived | null> {
-    const [pass, promised] = await this.#read(() =>
-      this.scripts.redis.hmget(keys.campaign(product), 'archived', 'promised'),
-    );
-    return pass ? { pass, promised: Number(promised) } : null;
-  }
-
-  /** All counters in one read; null when the campaign is not in Redis. */
-  async stock(product: ProductId): Promise<Stock | null> {
-    const values = await this.#read(() =>
-      this.scripts.redis.hmget(
-        keys.campaign(product),
-        'status',
-        'total',
-        'free',
-        'held',
-        'redeemed',
-        'burned',
-        'waiting',
-      ),
-    );
-    const [status, total, free, held, redeemed, burned, waiting] = values;
-    if (!status) return null;
-    if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
-    const unlimited = total === '-1';
-    return {
-      status: status as CampaignStatus,
-      total: unlimited ? null : Number(total),
-      free: unlimited ? null : Number(free),
-      held: Number(held),
-      redeemed: Number(redeemed),
-      burned: Number(burned),
-      waiting: Number(waiting),
-    };
-  }
-
-  /**
-   * When a campaign sells, for those who may not know more; null when there is none.
-   * @throws EngineUnavailable as `directory` does
-   */
-  async schedule(product: ProductId): Promise<Schedule | null> {
-    const [status, startsAt, endsAt] = await this.#readFilled((redis) =>
-      redis.hmget(keys.campaign(product), 'status', 'starts_at', 'ends_at'),
-    );
-    if (!status) return null;
-    return { status: status as CampaignStatus, startsAtMs: Number(startsAt), endsAtMs: Number(endsAt) };
-  }
-
-  /** Every reservation of a campaign, a batch at a time; one may come twice while the campaign changes. */
-  async *reservations(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, ReservationRecord>> {
-    let cursor = '0';
-    do {
-      const [next, flat] = await this.#read(() =>
-        this.scripts.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch),
-      );
-      cursor = next;
-      const found = new Map<string, ReservationRecord>();
-      for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
-      yield found;
-    } while (cursor !== '0');
-  }
-
-  async reservationsById(product: ProductId, ids: readonly string[]): Promise<ReadonlyMap<string, ReservationRecord>> {
-    if (ids.length === 0) return new Map();
-    const texts = await this.#read(() => this.scripts.redis.hmget(keys.reservations(product), ...ids));
-    const found = new Map<string, ReservationRecord>();
-    for (const [i, id] of ids.entries()) {
-      const text = texts[i];
-      if (text) found.set(id, decodeReservation(text));
-    }
-    return found;
-  }
-
-  /**
-   * Campaign number → product, of every campaign that Redis knows.
-   * @throws EngineUnavailable as well while Redis is fresh and not filled: an empty directory would be a lie
-   */
-  async directory(): Promise<ReadonlyMap<number, ProductId>> {
-    const entries = await this.#readFilled((redis) => redis.hgetall(keys.directory));
-    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
-  }
-
-  /** The product of one campaign's number; null when there is none. @throws EngineUnavailable as `directory` does */
-  async productOf(no: CampaignNo): Promise<ProductId | null> {
-    return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
-  }
-
-  async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
-    const { redis, gate } = this.scripts;
-    // In this order: where there is an epoch, the directory is whole.
-    const [epoch, value] = await this.#read(() => Promise.all([redis.get(keys.epoch), read(redis)]));
-    if (gate && epoch === null) {
-      gate.distrust('it has no epoch');
-      gate.assertOpen();
-    }
-    return value;
-  }
-
-  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
-    const { gate } = this.scripts;
-    try {
-      return await (gate ? gate.guard(read) : read());
-    } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
-    }
-  }
 }
 
 /** A payment, and whose order it is for once that is known. */
@@ -652,8 +505,8 @@ type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
 type OrderOwner = { user: UserId; order: OrderId };
 
 /**
- * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only those
- * fail that do so by themselves.
+ * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only
+ * those fail that do so by themselves.
  */
 async function eachAlone<Request, Reply>(
   requests: readonly Request[],

@@ -1,7 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { importsOf, isOurs, placeOf, type Source, sourcesIn } from './sources.js';
 
-/** Who may import what (DESIGN, "May import"). A place may always import itself; packages are not restricted but where it says so. */
+/**
+ * Who may import what (DESIGN, "May import"). A place may always import itself; packages are not restricted but where
+ * it says so.
+ */
 const BASIS = ['shared/domain', 'shared/contracts', 'shared/errors'];
 const STORES = ['shared/redis', 'shared/sale', 'shared/postgres', 'shared/projection'];
 const SHARED_RULES: Record<string, readonly string[]> = {

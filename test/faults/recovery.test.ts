@@ -67,7 +67,8 @@ test('a worker that was frozen while it filled Redis is replaced within seconds,
   for (const reservation of reservations.values()) expect((await payments.confirm(reservation)).status).toBe(200);
 
   process.kill(first.process.pid, 'SIGCONT');
-  // It is refused by the token of the filling, or its connections were closed meanwhile and it finds that nothing is left to do.
+  // It is refused by the token of the filling, or its connections were closed meanwhile and it finds that nothing is
+  // left to do.
   const generation = /"generation":(\d+)[^}]*is in service/.exec(second.process.log.join('\n'))?.[1];
   await until('the first worker follows the history of the second', () =>
     first.process.log.some((line) => line.includes(`"open":true,"reason":"generation ${generation}"`)),

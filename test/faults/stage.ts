@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,8 +15,8 @@ import { until } from '../harness/until.js';
 import { expectNothingLost } from '../harness/verdict.js';
 
 /**
- * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to a
- * process happens to a real one. Redis and Postgres write to disk as in production.
+ * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to
+ * a process happens to a real one. Redis and Postgres write to disk as in production.
  */
 export class Stage {
   readonly apis: ServiceProcess[] = [];
@@ -117,7 +118,10 @@ export class Stage {
     });
   }
 
-  /** New users at `perSecond` until the crowd is stopped, spread over the APIs. Few enough for a machine that does other work. */
+  /**
+   * New users at `perSecond` until the crowd is stopped, spread over the APIs. Few enough for a machine that does other
+   * work.
+   */
   crowd(product: string, perSecond = 150): Crowd {
     let next = 0;
     const target = () => String(this.#urls[next++ % this.#urls.length]);
@@ -136,14 +140,18 @@ export class Stage {
   }
 }
 
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/**
+ * A port that is free now, below those that the system gives to outgoing connections: it is still free seconds later.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
+    const listens = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
     });
-  });
+    await new Promise((resolve) => server.close(resolve));
+    if (listens) return port;
+  }
 }

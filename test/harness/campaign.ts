@@ -166,7 +166,7 @@ export class TestCampaign {
   }
 
   stock() {
-    return this.store.stock(this.product);
+    return this.store.reader.stock(this.product);
   }
 
   inRedis(): Promise<CampaignInRedis> {

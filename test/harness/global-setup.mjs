@@ -2,7 +2,10 @@ import pg from 'pg';
 
 const MIGRATE = new URL('../../dist/shared/postgres/migrate.js', import.meta.url);
 
-/** Once before all tests: a migrated database that every test file clones. Plain JavaScript, since Jest loads it as it is. */
+/**
+ * Once before all tests: a migrated database that every test file clones. Plain JavaScript, since Jest loads it as it
+ * is.
+ */
 export default async function globalSetup() {
   // `npm run check` runs the tests that need no engine.
   if (process.env.DOORBUSTER_TEST_NO_ENGINES) return;

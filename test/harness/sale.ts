@@ -13,7 +13,8 @@ import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js'
 import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
 import type { CallOf, OutcomeOf, ScriptContract } from '../../shared/redis/script-contract.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
-import { SALE_SCRIPTS, type SaleLimits, SaleStore } from '../../shared/sale/sale-store.js';
+import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
+import { type SaleLimits, SaleStore } from '../../shared/sale/sale-store.js';
 import { DECISION_KINDS } from '../../shared/sale/scripts/reserve.js';
 import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/sale/scripts/settlement.js';
 import { RedisFill } from '../../worker/recovery/redis-fill.js';

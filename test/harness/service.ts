@@ -77,7 +77,10 @@ export async function startApiProcess(
 }
 
 const READY_LIMIT_MS = 10_000;
-/** Returns when the API is ready, as a load balancer would wait; a test that has an engine away on purpose waits in vain. */
+/**
+ * Returns when the API is ready, as a load balancer would wait; a test that has an engine away on purpose waits in
+ * vain.
+ */
 async function readyOrAway(url: string): Promise<void> {
   const deadline = performance.now() + READY_LIMIT_MS;
   while (performance.now() < deadline) {

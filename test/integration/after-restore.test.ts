@@ -41,7 +41,7 @@ const of = (findings: Findings, { product }: TestCampaign) =>
 async function expectWhole(campaign: TestCampaign): Promise<void> {
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const ledger = { ...parts, sale: sale.store, redemptions: new RedemptionsTable(store.database) };
+  const ledger = { ...parts, sale: sale.store.reader, redemptions: new RedemptionsTable(store.database) };
   expect(await compareLedger(ledger, stored, 1_000)).toMatchObject(CLEAN);
   const { rows } = await store.sql.query('select * from journal_rejects');
   expect(rows).toEqual([]);

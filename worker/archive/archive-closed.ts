@@ -4,7 +4,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { CampaignArchive } from '../../shared/sale/campaign-archive.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import { ALL_KEYS, type IdempotencyKeys } from './idempotency-keys.js';
 
 export type ArchiveLimits = {
@@ -20,7 +20,7 @@ export type ArchiveDeps = {
   redemptions: RedemptionsTable;
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
-  sale: Pick<SaleStore, 'directory'>;
+  sale: Pick<SaleReader, 'directory'>;
   archive: CampaignArchive;
   idempotencyKeys: Pick<IdempotencyKeys, 'page'>;
   log: Log;
@@ -31,9 +31,9 @@ export type ArchiveDeps = {
 type Remembered = { campaign: StoredCampaign; upTo: string; forgotten: number };
 
 /**
- * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then its
- * remembered answers, batch by batch. In this order, so that a repeated request in between is either answered from the
- * user's record or recalls the user. A worker that dies goes on where the campaign says that it was.
+ * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then
+ * its remembered answers, batch by batch. In this order, so that a repeated request in between is either answered from
+ * the user's record or recalls the user. A worker that dies goes on where the campaign says that it was.
  */
 export class ArchiveClosed {
   /** Campaigns that differ, by when they are looked at again: adding all their rows up is dear. */

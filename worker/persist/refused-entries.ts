@@ -45,7 +45,7 @@ export class RefusedEntries {
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
-      const product = await this.sale.productOf(entry.no as CampaignNo);
+      const product = await this.sale.reader.productOf(entry.no as CampaignNo);
       if (product && constraint === CAP_CONSTRAINT) await this.#assertNotBehind(client, product, raw, entry.no);
       if (product && (await this.#void(client, product, entry, constraint))) return;
     }
@@ -58,8 +58,8 @@ export class RefusedEntries {
   }
 
   /**
-   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more, unless
-   * Postgres lacks a restock: then the unit exists, and so does the promise.
+   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more,
+   * unless Postgres lacks a restock: then the unit exists, and so does the promise.
    */
   async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry, no: number): Promise<void> {
     const redis = await this.#totalAt(product, raw.journalId, no);
@@ -77,7 +77,7 @@ export class RefusedEntries {
   async #totalAt(product: ProductId, journalId: string, no: number): Promise<number | null> {
     const journal = new Journal(this.sale.scripts.redis);
     for (;;) {
-      const stock = await this.sale.stock(product);
+      const stock = await this.sale.reader.stock(product);
       if (stock?.total == null) return null;
       let total = stock.total;
       let after = journalId;
@@ -90,7 +90,7 @@ export class RefusedEntries {
         after = entries.at(-1)?.journalId ?? after;
       }
       // The same total before and after: no restock came between the two readings.
-      if ((await this.sale.stock(product))?.total === stock.total) return total;
+      if ((await this.sale.reader.stock(product))?.total === stock.total) return total;
     }
   }
 

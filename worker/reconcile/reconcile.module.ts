@@ -15,7 +15,8 @@ export function reconcileModule(
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(commands);
   const deps: ReconcileDeps = {
-    sale,
+    sale: sale.reader,
+    store: sale,
     journal,
     cursor: new JournalCursor(database),
     redemptions: new RedemptionsTable(database),

@@ -24,7 +24,7 @@ export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Prom
     await deps.sale.load(newest);
     return;
   }
-  if ((await deps.sale.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');
+  if ((await deps.sale.reader.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');
 }
 
 async function hasHistory(database: Database, campaignId: string): Promise<boolean> {

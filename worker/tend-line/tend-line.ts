@@ -17,7 +17,7 @@ export async function tendLines(
   limits: TendLimits,
   products?: readonly ProductId[],
 ): Promise<void> {
-  let campaigns = products ?? [...(await sale.directory()).values()];
+  let campaigns = products ?? [...(await sale.reader.directory()).values()];
   while (campaigns.length > 0) {
     const tended = await Promise.all(
       campaigns.map(async (product) => ({

@@ -86,7 +86,7 @@ function createRiskGate(
     },
   };
   return new RiskGate({
-    remembers: (user, key) => sale.remembers(user, key),
+    remembers: (user, key) => sale.reader.remembers(user, key),
     risk,
     bans,
     challenges: attestation.challenges,

@@ -46,7 +46,7 @@ export class AttestedKeys {
       return await this.gate.guard(call);
     } catch (error) {
       if (error instanceof EngineUnavailable) throw error;
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 }

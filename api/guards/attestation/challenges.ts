@@ -123,7 +123,7 @@ export class Challenges {
       const before = await gate.guard(() => redis.set(keys.used(id), use, 'PX', forMs, 'NX', 'GET'));
       return before === null || before === use;
     } catch (error) {
-      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+      throw EngineUnavailable.from('redis', error);
     }
   }
 }

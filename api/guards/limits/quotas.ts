@@ -64,9 +64,7 @@ export class Quota {
     } catch (refusal) {
       if (refusal instanceof EngineUnavailable) throw refusal;
       if (!(refusal instanceof RateLimiterRes)) {
-        throw new EngineUnavailable('redis', refusal instanceof Error ? refusal.message : String(refusal), {
-          cause: refusal,
-        });
+        throw EngineUnavailable.from('redis', refusal);
       }
       this.onLimited(this.name);
       const waitMs = Math.min(refusal.msBeforeNext, this.windowSeconds * 1_000);

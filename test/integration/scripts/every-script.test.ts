@@ -5,7 +5,7 @@ import { ContractError } from '../../../shared/errors/faults.js';
 import { saleKeys } from '../../../shared/redis/keys.js';
 import { readHeader } from '../../../shared/redis/script-header.js';
 import { loadScript } from '../../../shared/redis/script-source.js';
-import { SALE_SCRIPTS } from '../../../shared/sale/sale-store.js';
+import { SALE_SCRIPTS } from '../../../shared/sale/sale-scripts.js';
 import { startSale } from '../../harness/sale.js';
 
 /** What holds for every script in lua/, a new one included. */

@@ -58,7 +58,7 @@ test('load_campaign puts the terms and the counters of a campaign into Redis and
     waiting: '0',
     last_line_no: '0',
   });
-  expect((await campaign.store.directory()).get(no)).toBe(campaign.product);
+  expect((await campaign.store.reader.directory()).get(no)).toBe(campaign.product);
   expect(await sale.journal.lastId()).toBe('0-0');
 });
 
@@ -123,7 +123,7 @@ test('load_campaign puts an archived campaign there with its counters and nothin
     redeemed: '2',
     free: '2',
   });
-  expect(await campaign.store.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
+  expect(await campaign.store.reader.archived(campaign.product)).toEqual({ pass: 'restored@1', promised: 4 });
 });
 
 test('load_campaign needs a Redis in service, or the token of the worker that fills it', async () => {
