@@ -47,10 +47,7 @@ const flag = <Column extends string>(column: Column, field: string): ScriptTerm<
   toFields: (value) => ({ [field]: flagOf(value) }),
   fromFields: (fields) => fields[field] === '1',
 });
-/**
- * One of several words, with a field of the same name.
- * @param choices the first one is that of a campaign without the field
- */
+/** One of several words, with a field of the same name. @param choices the first one is that of a campaign without the field */
 const choice = <Column extends string, const Choice extends string>(
   column: Column,
   choices: readonly [Choice, ...Choice[]],
@@ -65,9 +62,9 @@ type WaitingRoom = { enabled: boolean; maxSize: number; presenceSeconds: number 
 type StoredWaitingRoom = { enabled: boolean; max_size: number; presence_seconds: number | null };
 
 /**
- * Every term of a campaign, once: what is sold and how. Types, SQL, the fields in Redis, how lua/includes/campaign.lua
- * reads them, and what operators see follow from this table. Terms belong to Postgres: they are changed there first and
- * then carried to Redis. What the rules of a campaign add for scripts is in SaleStore.
+ * Every term of a campaign, once: what is sold and how. Types, SQL, the fields in Redis, how lua/includes/campaign.lua reads
+ * them, and what operators see follow from this table. Terms belong to Postgres: they are changed there first and then
+ * carried to Redis. What the rules of a campaign add for scripts is in SaleStore.
  */
 const TERMS = {
   name: detail<string>()('name'),
@@ -217,10 +214,9 @@ const RULE_FIELDS: TextField[] = [
 ];
 
 /**
- * The fields of the text in which Redis has all terms of a version, after the version and in their order; `missing` is
- * read from a campaign without the field. New terms follow at the end: a process of another version takes a text with
- * more or fewer fields for none, and reads the fields themselves. `starts_at` is not in it, because a sale may be
- * opened early.
+ * The fields of the text in which Redis has all terms of a version, after the version and in their order; `missing` is read
+ * from a campaign without the field. New terms follow at the end: a process of another version takes a text with more or
+ * fewer fields for none, and reads the fields themselves. `starts_at` is not in it, because a sale may be opened early.
  */
 export function textFields(): TextField[] {
   const missing = termFields(termsOfFields({}));

@@ -1,6 +1,4 @@
-/**
- * An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503.
- */
+/** An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503. */
 export class EngineUnavailable extends Error {
   override readonly name = 'EngineUnavailable';
   constructor(

@@ -32,9 +32,8 @@ export function lacksRestock(differences: readonly Difference[]): boolean {
 }
 
 /**
- * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What
- * differs is looked at again once the journal up to that moment is written, and what the journal still has is left out,
- * so what is merely under way does not count.
+ * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What differs is looked at again once the journal
+ * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
  * @param settleMs how long to wait, each time, for Postgres to catch up
  */
 export async function compareLedger(deps: LedgerDeps, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
@@ -62,8 +61,8 @@ async function compareOnce(
   await settle(deps, settleMs);
   const found = await confirmSuspects(deps, product, scan.suspects);
   const placesFound = await lines.confirm(placeSuspects);
-  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry
-  // was written meanwhile are looked at again.
+  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
+  // written meanwhile are looked at again.
   const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(deps, campaign.no) : NOTHING_UNDER_WAY;
   const real = await confirmSuspects(
     deps,
@@ -75,8 +74,7 @@ async function compareOnce(
   const settledUsers = [...placesFound.keys()].filter((user) => !underWay.users.has(user));
   const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
-  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came
-  // since.
+  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came since.
   const stock = await deps.sale.stock(product);
   const before = await deps.journal.position();
   const [rows, duplicated] = await Promise.all([

@@ -72,10 +72,7 @@ export class Repair {
     };
   }
 
-  /**
-   * Terms and stock first; then what ends; then what takes a unit or a place.
-   * @returns events that were numbered again
-   */
+  /** Terms and stock first; then what ends; then what takes a unit or a place. @returns events that were numbered again */
   async #write(plans: readonly CampaignPlan[], nowMs: number): Promise<number> {
     const renumbered = await this.#continueEvents();
     for (const plan of plans) await this.#writeTerms(plan);

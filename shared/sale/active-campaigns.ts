@@ -28,8 +28,8 @@ export class ActiveCampaigns {
   }
 
   /**
-   * Campaigns in which users wait, or a deadline has passed or passes soon. A clock of Redis that jumps ahead is
-   * noticed within a second, when it is sampled again.
+   * Campaigns in which users wait, or a deadline has passed or passes soon. A clock of Redis that jumps ahead is noticed
+   * within a second, when it is sampled again.
    * @throws EngineUnavailable
    */
   async dueOrWaiting(): Promise<ProductId[]> {

@@ -48,10 +48,7 @@ export class CampaignArchive {
     });
   }
 
-  /**
-   * Brings somebody's records back, with the references of their payments.
-   * @param pass of which the caller was told before he read them in Postgres
-   */
+  /** Brings somebody's records back, with the references of their payments. @param pass of which the caller was told before he read them in Postgres */
   recall(
     product: ProductId,
     pass: string,
@@ -74,9 +71,7 @@ export class CampaignArchive {
     });
   }
 
-  /**
-   * Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old.
-   */
+  /** Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old. */
   async rememberAnswer(user: UserId, key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
     const { redis, gate } = this.scripts;
     const set = () => redis.set(keys.idempotency(user, key), answer, 'PX', ttlMs, 'NX');

@@ -9,8 +9,8 @@ import type { ReserveOutcome } from './scripts/reserve.js';
 type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;
 
 /**
- * The entry that lua/reserve.lua has appended, made again from the request and the reply. The script is the hot path
- * and returns no entry; a test compares both for every case.
+ * The entry that lua/reserve.lua has appended, made again from the request and the reply. The script is the hot path and
+ * returns no entry; a test compares both for every case.
  */
 export function reservedEntry(
   input: ReserveInput,

@@ -5,9 +5,8 @@ import type { SaleStore } from './sale-store.js';
 const TRIES = 3;
 
 /**
- * Asks a script that a reservation on the same order may be in the way of, and asks it again when that one has ended:
- * claims on an order stay until somebody meets them (lua/includes/orders.lua). A conflict that is reported is one of
- * the moment.
+ * Asks a script that a reservation on the same order may be in the way of, and asks it again when that one has ended: claims
+ * on an order stay until somebody meets them (lua/includes/orders.lua). A conflict that is reported is one of the moment.
  * @param first what the script has replied already
  * @returns the last reply; `not_combinable` when a reservation that has not ended excludes this one
  */

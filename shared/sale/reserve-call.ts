@@ -34,8 +34,8 @@ export type ReserveInput = {
   counted: string | null;
   trace: string;
   /**
-   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged,
-   * which is enough for a campaign without an audience.
+   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
+   * is enough for a campaign without an audience.
    */
   terms: number;
   /** null = a checkout, by no code */

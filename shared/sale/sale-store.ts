@@ -105,8 +105,8 @@ const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0
 
 /**
  * The sale in Redis: one method per script. Each is one atomic decision; nothing here reads first and writes second.
- * `reader` has what is read without a script. Every method throws EngineUnavailable when Redis cannot be used, and then
- * the caller does not know whether it was done.
+ * `reader` has what is read without a script.
+ * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
  */
 export class SaleStore {
   readonly reader: SaleReader;
@@ -214,10 +214,7 @@ export class SaleStore {
     return this.#of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
   }
 
-  /**
-   * A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask
-   * for.
-   */
+  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
     const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
       const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
@@ -300,10 +297,7 @@ export class SaleStore {
     );
   }
 
-  /**
-   * @param groupWaitMs how long free units are kept for a group
-   * @param settleMs how long nobody must have had a chance
-   */
+  /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
   tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
     return this.#keep(
       this.scripts.run(tendLineScript, {
@@ -505,8 +499,8 @@ type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
 type OrderOwner = { user: UserId; order: OrderId };
 
 /**
- * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only
- * those fail that do so by themselves.
+ * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only those
+ * fail that do so by themselves.
  */
 async function eachAlone<Request, Reply>(
   requests: readonly Request[],

@@ -140,9 +140,7 @@ export class Stage {
   }
 }
 
-/**
- * A port that is free now, below those that the system gives to outgoing connections: it is still free seconds later.
- */
+/** A port that is free now, below those that the system gives to outgoing connections: it is still free seconds later. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);

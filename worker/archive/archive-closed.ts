@@ -31,9 +31,9 @@ export type ArchiveDeps = {
 type Remembered = { campaign: StoredCampaign; upTo: string; forgotten: number };
 
 /**
- * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then
- * its remembered answers, batch by batch. In this order, so that a repeated request in between is either answered from
- * the user's record or recalls the user. A worker that dies goes on where the campaign says that it was.
+ * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then its
+ * remembered answers, batch by batch. In this order, so that a repeated request in between is either answered from the
+ * user's record or recalls the user. A worker that dies goes on where the campaign says that it was.
  */
 export class ArchiveClosed {
   /** Campaigns that differ, by when they are looked at again: adding all their rows up is dear. */

@@ -58,8 +58,8 @@ export class RefusedEntries {
   }
 
   /**
-   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more,
-   * unless Postgres lacks a restock: then the unit exists, and so does the promise.
+   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more, unless
+   * Postgres lacks a restock: then the unit exists, and so does the promise.
    */
   async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry, no: number): Promise<void> {
     const redis = await this.#totalAt(product, raw.journalId, no);

@@ -31,10 +31,10 @@ export type ReconcileDeps = LedgerDeps & {
 /**
  * Compares a campaign unit by unit, repairs what is provably safe, and compares again.
  *
- * Safe at any time: a reservation that is in Redis and never reached Postgres is journaled again, and Postgres accepts
- * or refuses it; a reservation that ended in Redis while Postgres still has it reserved is ended there, since one
- * leaves `reserved` only by a real event. What Postgres has and Redis does not, and wrong counters, are repaired by
- * filling the campaign from Postgres. That costs everybody a moment of 503, so only an operator asks for it (`refill`).
+ * Safe at any time: a reservation that is in Redis and never reached Postgres is journaled again, and Postgres accepts or
+ * refuses it; a reservation that ended in Redis while Postgres still has it reserved is ended there, since one leaves
+ * `reserved` only by a real event. What Postgres has and Redis does not, and wrong counters, are repaired by filling the
+ * campaign from Postgres. That costs everybody a moment of 503, so only an operator asks for it (`refill`).
  *
  * Not safe after Postgres was set back: where it lacks a restock, it would void the reservations that are journaled
  * again; where it lacks a promise, filling from it would remove the promise. Both are left to the command
@@ -65,8 +65,8 @@ export async function reconcileCampaign(
 }
 
 /**
- * After a repair. Filling a campaign takes Redis out of service for a moment, also for this worker: to give up then
- * would make the next attempt find nothing and say that there was nothing.
+ * After a repair. Filling a campaign takes Redis out of service for a moment, also for this worker: to give up then would make
+ * the next attempt find nothing and say that there was nothing.
  */
 async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Promise<Verdict> {
   const giveUpAt = performance.now() + BACK_IN_SERVICE_MS;
@@ -81,8 +81,8 @@ async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Prom
 }
 
 /**
- * The scheduled comparison of all live campaigns: total, units by state, people waiting and status, which costs two
- * reads each. Only where they differ twice, with the journal empty in between, every unit and every place is compared.
+ * The scheduled comparison of all live campaigns: total, units by state, people waiting and status, which costs two reads
+ * each. Only where they differ twice, with the journal empty in between, every unit and every place is compared.
  */
 export async function reconcileAll(deps: ReconcileDeps, options: { refill: boolean }): Promise<void> {
   let drift = 0;

@@ -13,9 +13,8 @@ export type OrderClaim = { reservation: string; user: UserId; order: OrderId; st
 const BATCH = 1_000;
 
 /**
- * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load),
- * so no script sees half of the campaign. Every method throws FencedOut when another worker has begun to fill Redis
- * since.
+ * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load), so
+ * no script sees half of the campaign. Every method throws FencedOut when another worker has begun to fill Redis since.
  */
 export class CampaignRestore {
   /**
