@@ -96,7 +96,7 @@ export function connect(config: Config, log: Log, life: Lifecycle, memory: Memor
     ...{ name, config, log, metrics, life },
     ...{ redis, commands, subscriber, gate, clock, scripts, commits, history: watch, database, openPool, sale },
     journal: new Journal(commands),
-    directory: new CampaignDirectory(sale),
+    directory: new CampaignDirectory(sale.reader),
   };
 }
 

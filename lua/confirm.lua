@@ -56,7 +56,7 @@ plan.order_ttl_ms = input.order_ttl_ms
 local function redeem(r, reservation, state)
   local reacquired = state == 'reacquired'
   reservation.state = state
-  local packed = reacquired and pack_reservation(reservation) or in_state(reservation.packed, state)
+  local packed = reacquired and reservation_text(reservation) or in_state(reservation.packed, state)
   plan.reservations[r.reservation_id] = packed
   c.redeemed = c.redeemed + reservation.qty
   if r.payment_ref ~= '' then plan.payments[r.reservation_id] = with_payment({}, r.payment_ref) end

@@ -43,7 +43,7 @@ local now = now_ms()
 local plan = new_plan(c, keys, generation, now)
 if c.refund_policy == 'burn' then
   reservation.state = 'burned'
-  local packed = pack_reservation(reservation)
+  local packed = reservation_text(reservation)
   plan.reservations[reservation_id] = packed
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
   add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'trace', trace)

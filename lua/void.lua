@@ -49,7 +49,7 @@ end
 -- Forgotten here, so that it stays used.
 if unit == 'code_used' then
   reservation.code = ''
-  reservation.packed = pack_reservation(reservation)
+  reservation.packed = reservation_text(reservation)
 end
 give_back(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
 table.insert(plan.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')

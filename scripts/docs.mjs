@@ -107,7 +107,7 @@ function keysDocument() {
 
 ${NOTE}
 
-The table is \`shared/redis/keys.ts\`. Packed records are described in \`lua/includes/records.lua\`.
+The table is \`shared/redis/keys.ts\`. Packed records are defined in \`shared/redis/record-formats.ts\`.
 
 | name | key | what it holds |
 | --- | --- | --- |

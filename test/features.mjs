@@ -1,7 +1,7 @@
 /**
- * The tests of whole processes that `npm test -- --changed` runs for a change below a path: they start `dist/`, so
- * their imports do not show what they depend on. A file belongs to the longest path that it begins with. A name that
- * ends with a slash is a folder.
+ * The tests of whole processes that `npm test -- --changed` runs for a change below a path. They start `dist/`,
+ * so their imports do not show what they depend on. A file belongs to the longest path that it begins with.
+ * A name that ends with a slash is a folder.
  * @type {Record<string, string[]>}
  */
 export const FEATURES = {

@@ -55,11 +55,11 @@ export function createSweeps(
   { reconcile, events, codes, archive, refilling: { preheat } }: SweepsDeps,
 ): { [Name in SweepName]: Sweep } {
   const { sale, commands, clock, database, metrics, log } = core;
-  const active = new ActiveCampaigns(sale, commands, clock);
+  const active = new ActiveCampaigns(sale.reader, commands, clock);
   const [copy, campaigns] = [new SaleCopy(commands), new CampaignsTable(database)];
   const ahead: TermsAhead = new Map();
   const velocity = {
-    board: new VelocityStore(commands),
+    store: new VelocityStore(commands),
     policies: new CampaignPolicies(database),
     ...{ sale, metrics, log, limits: LIMITS },
   };

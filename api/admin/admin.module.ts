@@ -42,7 +42,16 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const redemptions = new RedemptionsTable(database);
   const campaigns = createCampaigns(core, guards, claims, { table, queues });
   const relay = new RelayLease(commands, '');
-  const overview = new OverviewReader({ campaigns, table, redemptions, sale, queues, journal, relay, clock });
+  const overview = new OverviewReader({
+    campaigns,
+    table,
+    redemptions,
+    sale: sale.reader,
+    queues,
+    journal,
+    relay,
+    clock,
+  });
   const webhooks = new Webhooks(database, new WebhookEndpoints(database), {
     allowPrivate: config.webhookAllowPrivate,
     maxEndpoints: LIMITS.webhookEndpoints,
@@ -51,7 +60,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const answers = new JobResults(commands);
   return [
     ...campaignRoutes({ campaigns, table, apiKeys, clock, log }),
-    statsRoute({ campaigns, sale, journal, redemptions, apiKeys, clock }),
+    statsRoute({ campaigns, sale: sale.reader, journal, redemptions, apiKeys, clock }),
     redemptionsRoute(campaigns, redemptions, apiKeys),
     duplicatePaymentsRoute({ campaigns, duplicatePayments: new DuplicatePayments(database), apiKeys }),
     ...createCodeRoutes(core, guards, { campaigns, queues }),

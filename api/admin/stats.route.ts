@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -16,21 +16,21 @@ const params = z.object({ id: campaignId });
 
 export type StatsDeps = {
   campaigns: Campaigns;
-  sale: SaleStore;
+  sale: SaleReader;
   journal: Journal;
   redemptions: RedemptionsTable;
   apiKeys: ApiKeys;
   clock: RedisClock;
 };
 
-/** GET /admin/campaigns/:id/stats: the counters in one consistent read, and how far Postgres is behind them. */
+/** GET /admin/campaigns/:id/stats: the counters in one consistent read, and the backlog of the journal. */
 export function statsRoute(deps: StatsDeps): Route {
   return defineRoute(
     {
       method: 'get',
       path: '/admin/campaigns/:id/stats',
       summary: 'Live numbers of a campaign',
-      description: '`free + held + redeemed + burned = total`, always.',
+      description: '`free + held + redeemed + burned = total` always holds.',
       tag: 'admin',
       caller: 'admin',
       params,
@@ -46,7 +46,7 @@ export function statsRoute(deps: StatsDeps): Route {
         deps.journal.backlog(),
         deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
-      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis yet.');
+      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis.');
       const { status, ...counters } = stock;
       call.reply(200, {
         product_id: campaign.productId,

@@ -25,11 +25,11 @@ import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.co
 import type { Checkout, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteDeps = {
-  admission: LoadShedder;
+  loadShedder: LoadShedder;
   checkout: Checkout;
   attestation: Attestation;
-  door: BlocklistGuard;
-  entry: RiskGate;
+  blocklist: BlocklistGuard;
+  riskGate: RiskGate;
   policies: PolicyCache;
   velocity: Velocity;
   shopper: ShopperIdentity;
@@ -38,11 +38,11 @@ export type CheckoutRouteDeps = {
 };
 
 /**
- * POST /flash-sale/checkout. Guards in the order of their cost: bans, size and form, fields, key, signature; all without a
- * round trip. Then one call that decides.
+ * POST /flash-sale/checkout. The guards run in the order of their cost and without a round trip: bans, size and format,
+ * fields, key, signature. Then one call to Redis decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
-  const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = deps;
+  const { loadShedder, checkout, attestation, blocklist, riskGate, policies, velocity, shopper, metrics, log } = deps;
   const sendClaim = claimSender(checkout.limits);
   return defineRoute(checkoutContract, async (call) => {
     const { req } = call;
@@ -50,17 +50,20 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
     let body: CheckoutBody | undefined;
     let reservation: string | undefined;
     try {
-      admission.requireRoom();
+      loadShedder.requireRoom();
       body = validate(checkoutBody, await readJson(req));
       if (
-        door.refuses(req, call.res, { user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined })
+        blocklist.refuses(req, call.res, {
+          user: body.user_id as UserId,
+          device: body.device_fp as DeviceId | undefined,
+        })
       ) {
         outcome = 'blocked';
         return;
       }
       const source = idempotencyKey(req, body.idempotency_key);
       const attested = attest(call, body, attestation);
-      if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
+      if (body.device_fp === undefined) blocklist.bans.admit({ device: attested.device.bound });
       const identity = await shopper.identify(req, body.user_id);
       assertProofFor(identity, body.product_id);
       const request = requestOf(req, body, source.key, attested, identity);
@@ -71,19 +74,19 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
         policy.risk === 'off' && !policy.limits.attestationLevel
           ? null
           : entryOf(policy, request, attested, body, attributes, networkOf(req));
-      admission.enter();
+      loadShedder.enter();
       let result: CheckoutResult;
       try {
-        const waiting = entering && entry.checkout(entering);
+        const waiting = entering && riskGate.checkout(entering);
         if (waiting) await waiting;
         result = await checkout.run(request, policy, attributes ?? {});
       } finally {
-        admission.leave();
+        loadShedder.leave();
       }
-      if (result.replayed) entry.replayed({ policy, network: networkOf(req) }, 'checkout');
+      if (result.replayed) riskGate.replayed({ policy, network: networkOf(req) }, 'checkout');
       else if (policy.risk !== 'off') {
         velocity.promised(policy.product, body.user_id);
-        entry.promised({ policy, device: attested.device.named, user: request.user });
+        riskGate.promised({ policy, device: attested.device.named, user: request.user });
       }
       const { replayed, answer } = result;
       outcome = replayed ? 'replayed' : answer.data.status;
@@ -94,7 +97,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       throw error;
     } finally {
       metrics.checkouts.inc({ outcome });
-      // Those whom the door has refused share a line.
+      // Fast rejects have a shared log line.
       if (!req.logged) {
         req.logged = true;
         log.info(
@@ -114,12 +117,15 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
 
 type Attested = {
   device: RequestDevice;
-  /** For the record and for challenges: null = neither named nor bound to a token. */
+  /** Device for the record and for challenges; null = neither named nor bound to a token. */
   known: DeviceId | null;
   genuine: GenuineToken | null;
 };
 
-/** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
+/**
+ * Verifies the device token if there is one. The script refuses a missing token in a campaign that requires one.
+ * @throws Problem 401
+ */
 function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attestation: Attestation): Attested {
   const device = deviceOf(call.req, body.device_fp, body.user_id);
   if (body.attestation === undefined) return { device, known: device.named, genuine: null };
@@ -127,7 +133,7 @@ function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attesta
     body.expires_at === undefined
       ? null
       : attestation.read(body.attestation, device.bound, body.expires_at, body.product_id);
-  if (!genuine) throw call.refusal('attestation_invalid', 'The token is not ours for this device and expiry.');
+  if (!genuine) throw call.refusal('attestation_invalid', 'The device token is not valid for this device and expiry.');
   return { device, known: device.bound, genuine };
 }
 
@@ -155,7 +161,7 @@ function requestOf(
   };
 }
 
-/** What the risk rules and the levels of tokens judge. */
+/** Returns the request in the form that the risk gate takes. */
 function entryOf(
   policy: CampaignPolicy,
   { user, key }: ClaimRequest,

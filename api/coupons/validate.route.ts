@@ -14,13 +14,13 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
-import { assertHis, type IssuedCode } from './code-resolver.js';
+import { assertOwner, type IssuedCode } from './code-resolver.js';
 import { validateBody, validateContract } from './coupon.contract.js';
 import { type Judged, shopperOf, type Validation } from './validation.js';
 
 export type ValidateDeps = AttemptDeps & {
-  admission: LoadShedder;
-  door: BlocklistGuard;
+  loadShedder: LoadShedder;
+  blocklist: BlocklistGuard;
   challenges: Challenges;
   validateQuota: CampaignQuota;
   validation: Validation;
@@ -29,17 +29,17 @@ export type ValidateDeps = AttemptDeps & {
 
 /** POST /coupons/validate. */
 export function validateRoute(deps: ValidateDeps): Route {
-  const { admission, door, validateQuota, validation, shopper } = deps;
+  const { loadShedder, blocklist, validateQuota, validation, shopper } = deps;
   return defineRoute(validateContract, async (call) => {
     const { req, res } = call;
     const body = validate(validateBody, await readJson(req));
-    if (door.refuses(req, res, { user: body.user_id as UserId })) return;
+    if (blocklist.refuses(req, res, { user: body.user_id as UserId })) return;
     const identity = await shopper.identify(req, body.user_id);
     const who = shopperOf(body, identity);
     const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
-    door.bans.admitPaused(callerOf(guesser));
+    blocklist.bans.admitPaused(callerOf(guesser));
     await requireWork(deps, guesser, body.challenge_solution ?? null);
-    // One call is counted once, by the limit of the campaign whose code is found first.
+    // A call counts once, in the quota of the campaign whose code is found first.
     let counted: Promise<string[]> | null = null;
     const count = (policy: CampaignPolicy) => {
       counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
@@ -48,12 +48,12 @@ export function validateRoute(deps: ValidateDeps): Route {
     const attempted: Attempted = { action: 'validate', guesser, failed: false };
     const judge = (typed: string) =>
       recorded(deps, req, attempted, typed, (about) =>
-        admission.admit(async () => {
+        loadShedder.admit(async () => {
           const issued = await foundOrCounted(deps, attempted, typed, count);
           about(issued);
           await count(policyOf(deps, issued));
           assertProofFor(identity, issued.product);
-          assertHis(issued, who.user);
+          assertOwner(issued, who.user);
           return { issued, data: await validation.one(issued, who) };
         }),
       );
@@ -66,22 +66,22 @@ export function validateRoute(deps: ValidateDeps): Route {
 }
 
 /**
- * While a campaign enforces its rules, a network that has sent too many unknown codes works for each further check: that is what
- * keeps it from guessing on, and a right code goes on being served.
+ * Requires a proof of work for each check from a network that has sent too many unknown codes, while a campaign
+ * enforces its rules. This deters guessing, and valid codes are still served.
  * @throws Problem 403 with the challenge
  */
 async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: string | null): Promise<void> {
-  const { challenges, door, policies, unknownCodes } = deps;
+  const { challenges, blocklist, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
-  if (guesser.proven || door.bans.isAllowed(guesser)) return;
+  if (guesser.proven || blocklist.bans.isAllowed(guesser)) return;
   const what = { product: '', subject: `user.${guesser.user}` };
   if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
-  throw await challenges.demand(what, 'Many unknown codes have been tried from this address.');
+  throw await challenges.demand(what, 'Too many unknown codes were sent from this address.');
 }
 
 type Judge = (typed: string) => Promise<{ issued: IssuedCode }>;
 
-/** @throws Problem 429 when no code was looked at, because the network has sent too many unknown ones */
+/** @throws Problem 429 if every code was refused because the network has sent too many unknown ones */
 async function judgedEach(codes: readonly string[], judge: Judge): Promise<Judged[]> {
   const judged = await Promise.all(codes.map((typed) => judgedOf(typed, judge)));
   const refusals = judged.flatMap((one) => ('refusal' in one && one.refusal.status === 429 ? [one.refusal] : []));
@@ -98,6 +98,6 @@ async function judgedOf(typed: string, judge: Judge): Promise<Judged> {
   }
 }
 
-/** Whether other codes of the same call may still be good. */
+/** Whether a refusal concerns only its code, so that other codes of the same call may still be valid. */
 const isOfThisCode = ({ status, extras }: Problem): boolean =>
   status === 429 ? extras.members?.policy === UNKNOWN_CODES : status < 500 && !('challenge' in (extras.members ?? {}));

@@ -23,7 +23,7 @@ export async function connectSale(root, url) {
   const { connectForCommands } = await load('redis/connections');
   const { writeEpoch } = await load('redis/epoch');
   const { ScriptRunner } = await load('redis/script-runner');
-  const { SaleStore } = await load('redis/sale-store');
+  const { SaleStore } = await load('sale/sale-store').catch(() => load('redis/sale-store'));
   const { newReservationPrefix } = await load('domain/ids');
   const redis = connectForCommands(url, { commandMs: CALL_LIMIT_MS, connectMs: 60_000 }, () => {});
   await once(redis, 'ready');

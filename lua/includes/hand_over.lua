@@ -23,7 +23,7 @@ local function promote_one(plan, user, person, slot)
   }
   use_code(plan, code)
   plan.line[user], plan.presence[user] = false, false
-  plan.reservations[id] = pack_reservation(reservation)
+  plan.reservations[id] = reservation_text(reservation)
   if pays then plan.deadlines[id] = reservation.due end
   person.state, person.code = 'held', code
   person.slots = with_slot(person.slots, slot)

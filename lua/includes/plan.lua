@@ -61,7 +61,7 @@ end
 
 -- The user's record when it waits; nil when it does not, or is malformed.
 local function waiting_person(plan, user)
-  local person = plan.people[user] or parse_person(record_of(plan, user))
+  local person = plan.people[user] or person_in(record_of(plan, user))
   if not person or person.state ~= 'queued' then return nil end
   plan.people[user] = person
   return person
@@ -156,7 +156,7 @@ local function apply(plan, reply)
   local keys, answer, first_id = plan.keys, plan.answer, nil
   local written, removed = planned_fields(plan)
   local people, bits = {}, {}
-  for user in pairs(plan.changed) do people[user] = pack_person(plan.people[user]) end
+  for user in pairs(plan.changed) do people[user] = person_text(plan.people[user]) end
   for code, used in pairs(plan.codes) do bits[code - 1] = used and 1 or 0 end
   local reservations, payments, changed = arguments_of(plan.reservations), arguments_of(plan.payments), arguments_of(people)
   local deadlines, ended = arguments_of(plan.deadlines, true)

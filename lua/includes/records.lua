@@ -1,17 +1,14 @@
--- The packed records that scripts keep, and how they are read and written. Fields are separated by "|", which no id may
--- contain. A packed string costs a third of a hash of its own and one command instead of two.
---   reservation: state|user|qty|slot|due_ms|line_no|order_id|code
---     state: reserved, redeemed, reacquired (redeemed after it had ended), released, expired, refunded, burned, voided
---   person:      state|slots|line_no|qty|reservation_id|order_id|code
---     state: queued, held (see the reservation), left; slots: which of the user's allowances are taken ("1,3", "" = none)
---   code: number of the coupon code that is used, "" = none
+-- The packed records that scripts keep. Their fields are defined once, for scripts and TypeScript
+-- (shared/redis/record-formats.ts): `pack_<record>{…}` writes one, `--#parse <record>` makes `parse_<record>`, which reads one.
+-- A packed string costs a third of a hash of its own and one command instead of two.
+--   code: number of the coupon code that is used, as text; "" = none
 
-local function reservation_text(state, user, qty, slot, due, line_no, order_id, code)
-  return state .. '|' .. user .. '|' .. qty .. '|' .. slot .. '|' .. due .. '|' .. line_no .. '|' .. order_id .. '|' .. code
-end
+--#parse reservation
+--#parse person
 
-local function pack_reservation(r)
-  return reservation_text(r.state, r.user, r.qty, r.slot, r.due, r.line_no, r.order_id, r.code)
+local function reservation_text(r)
+  return pack_reservation{ state = r.state, user = r.user, qty = r.qty, slot = r.slot, due = r.due, line_no = r.line_no,
+    order_id = r.order_id, code = r.code }
 end
 
 -- A packed reservation that changes its state only.
@@ -20,37 +17,24 @@ local function in_state(text, state)
 end
 
 local function unpack_reservation(text)
-  local state, user, qty, slot, due, line_no, order_id, code =
-    string.match(text, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|([^|]*)$')
-  assert(state, 'a reservation record is malformed')
-  return {
-    state = state, user = user, qty = tonumber(qty), slot = tonumber(slot), due = tonumber(due),
-    line_no = tonumber(line_no), order_id = order_id, code = code, packed = text,
-  }
+  local reservation = assert(parse_reservation(text), 'a reservation record is malformed')
+  reservation.packed = text
+  return reservation
 end
 
-local function person_text(state, slots, line_no, qty, reservation_id, order_id, code)
-  return state .. '|' .. slots .. '|' .. line_no .. '|' .. qty .. '|' .. reservation_id .. '|' .. order_id .. '|' .. code
-end
-
-local function pack_person(p)
-  return person_text(p.state, p.slots, p.line_no, p.qty, p.reservation_id, p.order_id, p.code)
+local function person_text(p)
+  return pack_person{ state = p.state, slots = p.slots, line_no = p.line_no, qty = p.qty, reservation_id = p.reservation_id,
+    order_id = p.order_id, code = p.code }
 end
 
 -- A user without a record is `new`. Returns nil for a malformed record.
-local function parse_person(text)
-  if not text then return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '', code = '' } end
-  local state, slots, line_no, qty, reservation_id, order_id, code =
-    string.match(text, '^([^|]*)|([%d,]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([^|]*)$')
-  if not state then return nil end
-  return {
-    state = state, slots = slots, line_no = tonumber(line_no), qty = tonumber(qty),
-    reservation_id = reservation_id, order_id = order_id, code = code,
-  }
+local function person_in(text)
+  if text then return parse_person(text) end
+  return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '', code = '' }
 end
 
 local function unpack_person(text)
-  return assert(parse_person(text), 'a person record is malformed')
+  return assert(person_in(text), 'a person record is malformed')
 end
 
 -- The lowest allowance of the user that is free, or nil when all `limit` of them are taken.

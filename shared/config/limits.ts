@@ -59,11 +59,6 @@ export const LIMITS = {
   /** A statement of a batch takes milliseconds. One that hangs is repeated with half of the batch. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
-  /**
-   * Lifetime of an attestation, and how long it is accepted after that (CONTRACT §5). lua/reserve.lua has the same
-   * number.
-   */
-  attestationLifeSeconds: 30,
   /** 20 checkouts in any second for one device (CONTRACT §5). */
   deviceQuota: 20,
   deviceWindowMs: 1_000,

@@ -67,7 +67,7 @@ type StoredWaitingRoom = { enabled: boolean; max_size: number; presence_seconds:
 /**
  * Every term of a campaign. Types, SQL, the fields in Redis, their reading in lua/includes/campaign.lua, and the
  * contract for operators follow from this table. Postgres owns the terms: they are changed there first and then copied
- * to Redis. SaleStore adds the fields that follow from a campaign's rules.
+ * to Redis. shared/sale/campaigns.ts adds the fields that follow from a campaign's rules.
  */
 const TERMS = {
   name: detail<string>()('name'),
@@ -211,7 +211,7 @@ const FIRST_FIELDS = [
   ...['ends_at', 'hold_ms', 'per_user_limit', 'max_qty', 'line_enabled', 'line_max', 'late_payment', 'refund_policy'],
   ...['durable', 'attest', 'once', 'presence_ms', 'open_to_all', 'stacking', 'type'],
 ];
-/** The fields that follow from the rules and the type of a campaign (SaleStore). */
+/** The fields that follow from the rules and the type of a campaign (shared/sale/campaigns.ts). */
 const RULE_FIELDS: TextField[] = [
   { field: 'once', kind: 'flag', missing: '0' },
   { field: 'open_to_all', kind: 'version', missing: '' },

@@ -6,7 +6,7 @@ import type { LedgerRow, RedemptionsTable } from '../postgres/redemptions.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { compareJournalIds, type Journal } from '../redis/journal.js';
 import { type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
-import type { Archived, SaleStore } from '../sale/sale-store.js';
+import type { Archived, SaleReader } from '../sale/sale-reader.js';
 import { LineComparison } from './compare-lines.js';
 
 const SCAN_BATCH = 1_000;
@@ -19,7 +19,7 @@ const LISTED_DIFFERENCES = 100;
 const TRIES = 3;
 
 export type LedgerDeps = {
-  sale: SaleStore;
+  sale: SaleReader;
   journal: Journal;
   cursor: JournalCursor;
   redemptions: RedemptionsTable;

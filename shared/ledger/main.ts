@@ -8,7 +8,7 @@ import { JournalCursor } from '../projection/journal-cursor.js';
 import { connectForCommands } from '../redis/connections.js';
 import { Journal } from '../redis/journal.js';
 import { ScriptRunner } from '../redis/script-runner.js';
-import { SaleStore } from '../sale/sale-store.js';
+import { SaleReader } from '../sale/sale-reader.js';
 import { compareLedger } from './compare.js';
 
 /**
@@ -41,17 +41,9 @@ try {
   });
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
-  const limits = {
-    idempotencyTtlMs: 0,
-    journalLimitEntries: 0,
-    deviceQuota: 0,
-    deviceWindowMs: 0,
-    orderMemoryMs: 0,
-    waitReplicas: 0,
-  };
   const verdict = await compareLedger(
     {
-      sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),
+      sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),
       journal: new Journal(redis),
       cursor: new JournalCursor(database),
       redemptions: new RedemptionsTable(database),

@@ -11,14 +11,14 @@ type Board = {
 /**
  * Posts the metrics of a process to Redis, where every process can read them, and removes them when the process stops.
  */
-export function postMetrics(process: string, metrics: Metrics, board: Board, nowMs: () => number): Part {
+export function postMetrics(process: string, metrics: Metrics, store: Board, nowMs: () => number): Part {
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
       timer = setInterval(() => {
         metrics
           .snapshot()
-          .then((snapshot) => board.post(process, snapshot, nowMs()))
+          .then((snapshot) => store.post(process, snapshot, nowMs()))
           .catch(() => {
             // Redis is away. The next post contains everything.
           });
@@ -26,7 +26,7 @@ export function postMetrics(process: string, metrics: Metrics, board: Board, now
     },
     async stop() {
       clearInterval(timer);
-      await board.remove(process).catch(() => {});
+      await store.remove(process).catch(() => {});
     },
   };
 }

@@ -1,29 +1,31 @@
 import { ContractError } from '../errors/faults.js';
+import { packRecord, parseRecord } from './record-format.js';
+import { COMPLETED, FINGERPRINT, QUEUED, REDEMPTION } from './record-formats.js';
 
-/** What a response waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
+/** What a response waited for: the journal, replicas of Redis, or the commit in Postgres. */
 export type Durability = 'journaled' | 'committed' | 'replicated';
-/** By the digit in the record. */
+/** The digit in a record is the index. */
 const DURABILITIES = ['journaled', 'committed', 'replicated'] as const;
 
-/** As lua/reserve.lua decides it. @param replicas that the caller waits for */
+/** Returns the durability, as lua/reserve.lua does. @param replicas number of replicas that responses wait for */
 export function durabilityOf(durable: boolean, replicas: number): Durability {
   if (durable) return 'committed';
   return replicas > 0 ? 'replicated' : 'journaled';
 }
 
-/** @param digit as scripts write it @throws ContractError when there is no such durability */
+/** @param digit as scripts write it @throws ContractError for an unknown digit */
 export function decodeDurability(digit: string): Durability {
   const durability = DURABILITIES[Number(digit)];
-  if (!durability) throw new ContractError(`there is no durability ${digit}`);
+  if (!durability) throw new ContractError(`the durability ${digit} is unknown`);
   return durability;
 }
 
-/** The digit that scripts write. */
+/** Returns the digit that scripts write. */
 export function encodeDurability(durability: Durability): string {
   return String(DURABILITIES.indexOf(durability));
 }
 
-/** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
+/** Content of an idempotency record: enough to send the first response again, byte for byte. */
 export type IdempotencyRecord =
   | {
       kind: 'completed';
@@ -32,65 +34,93 @@ export type IdempotencyRecord =
       dueMs: number;
       ticketKey: string;
       durability: Durability;
-      /** Number of the code; null = none. */
+      /** Number of the code; null = no code. */
       code: number | null;
-      /** Version of the terms it was made under. */
+      /** Version of the terms under which the reservation was made. */
       terms: number;
     }
   | {
       kind: 'queued';
       position: number;
       queueSize: number;
-      /** null = the answer has no ticket. */
+      /** null = the response has no ticket. */
       ticketKey: string | null;
-      /** Milliseconds for each person in the line; null = nobody could say. */
+      /** Milliseconds per position in the line; null = unknown. */
       paceMs: number | null;
-      /** How often he must be seen; 0 = he need not be. */
+      /** How long a waiting user may be unseen, milliseconds; 0 = any time. */
       presenceMs: number;
-      /** The place that the ticket is for; null = the answer has none, or an earlier version made it. */
+      /** Reservation of the ticket; null = no ticket, or an earlier version wrote the record. */
       reservationId: string | null;
     };
 
-/**
- * Decodes what lua/reserve.lua remembers: `C|reservation|order|due|ticket key|durability|code|terms`, or
- * `Q|position|size|ticket key|pace|presence|reservation`, of which an earlier version left out the end.
- */
+/** A whole record: the request that the key was used for, and its response. */
+export type StoredRequest = { no: number; user: string; record: IdempotencyRecord };
+
+/** Decodes the response in a record (`COMPLETED`, `QUEUED`). @throws ContractError if it is malformed */
 export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
-  const fields = text.split('|');
-  const [kind, a, b, c, d, e, f, terms] = fields;
-  const durability = DURABILITIES[Number(e)];
-  if (kind === 'C' && fields.length === 8 && durability) {
+  if (text.startsWith(COMPLETED.begin)) {
+    const { reservation_id, order_id, due, ticket_key, durability, code, terms } = parseRecord(COMPLETED, text);
     return {
       kind: 'completed',
-      reservationId: String(a),
-      orderId: String(b),
-      dueMs: Number(c),
-      ticketKey: String(d),
-      durability,
-      code: f ? Number(f) : null,
-      terms: Number(terms),
+      reservationId: reservation_id,
+      orderId: order_id,
+      dueMs: due,
+      ticketKey: ticket_key,
+      durability: decodeDurability(durability),
+      code,
+      terms,
     };
   }
-  if (kind === 'Q' && fields.length >= 4 && fields.length <= 7) {
-    return {
-      kind: 'queued',
-      position: Number(a),
-      queueSize: Number(b),
-      ticketKey: c || null,
-      paceMs: d ? Number(d) : null,
-      presenceMs: Number(e ?? 0),
-      reservationId: f || null,
-    };
-  }
-  throw new ContractError(`an idempotency record is malformed: ${text}`);
+  const { position, queue_size, ticket_key, pace, presence_ms, place_id } = parseRecord(QUEUED, text);
+  return {
+    kind: 'queued',
+    position,
+    queueSize: queue_size,
+    ticketKey: ticket_key || null,
+    paceMs: pace,
+    presenceMs: presence_ms,
+    reservationId: place_id || null,
+  };
 }
 
-/** The form that lua/reserve.lua remembers. */
+/** Encodes a response in the format of lua/reserve.lua. */
 export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
   if (answer.kind === 'completed') {
     const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
-    return `C|${reservationId}|${orderId}|${dueMs}|${ticketKey}|${encodeDurability(durability)}|${code ?? ''}|${terms}`;
+    return packRecord(COMPLETED, {
+      reservation_id: reservationId,
+      order_id: orderId,
+      due: dueMs,
+      ticket_key: ticketKey,
+      durability: encodeDurability(durability),
+      code,
+      terms,
+    });
   }
   const { position, queueSize, ticketKey, paceMs, presenceMs, reservationId } = answer;
-  return `Q|${position}|${queueSize}|${ticketKey ?? ''}|${paceMs ?? ''}|${presenceMs}|${reservationId ?? ''}`;
+  return packRecord(QUEUED, {
+    position,
+    queue_size: queueSize,
+    ticket_key: ticketKey ?? '',
+    pace: paceMs,
+    presence_ms: presenceMs,
+    place_id: reservationId ?? '',
+  });
+}
+
+/** @param request identifies the request in addition to product, user and quantity; "" = a checkout */
+export function encodeStoredRequest(no: number, qty: number, user: string, request: string, answer: string): string {
+  return packRecord(FINGERPRINT, { no, qty, user, request: request + answer });
+}
+
+/** Decodes a whole record; null = not a record of a checkout or redemption, for instance that of a restock. */
+export function decodeStoredRequest(text: string): StoredRequest | null {
+  try {
+    const { no, user, request } = parseRecord(FINGERPRINT, text);
+    const answer = request.startsWith(REDEMPTION.begin) ? parseRecord(REDEMPTION, request).answer : request;
+    return { no, user, record: decodeIdempotencyRecord(answer) };
+  } catch (error) {
+    if (error instanceof ContractError) return null;
+    throw error;
+  }
 }

@@ -1,30 +1,38 @@
 import type { EntryOf, RawEntry } from '../contracts/journal.js';
 import { orderIdOf } from '../domain/ids.js';
 import { ContractError } from '../errors/faults.js';
-import { decodeDurability, encodeDurability, encodeIdempotencyRecord } from './idempotency-record.js';
+import {
+  decodeDurability,
+  encodeDurability,
+  encodeIdempotencyRecord,
+  encodeStoredRequest,
+} from './idempotency-record.js';
+import { parseRecord, recordIn } from './record-format.js';
+import { ANSWERED_PROMISE, PROMISES_HEADER, QUEUED_PROMISE, RESERVED_PROMISE } from './record-formats.js';
 
 type Fields = Record<string, string>;
 
-/** Promises in one entry at most (lua/includes/journal_tail.lua). */
+/** Maximum number of promises in one entry (lua/includes/journal_tail.lua). */
 const MOST_PROMISES = 64;
 
-/** What the promises of one entry have in common. */
+/** Values that the promises of one entry share (`PROMISES_HEADER`). */
 type Common = {
   no: number;
   atMs: number;
   dueMs: number;
   terms: number;
   ticketKey: string;
-  /** As scripts write it. */
+  /** The digit that scripts write. */
   durability: string;
 };
 
 type PromiseEntry = EntryOf<'reserved' | 'queued' | 'answered'>;
 
 /**
- * A promise of an entry that holds all promises of one call of lua/reserve.lua. Such an entry has a line with what they have in
- * common and one for each promise; values are separated by tabs, and no id, key or answer contains one. The id of the entry is the number of its last promise,
- * so that numbers have no gap and trimming by id keeps an entry until all of it is committed.
+ * A promise of a packed entry, which contains all promises of one call of lua/reserve.lua. Such an entry has one line
+ * with the shared values and one line per promise. Values are separated by tabs, which no id, key or record contains.
+ * The id of the entry is the number of its last promise, so that numbers have no gaps and trimming keeps an entry until
+ * all of its promises are committed.
  */
 export class PackedPromise implements RawEntry {
   constructor(
@@ -33,7 +41,7 @@ export class PackedPromise implements RawEntry {
     readonly line: string,
   ) {}
 
-  /** As an entry of its own would have it; a promise that cannot be decoded as it is. */
+  /** The fields that a separate entry would have, or the raw line of a promise that cannot be decoded. */
   get fields(): Fields {
     try {
       return this.#plainFields();
@@ -66,35 +74,33 @@ export class PackedPromise implements RawEntry {
     };
   }
 
-  /** Whether the response to it waits for the commit. */
+  /** Whether the response to this promise waits for the commit. */
   get isDurable(): boolean {
     return this.common.durability === encodeDurability('committed');
   }
 
-  /** @throws ContractError when a script wrote what this version does not know */
+  /** Decodes the promise. @throws ContractError if this version does not know its format */
   decode(): PromiseEntry {
-    const values = this.line.split('\t');
-    if (values[0] === 'reserved' && values.length === 12) return this.#reserved(values);
-    if (values[0] === 'queued' && values.length === 12) return this.#queued(values);
-    if (values[0] === 'answered' && values.length === 3) {
-      const { no, atMs } = this.common;
-      return {
-        journalId: this.journalId,
-        no,
-        atMs,
-        kind: 'answered',
-        key: String(values[1]),
-        answer: String(values[2]),
-      };
+    const { line } = this;
+    if (line.startsWith(RESERVED_PROMISE.begin)) return this.#reserved();
+    const { no, atMs } = this.common;
+    const begin = { journalId: this.journalId, no, atMs };
+    if (line.startsWith(QUEUED_PROMISE.begin)) {
+      const { line_no, stacking, ...promise } = parseRecord(QUEUED_PROMISE, line);
+      return { ...begin, kind: 'queued', ...promise, lineNo: line_no, stacking: stacking || null };
     }
-    throw new ContractError(`journal entry ${this.journalId} has the unknown promise ${this.line}`);
+    if (line.startsWith(ANSWERED_PROMISE.begin)) {
+      return { ...begin, kind: 'answered', ...parseRecord(ANSWERED_PROMISE, line) };
+    }
+    throw new ContractError(`journal entry ${this.journalId} has the unknown promise ${line}`);
   }
 
-  #reserved(values: string[]): EntryOf<'reserved'> {
-    const [, reservation, user, named, qty, slot, codeText, key, request, device, trace, stacking] = values as Strings;
+  /** Spelled out for speed, because every checkout has a promise. */
+  #reserved(): EntryOf<'reserved'> {
+    const promise = parseRecord(RESERVED_PROMISE, this.line);
+    const { reservation, user, qty, code } = promise;
     const { no, atMs, dueMs, terms, ticketKey, durability } = this.common;
-    const order = named || orderIdOf(reservation);
-    const code = codeText === '' ? null : Number(codeText);
+    const order = promise.order || orderIdOf(reservation);
     const answer = encodeIdempotencyRecord({
       kind: 'completed',
       reservationId: reservation,
@@ -113,64 +119,46 @@ export class PackedPromise implements RawEntry {
       reservation,
       user,
       order,
-      qty: Number(qty),
-      slot: Number(slot),
+      qty,
+      slot: promise.slot,
       dueMs,
       lineNo: 0,
       state: dueMs > 0 ? 'reserved' : 'redeemed',
       code,
       terms,
-      key,
-      answer: `${no}|${qty}|${user}|${request}${answer}`,
-      device,
-      trace,
-      stacking: stacking || null,
-    };
-  }
-
-  #queued(values: string[]): EntryOf<'queued'> {
-    const [, reservation, user, order, qty, lineNo, code, key, answer, device, trace, stacking] = values as Strings;
-    return {
-      journalId: this.journalId,
-      no: this.common.no,
-      atMs: this.common.atMs,
-      kind: 'queued',
-      reservation,
-      user,
-      order,
-      qty: Number(qty),
-      lineNo: Number(lineNo),
-      code: code === '' ? null : Number(code),
-      key,
-      answer,
-      device,
-      trace,
-      stacking: stacking || null,
+      key: promise.key,
+      answer: encodeStoredRequest(no, qty, user, promise.request, answer),
+      device: promise.device,
+      trace: promise.trace,
+      stacking: promise.stacking || null,
     };
   }
 }
 
-type Strings = [string, string, string, string, string, string, string, string, string, string, string, string];
-
 /**
- * The promises of a packed entry, in their order. One that is malformed still has as many as it says, so that their numbers have
- * no gap; they fail when they are decoded.
- * @param fields of the entry
+ * Returns the promises of a packed entry in their order. A malformed entry yields as many promises as its `count`, so
+ * that numbers have no gaps; these fail when they are decoded.
+ * @param fields fields of the entry
  */
 export function unpackPromises(journalId: string, fields: Fields): PackedPromise[] {
   const [header = '', ...lines] = String(fields.promises).split('\n');
-  const [at, due, terms, ticketKey, durability] = header.split('\t');
   const count = Number(fields.count);
   if (lines.length !== count) lines.length = Math.max(1, Math.min(count || 1, MOST_PROMISES));
   const dash = journalId.indexOf('-');
   const [generation, first] = [journalId.slice(0, dash + 1), Number(journalId.slice(dash + 1)) - lines.length + 1];
-  const common: Common = {
-    no: Number(fields.no),
+  const common = commonOf(Number(fields.no), header);
+  return Array.from(lines, (line, i) => new PackedPromise(generation + (first + i), common, line ?? ''));
+}
+
+/** Parses the shared values. If they are malformed, the promises fail when they are decoded. */
+function commonOf(no: number, header: string): Common {
+  const { at, due, terms, ticket_key, durability } = recordIn(PROMISES_HEADER, header) ?? {};
+  return {
+    no,
     atMs: Number(at),
     dueMs: Number(due),
     terms: Number(terms),
-    ticketKey: String(ticketKey),
+    ticketKey: String(ticket_key),
     durability: String(durability),
   };
-  return Array.from(lines, (line, i) => new PackedPromise(generation + (first + i), common, line ?? ''));
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ContractError } from '../errors/faults.js';
 import { type CallOf, defineScript, type ScriptContract } from './script-contract.js';
-import { inOrder, type LoadedScript, loadScript } from './script-source.js';
+import { inOrder, type LoadedScript, loadScript, withOrigins } from './script-source.js';
 
 const SCRIPT = `-- Moves a user.
 --
@@ -83,7 +83,7 @@ describe('loadScript', () => {
 
   it('rejects a type that it cannot read', () => {
     write(SCRIPT.replace('qty:int', 'qty:integer'));
-    expect(() => loadScript(folder, 'sample')).toThrow('qty:integer has a type that is none of text,int');
+    expect(() => loadScript(folder, 'sample')).toThrow('qty:integer has an unknown type; known: text,int');
   });
 });
 
@@ -132,5 +132,20 @@ describe('inOrder', () => {
       call(sample, { keys: { ...keys, order_keys: 'o1' }, args, each }),
     ];
     for (const given of calls.slice(0, 2)) expect(inOrder(script, given).keyNames).toEqual(['c', 'l', 'o1', 'o2']);
+  });
+});
+
+describe('withOrigins', () => {
+  it('names the file and the line of the script or of its include', () => {
+    write(
+      '-- Moves.\n--\n-- KEYS campaign\n-- ARGV\n--   user\n-- REPLY\n--   moved\n-- JOURNALS nothing\n\n--#include clock\n\nerror(1)\n',
+    );
+    const located = loadScript(folder, 'sample');
+    const lineOf = (text: string) => located.source.split('\n').findIndex((line) => line.includes(text)) + 1;
+    expect(withOrigins(located, `ERR user_script:${lineOf('error(1)')}: 1, on @user_script:${lineOf('now_ms')}.`)).toBe(
+      'ERR sample.lua:12: 1, on includes/clock.lua:2.',
+    );
+    expect(located.origins).toHaveLength(located.source.split('\n').length);
+    expect(withOrigins(located, 'user_script:999: x')).toBe('user_script:999: x');
   });
 });

@@ -11,7 +11,7 @@ import { connectForCommands } from '../redis/connections.js';
 import { EventStream } from '../redis/event-stream.js';
 import { Journal } from '../redis/journal.js';
 import { ScriptRunner } from '../redis/script-runner.js';
-import { SaleStore } from '../sale/sale-store.js';
+import { SaleReader } from '../sale/sale-reader.js';
 import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
 import { restorePostgres } from './restore.js';
@@ -64,16 +64,8 @@ try {
 
 /** Prints the ledger's verdict on every campaign. @returns the exit code */
 async function judge({ campaigns }: Findings, journal: Journal, cursor: JournalCursor): Promise<number> {
-  const limits = {
-    idempotencyTtlMs: 0,
-    journalLimitEntries: 0,
-    deviceQuota: 0,
-    deviceWindowMs: 0,
-    orderMemoryMs: 0,
-    waitReplicas: 0,
-  };
   const parts = {
-    sale: new SaleStore(new ScriptRunner(redis, join(projectRoot(), 'lua')), limits),
+    sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),
     journal,
     cursor,
     redemptions: new RedemptionsTable(database),

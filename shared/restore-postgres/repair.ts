@@ -8,6 +8,7 @@ import { emptyProjection, projectEntries } from '../projection/projection.js';
 import { writeProjection } from '../projection/write-projection.js';
 import { readEpoch } from '../redis/epoch.js';
 import type { EventStream, StreamEvent } from '../redis/event-stream.js';
+import { decodeStoredRequest } from '../redis/idempotency-record.js';
 import type { Journal } from '../redis/journal.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
 import { Backlog } from './backlog.js';
@@ -165,13 +166,16 @@ export class Repair {
       const completed = [];
       const queued = [];
       for (const { key, answer } of answers) {
-        const [, reservation, terms] = /\|C\|([0-9a-f-]{36})\|.*\|(\d+)$/.exec(answer) ?? [];
-        if (reservation && reservations.has(reservation)) {
-          completed.push({ reservation, key, answer, terms: Number(terms) });
+        const stored = decodeStoredRequest(answer);
+        if (!stored) continue;
+        const { no, user, record } = stored;
+        if (record.kind === 'completed') {
+          const { reservationId, terms } = record;
+          if (reservations.has(reservationId)) completed.push({ reservation: reservationId, key, answer, terms });
+        } else {
+          const atMs = users.get(`${no}|${user}`);
+          if (atMs !== undefined) queued.push({ no, key, answer, atMs });
         }
-        const [, no, user] = /^(\d+)\|\d+\|([^|]+)\|(?:R\|[^|]*\|[^|]*\|)?Q\|/.exec(answer) ?? [];
-        const atMs = users.get(`${no}|${user}`);
-        if (atMs !== undefined) queued.push({ no: Number(no), key, answer, atMs });
       }
       await this.#details.fillAnswers(completed);
       await this.#writeSome({ answers: queued });

@@ -3,7 +3,7 @@ import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from '../redis/keys.js';
 import type { RedisClock } from '../redis/redis-clock.js';
-import type { SaleStore } from './sale-store.js';
+import type { SaleReader } from './sale-reader.js';
 
 /** A new campaign is found within this time; before that it has no deadline that could have passed. */
 const DIRECTORY_FRESH_MS = 1_000;
@@ -17,7 +17,7 @@ export class ActiveCampaigns {
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(
-    readonly sale: Pick<SaleStore, 'directory'>,
+    readonly sale: Pick<SaleReader, 'directory'>,
     readonly redis: Redis,
     readonly clock: Pick<RedisClock, 'nowMs'>,
   ) {}

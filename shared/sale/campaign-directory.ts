@@ -1,11 +1,11 @@
 import type { CampaignNo, ProductId } from '../domain/ids.js';
-import type { SaleStore } from './sale-store.js';
+import type { SaleReader } from './sale-reader.js';
 
 /** Which product a campaign's number stands for. Never changes once given, so it is kept. */
 export class CampaignDirectory {
   readonly #products = new Map<number, ProductId>();
 
-  constructor(readonly sale: SaleStore) {}
+  constructor(readonly sale: SaleReader) {}
 
   /**
    * A number that is not known yet is looked up each time: a campaign may have been created a moment ago, and a look-up

@@ -1,6 +1,8 @@
 import type { RawEntry } from '../contracts/journal.js';
 import { reservationIdOf } from '../domain/ids.js';
-import { durabilityOf, encodeIdempotencyRecord } from '../redis/idempotency-record.js';
+import { durabilityOf, encodeIdempotencyRecord, encodeStoredRequest } from '../redis/idempotency-record.js';
+import { packRecord } from '../redis/record-format.js';
+import { REDEMPTION } from '../redis/record-formats.js';
 import type { ReserveInput } from './reserve-call.js';
 import type { ReserveOutcome } from './scripts/reserve.js';
 
@@ -77,7 +79,7 @@ export function answeredEntry(input: ReserveInput, outcome: Outcome<'waiting'>):
 
 /** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
 export function requestOf({ coupon, order }: Pick<ReserveInput, 'coupon' | 'order'>): string {
-  return coupon ? `R|${coupon.code}|${order ?? ''}|` : '';
+  return coupon ? packRecord(REDEMPTION, { code: coupon.code, order: order ?? '', answer: '' }) : '';
 }
 
 /** @param placeId of the ticket; "" = the answer has none */
@@ -95,5 +97,5 @@ function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>, 
 }
 
 function answerText(input: ReserveInput, no: number, answer: Parameters<typeof encodeIdempotencyRecord>[0]): string {
-  return `${no}|${input.qty}|${input.user}|${requestOf(input)}${encodeIdempotencyRecord(answer)}`;
+  return encodeStoredRequest(no, input.qty, input.user, requestOf(input), encodeIdempotencyRecord(answer));
 }

@@ -1,6 +1,8 @@
 import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from '../redis/keys.js';
+import { recordIn } from '../redis/record-format.js';
+import { PERSON } from '../redis/record-formats.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 
 /** A place in line: the number it was given, and the reservation that a promotion makes of it. */
@@ -44,7 +46,7 @@ export class LineReader {
     for (const [i, user] of users.entries()) {
       const score = scores?.[i];
       if (score == null) continue;
-      const reservation = people?.[i]?.split('|')[4] ?? '';
+      const reservation = recordIn(PERSON, people?.[i] ?? '')?.reservation_id ?? '';
       places.set(user, { lineNo: Number(score) % AWAY, reservation });
     }
     return places;

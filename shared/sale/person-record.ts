@@ -1,18 +1,20 @@
+import { packRecord } from '../redis/record-format.js';
+import { PERSON } from '../redis/record-formats.js';
+
 export type PersonRecord = {
   state: 'queued' | 'held' | 'left';
-  /** Whether he stands in the line; somebody whose line was closed is `queued` and does not. */
+  /** Whether the user is in the line. A user whose line was closed is `queued` and not in it. */
   inLine: boolean;
   slots: number[];
   lineNo: number;
   qty: number;
   reservationId: string;
   orderId: string;
-  /** Number of the code he came with or was handed; null = none. */
+  /** Number of the code that the user came with or was given; null = none. */
   code: number | null;
 };
 
-/** The form that lua/includes/records.lua reads. */
-export function encodePerson(person: PersonRecord): string {
-  const { state, slots, lineNo, qty, reservationId, orderId, code } = person;
-  return [state, slots.join(','), lineNo, qty, reservationId, orderId, code ?? ''].join('|');
+/** Writes a packed person, as scripts do. */
+export function encodePerson({ lineNo, reservationId, orderId, inLine: _, ...person }: PersonRecord): string {
+  return packRecord(PERSON, { ...person, line_no: lineNo, reservation_id: reservationId, order_id: orderId });
 }

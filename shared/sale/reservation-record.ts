@@ -1,6 +1,8 @@
 import { ContractError } from '../errors/faults.js';
+import { packRecord, parseRecord } from '../redis/record-format.js';
+import { RESERVATION } from '../redis/record-formats.js';
 
-/** States of a packed reservation in Redis; see lua/includes/records.lua. */
+/** States of a packed reservation. reacquired: redeemed after it had ended. */
 export const RECORD_STATES = [
   'reserved',
   'redeemed',
@@ -25,23 +27,13 @@ export type ReservationRecord = {
   code: number | null;
 };
 
-/** Decodes `state|user|qty|slot|due_ms|line_no|order_id|code`. @throws ContractError */
+/** Reads a packed reservation. @throws ContractError */
 export function decodeReservation(text: string): ReservationRecord {
-  const fields = text.split('|');
-  const [state, user, qty, slot, due, lineNo, orderId, code] = fields;
-  if (fields.length !== 8 || !(RECORD_STATES as readonly string[]).includes(String(state))) {
+  const { state, user, qty, slot, due, line_no, order_id, code } = parseRecord(RESERVATION, text);
+  if (!(RECORD_STATES as readonly string[]).includes(state)) {
     throw new ContractError(`a reservation record is malformed: ${text}`);
   }
-  return {
-    state: state as RecordState,
-    user: String(user),
-    qty: Number(qty),
-    slot: Number(slot),
-    dueMs: Number(due),
-    lineNo: Number(lineNo),
-    orderId: String(orderId),
-    code: code ? Number(code) : null,
-  };
+  return { state: state as RecordState, user, qty, slot, dueMs: due, lineNo: line_no, orderId: order_id, code };
 }
 
 /** Whether a unit is taken in this state, as a reservation, a redemption or burned. */
@@ -49,8 +41,7 @@ export function takesUnits(state: RecordState): boolean {
   return state === 'reserved' || state === 'redeemed' || state === 'reacquired' || state === 'burned';
 }
 
-/** The form that lua/includes/records.lua reads. */
-export function encodeReservation(record: ReservationRecord): string {
-  const { state, user, qty, slot, dueMs, lineNo, orderId, code } = record;
-  return [state, user, qty, slot, dueMs, lineNo, orderId, code ?? ''].join('|');
+/** Writes a packed reservation, as scripts do. */
+export function encodeReservation({ dueMs, lineNo, orderId, ...record }: ReservationRecord): string {
+  return packRecord(RESERVATION, { ...record, due: dueMs, line_no: lineNo, order_id: orderId });
 }

@@ -1,3 +1,4 @@
+import { TOKEN_LIFE_MS, TOKEN_SKEW_MS } from '../domain/device-token.js';
 import {
   type DeviceId,
   type IdempotencyKey,
@@ -9,7 +10,7 @@ import {
 import { keys, saleKeys } from '../redis/keys.js';
 import type { CallOf } from '../redis/script-contract.js';
 import { requestOf } from './checkout-entries.js';
-import type { SaleLimits } from './sale-store.js';
+import type { SaleLimits } from './sale-calls.js';
 import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reserve.js';
 
 export type ReserveInput = {
@@ -75,6 +76,8 @@ export function reserveCall(
     journal_limit: limits.journalLimitEntries,
     device_quota: limits.deviceQuota,
     device_window_ms: limits.deviceWindowMs,
+    token_life_ms: TOKEN_LIFE_MS,
+    token_skew_ms: TOKEN_SKEW_MS,
     replicated: limits.waitReplicas > 0,
     order_ttl_ms: String(limits.orderMemoryMs),
     packed,

@@ -3,9 +3,11 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
-import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { EngineUnavailable } from '../errors/faults.js';
 import { entriesOf } from '../redis/journal.js';
 import { keys } from '../redis/keys.js';
+import { parseRecord } from '../redis/record-format.js';
+import { PERSON } from '../redis/record-formats.js';
 import { type CampaignDetails, detailsOf } from './campaign-details.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
@@ -192,28 +194,10 @@ function peopleOf(
   return people;
 }
 
-/** Decodes `state|slots|line_no|qty|reservation_id|order_id|code`. */
+/** @throws ContractError when the record is malformed */
 function decodePerson(text: string, inLine: boolean): PersonCopy {
-  const fields = text.split('|');
-  if (fields.length !== 7) throw new ContractError(`a person record is malformed: ${text}`);
-  const [state, , lineNo, qty, reservation, order, code] = fields as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  return {
-    state,
-    inLine,
-    lineNo: Number(lineNo),
-    qty: Number(qty),
-    reservation,
-    order,
-    code: code ? Number(code) : null,
-  };
+  const { state, line_no, qty, reservation_id, order_id, code } = parseRecord(PERSON, text);
+  return { state, inLine, lineNo: line_no, qty, reservation: reservation_id, order: order_id, code };
 }
 
 function campaignOf(product: ProductId, hash: Record<string, string>): CampaignCopy | null {

@@ -14,8 +14,8 @@ export async function standingOfPresent(
   user: UserId,
   place: ReservationId | null,
 ): Promise<StandingOutcome> {
-  const standing = await sale.standing(product, user, place);
+  const standing = await sale.line.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
-  const mayHaveReturned = await sale.seen(product, user);
-  return mayHaveReturned ? sale.standing(product, user, place) : standing;
+  const mayHaveReturned = await sale.line.seen(product, user);
+  return mayHaveReturned ? sale.line.standing(product, user, place) : standing;
 }

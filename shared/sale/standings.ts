@@ -31,7 +31,7 @@ export async function readStandings(
     each: requests.map(({ user, place }) => ({ user, place: place ?? '' })),
   });
   if (outcome.kind === 'not_found') return requests.map(() => outcome);
-  return outcome.standings.map((standing) => decodeStanding(standing, outcome));
+  return outcome.standings.map((standing) => scripts.located('standing', decodeStanding(standing, outcome)));
 }
 
 type Standings = Extract<OutcomeOf<typeof standingScript>, { kind: 'standings' }>;

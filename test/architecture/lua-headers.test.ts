@@ -7,7 +7,7 @@ import { decodeEntry } from '../../shared/redis/journal.js';
 import type { ScriptContract } from '../../shared/redis/script-contract.js';
 import { readHeader } from '../../shared/redis/script-header.js';
 import { loadScript } from '../../shared/redis/script-source.js';
-import { SALE_SCRIPTS } from '../../shared/sale/sale-store.js';
+import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import { CALL_NAMES, DECISION_KINDS, decodeDecision, REQUEST_NAMES } from '../../shared/sale/scripts/reserve.js';
 import {
   CONFIRM_DECISIONS,
@@ -119,7 +119,7 @@ test('every script with decisions is compared here', () => {
 
 for (const [name, { input, request, kinds, decode }] of Object.entries(BATCHES)) {
   test(`${name}: its input, requests and decisions are the same in header, code and contract`, () => {
-    const [header, code] = [readHeader(sourceOf(name)), codeOf(sourceOf(name))];
+    const [header, code] = [readHeader(sourceOf(name)), loadedCodeOf(name)];
     expect(header.input).toEqual(input);
     expect(header.request).toEqual(request);
     for (const field of input) expect(code).toMatch(new RegExp(`\\binput\\.${field}\\b`));

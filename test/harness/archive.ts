@@ -52,7 +52,7 @@ export class TestArchive {
       redemptions: new RedemptionsTable(database),
       campaigns,
       cursor,
-      sale: this.sale.store,
+      sale: this.sale.store.reader,
       archive: this.archive,
       idempotencyKeys: new IdempotencyKeys(database),
       log,
@@ -66,7 +66,7 @@ export class TestArchive {
     await campaign.setStatus('close');
     await this.persistence.persist();
     await this.worker().run();
-    if (!(await campaign.store.archived(campaign.product))) throw new Error('the campaign was not archived');
+    if (!(await campaign.store.reader.archived(campaign.product))) throw new Error('the campaign was not archived');
     return campaign.through(this.store);
   }
 }

@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis';
 import type { ProductId } from '../../shared/domain/ids.js';
 import { textFields } from '../../shared/domain/terms.js';
 import { keys } from '../../shared/redis/keys.js';
+import { recordIn } from '../../shared/redis/record-format.js';
+import { PERSON, RESERVATION } from '../../shared/redis/record-formats.js';
 
 /** What Redis holds of one campaign, read in one moment and taken apart independently of the product's own decoders. */
 export type CampaignInRedis = {
@@ -80,23 +82,20 @@ function bitsOf(bitmap: Buffer): number[] {
   );
 }
 
+/** A malformed record is a state of its own. */
 function unpackReservation(text: string): ReservationInRedis {
-  const [state = '', user = '', qty, slot, due, lineNo, order = '', code = ''] = text.split('|');
-  return { state, user, qty: Number(qty), slot: Number(slot), dueMs: Number(due), lineNo: Number(lineNo), order, code };
+  const malformed = { state: text, user: '', qty: 0, slot: 0, due: 0, line_no: 0, order_id: '', code: null };
+  const { due, line_no, order_id, ...record } = recordIn(RESERVATION, text) ?? malformed;
+  return { ...record, dueMs: due, lineNo: line_no, order: order_id, code: textOf(record.code) };
 }
 
 function unpackPerson(text: string): PersonInRedis {
-  const [state = '', slots = '', lineNo, qty, reservation = '', order = '', code = ''] = text.split('|');
-  return {
-    state,
-    slots: slots === '' ? [] : slots.split(',').map(Number),
-    lineNo: Number(lineNo),
-    qty: Number(qty),
-    reservation,
-    order,
-    code,
-  };
+  const malformed = { state: text, slots: [], line_no: 0, qty: 0, reservation_id: '', order_id: '', code: null };
+  const { line_no, reservation_id, order_id, ...record } = recordIn(PERSON, text) ?? malformed;
+  return { ...record, lineNo: line_no, reservation: reservation_id, order: order_id, code: textOf(record.code) };
 }
+
+const textOf = (code: number | null): string => (code === null ? '' : String(code));
 
 function pairs(flat: readonly string[]): [string, number][] {
   return Array.from({ length: flat.length / 2 }, (_, i) => [String(flat[2 * i]), Number(flat[2 * i + 1])]);

@@ -114,7 +114,7 @@ export class Crowd {
 
   /** null when there was no answer: a broken connection, or silence. */
   #post(path: string, json: string, headers: Record<string, string>): Promise<Reply | null> {
-    const silentMs = this.options.silentMs ?? 30_000;
+    const silentMs = this.options.silentMs ?? 120_000;
     return new Promise((resolve) => {
       const req = request(
         `${this.options.target()}${path}`,

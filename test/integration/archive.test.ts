@@ -25,7 +25,7 @@ async function verdictOf(campaign: TestCampaign) {
   await store.persist();
   const stored = await store.campaigns.find(campaign.product);
   if (!stored) throw new Error('the campaign is not in Postgres');
-  const parts = { sale: sale.store, journal: sale.journal, cursor: store.cursor };
+  const parts = { sale: sale.store.reader, journal: sale.journal, cursor: store.cursor };
   return compareLedger({ ...parts, redemptions: new RedemptionsTable(store.database) }, stored, 100);
 }
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
@@ -194,18 +194,18 @@ test('a user who reacquired an old reservation has the status that they had', as
 
 test('an archived campaign is left alone until Postgres has all of it, and while Postgres has other rows', async () => {
   const { campaign } = await lifeOfMany();
-  const isThere = async () => (await campaign.store.archived(campaign.product)) === null;
+  const isThere = async () => (await campaign.store.reader.archived(campaign.product)) === null;
   const another = await store.openCampaign();
   await another.setStatus('close');
   await archive.worker().run();
-  expect(await another.store.archived(another.product)).toBeNull();
+  expect(await another.store.reader.archived(another.product)).toBeNull();
   // The other campaign is complete in Postgres, where another program has removed a unit.
   const { campaign: cut } = await lifeOfMany();
   const [row] = await store.redemptions(cut);
   await store.sql.query('delete from redemptions where redemption_id = $1', [row?.redemption_id]);
   await archive.worker().run();
   expect(await isThere()).toBe(false);
-  expect(await cut.store.archived(cut.product)).toBeNull();
+  expect(await cut.store.reader.archived(cut.product)).toBeNull();
   expect(store.log.lines.filter(({ fields }) => fields.campaign === cut.product)).toMatchObject([{ level: 'warn' }]);
   expect(await verdictOf(cut)).toMatchObject({ lost: 1 });
 });

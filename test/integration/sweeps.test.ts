@@ -71,7 +71,7 @@ test('a sweep tends every line to the end, a bounded number of people in each ca
 });
 
 test('a sweep finds the campaigns in which units are held or users wait, also new ones', async () => {
-  const active = new ActiveCampaigns(sale.store, sale.redis, { nowMs: () => Date.now() });
+  const active = new ActiveCampaigns(sale.store.reader, sale.redis, { nowMs: () => Date.now() });
   const idle = await sale.openCampaign();
   const held = await sale.openCampaign();
   const waiting = await sale.openCampaign({ totalLimit: 1, holdSeconds: 0 });

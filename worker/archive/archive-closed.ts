@@ -4,7 +4,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { CampaignArchive } from '../../shared/sale/campaign-archive.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleReader } from '../../shared/sale/sale-reader.js';
 import { ALL_KEYS, type IdempotencyKeys } from './idempotency-keys.js';
 
 export type ArchiveLimits = {
@@ -20,7 +20,7 @@ export type ArchiveDeps = {
   redemptions: RedemptionsTable;
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
-  sale: Pick<SaleStore, 'directory'>;
+  sale: Pick<SaleReader, 'directory'>;
   archive: CampaignArchive;
   idempotencyKeys: Pick<IdempotencyKeys, 'page'>;
   log: Log;

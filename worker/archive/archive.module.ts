@@ -20,7 +20,7 @@ export function archiveModule({ config, database, sale, log }: Core): Archiving 
     redemptions: new RedemptionsTable(database),
     campaigns: new CampaignsTable(database),
     cursor: new JournalCursor(database),
-    sale,
+    sale: sale.reader,
     archive: new CampaignArchive(sale.scripts),
     idempotencyKeys: new IdempotencyKeys(database),
     log,

@@ -45,7 +45,7 @@ export class RefusedEntries {
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
-      const product = await this.sale.productOf(entry.no as CampaignNo);
+      const product = await this.sale.reader.productOf(entry.no as CampaignNo);
       if (product && constraint === CAP_CONSTRAINT) await this.#assertNotBehind(client, product, raw, entry.no);
       if (product && (await this.#void(client, product, entry, constraint))) return;
     }
@@ -77,7 +77,7 @@ export class RefusedEntries {
   async #totalAt(product: ProductId, journalId: string, no: number): Promise<number | null> {
     const journal = new Journal(this.sale.scripts.redis);
     for (;;) {
-      const stock = await this.sale.stock(product);
+      const stock = await this.sale.reader.stock(product);
       if (stock?.total == null) return null;
       let total = stock.total;
       let after = journalId;
@@ -90,7 +90,7 @@ export class RefusedEntries {
         after = entries.at(-1)?.journalId ?? after;
       }
       // The total is the same before and after, so no restock happened while the journal was read.
-      if ((await this.sale.stock(product))?.total === stock.total) return total;
+      if ((await this.sale.reader.stock(product))?.total === stock.total) return total;
     }
   }
 
@@ -103,7 +103,7 @@ export class RefusedEntries {
   ): Promise<boolean> {
     const unit =
       constraint === CODE_CONSTRAINT ? 'code_used' : TAKEN_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
-    const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
+    const outcome = await this.sale.reservations.void(product, entry.reservation as ReservationId, unit, constraint);
     await client.query('savepoint voided');
     try {
       if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);

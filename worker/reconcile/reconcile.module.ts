@@ -15,7 +15,8 @@ export function reconcileModule(
   const campaigns = new CampaignsTable(database);
   const results = new JobResults(commands);
   const deps: ReconcileDeps = {
-    sale,
+    sale: sale.reader,
+    reservations: sale.reservations,
     journal,
     cursor: new JournalCursor(database),
     redemptions: new RedemptionsTable(database),

@@ -10,6 +10,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { Database } from '../../shared/postgres/pool.js';
 import { driftedEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
+import type { Reservations } from '../../shared/sale/reservations.js';
 
 /** How long Redis may need until it is in service again after a campaign was filled, and how often that is checked. */
 const BACK_IN_SERVICE_MS = 10_000;
@@ -17,6 +18,7 @@ const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
 
 export type ReconcileDeps = LedgerDeps & {
+  reservations: Pick<Reservations, 'rejournal'>;
   campaigns: CampaignsTable;
   database: Database;
   metrics: Metrics;
@@ -112,7 +114,7 @@ async function journalAgain(
     const { reservation, redis, postgres } = difference;
     const behind = redis !== null && (postgres === null || postgres === 'reserved');
     if (reservation === null || !behind || isPlace(difference)) continue;
-    const outcome = await deps.sale.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
+    const outcome = await deps.reservations.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }
   return entries;

@@ -1,5 +1,7 @@
 import type { IdempotencyKey, OrderId, ProductId, UserId } from '../../shared/domain/ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
+import { packRecord } from '../../shared/redis/record-format.js';
+import { HOLDER } from '../../shared/redis/record-formats.js';
 import { encodePerson, type PersonRecord } from '../../shared/sale/person-record.js';
 import { encodeReservation, type ReservationRecord } from '../../shared/sale/reservation-record.js';
 import type { FillAction, RedisFill } from './redis-fill.js';
@@ -11,7 +13,7 @@ export type OrderClaim = { reservation: string; user: UserId; order: OrderId; st
 const BATCH = 1_000;
 
 /**
- * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load),
+ * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (Campaigns.load),
  * so no script finds half of the campaign. Every method throws FencedOut if another worker has begun to fill Redis
  * since.
  */
@@ -64,7 +66,7 @@ export class CampaignRestore {
   async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
     await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
       user,
-      `${lineNo}|${device}`,
+      packRecord(HOLDER, { line_no: lineNo, device }),
     ]);
   }
 

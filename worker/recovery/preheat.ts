@@ -22,10 +22,10 @@ export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Prom
   // Read again, because the drained entries may have changed the campaign.
   const newest = (await deps.campaigns.find(campaign.productId)) ?? campaign;
   if (!(await hasHistory(deps.database, campaign.id))) {
-    await deps.sale.load(newest);
+    await deps.sale.campaigns.load(newest);
     return;
   }
-  if ((await deps.sale.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');
+  if ((await deps.sale.reader.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');
 }
 
 async function hasHistory(database: Database, campaignId: string): Promise<boolean> {

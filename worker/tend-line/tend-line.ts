@@ -18,12 +18,12 @@ export async function tendLines(
   limits: TendLimits,
   products?: readonly ProductId[],
 ): Promise<void> {
-  let campaigns = products ?? [...(await sale.directory()).values()];
+  let campaigns = products ?? [...(await sale.reader.directory()).values()];
   while (campaigns.length > 0) {
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
         product,
-        outcome: await sale.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+        outcome: await sale.line.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
       })),
     );
     const withMore: ProductId[] = [];

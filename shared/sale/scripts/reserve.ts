@@ -25,6 +25,8 @@ export type ReserveCall = {
   journal_limit: number;
   device_quota: number;
   device_window_ms: number;
+  token_life_ms: number;
+  token_skew_ms: number;
   replicated: boolean;
   order_ttl_ms: string;
   packed: boolean;
@@ -59,6 +61,8 @@ export const CALL_NAMES = namesOf<ReserveCall>({
   journal_limit: true,
   device_quota: true,
   device_window_ms: true,
+  token_life_ms: true,
+  token_skew_ms: true,
   replicated: true,
   order_ttl_ms: true,
   packed: true,

@@ -1,0 +1,176 @@
+-- The requests of one call of `reserve`: what they share, what Redis had when the call began, and what was decided since.
+-- Functions take the batch as an argument: a function that refers to a local of the script costs a search for it in every call.
+-- Needs records, campaign, codes, pace, presence, journal_tail.
+--   keys: those of the campaign by name; request_keys: the list that `reserve` was called with
+local function new_batch(c, input, keys, request_keys, now)
+  local pays = c.hold_ms > 0
+  return {
+    c = c, input = input, keys = keys, request_keys = request_keys, now = now, phase = phase_of(c, now), pays = pays,
+    -- Numbers as text, which Lua would write with 14 digits for each use.
+    texts = {}, numbers = {}, no = c.no_text, no_hex = string.format('%08x', c.no), version = c.version_text,
+    at = string.format('%d', now), due = pays and string.format('%d', now + c.hold_ms) or '0',
+    -- 0 journaled, 1 committed, 2 replicated: what the first response waits for.
+    durability = c.durable and '1' or (input.replicated and '2' or '0'),
+    -- What Redis has, and then what the requests of this call have decided: name of a key → its value, user → record.
+    values = {}, people = {}, new_person = unpack_person(nil),
+    -- To be written: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
+    answers = {}, devices = {}, orders = {}, once = {}, packed_people = {}, line = {}, presence = {}, holders = {}, codes = {},
+    reservations = {}, deadlines = {}, promises = {}, plain_entries = {},
+    -- Line numbers of the users who are present since this call: those who joined, and those who returned.
+    newly_present = {},
+  }
+end
+
+local function text_of(batch, number)
+  local text = batch.texts[number]
+  if not text then
+    text = string.format('%d', number)
+    batch.texts[number] = text
+  end
+  return text
+end
+
+local function number_of(batch, text)
+  local number = batch.numbers[text]
+  if not number then
+    number = tonumber(text)
+    batch.numbers[text] = number
+  end
+  return number
+end
+
+-- What a key has, by its position among the request_keys; false = nothing.
+local function value_of(batch, position)
+  return batch.values[batch.request_keys[position]]
+end
+
+-- The following are read when a request needs them, once for all requests.
+local function journal_is_full(batch)
+  batch.backlog = batch.backlog or backlog_of(batch.keys.journal, batch.input.journal_limit)
+  return batch.backlog + #batch.promises >= batch.input.journal_limit
+end
+local function present_now(batch)
+  if batch.c.presence_ms == 0 then return batch.c.waiting end
+  batch.present = batch.present or present_count(batch.c, batch.keys.line)
+  return batch.present + #batch.newly_present
+end
+local function pace_now(batch)
+  batch.pace = batch.pace or pace_of(batch.keys.campaign, batch.now)
+  return batch.pace
+end
+
+-- How many places have a lower score.
+local function places_before(batch, score)
+  local places = redis.call('ZCOUNT', batch.keys.line, '-inf', '(' .. score)
+  for _, number in ipairs(batch.newly_present) do
+    if number < tonumber(score) then places = places + 1 end
+  end
+  return places
+end
+
+-- Counts a call of the device. Returns the times of its calls that lie in the window, newest first, and how many are left.
+-- When the quota is used up it returns nil, and the time in ms until a call is free.
+local function count_call(batch, r)
+  local now, window_ms, quota = batch.now, batch.input.device_window_ms, batch.input.device_quota
+  local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 3)
+  if not earlier then return times, quota - 1 end
+  for time in string.gmatch(earlier, '%d+') do
+    local at = tonumber(time)
+    -- The clock may have gone back: a time later than now is not of this window.
+    if at <= now and now - at < window_ms then
+      times, used = times .. ',' .. time, used + 1
+      if used == quota then return nil, at + window_ms - now end
+    end
+  end
+  return times, quota - used - 1
+end
+
+-- Takes what a request has decided into the batch. Only assignments, so that a request is decided whole or not at all.
+--   device_calls   times of the device's calls, as its key keeps them; also of a request that is rejected. nil = not counted
+--   change         of a request that gets a promise; else nil. It has those of these fields that apply:
+--     answer             what the idempotency record has
+--     promise, plain     the journal entry: packed, and as fields for workers that cannot read packed ones
+--     person             packed record of the user
+--     units, reservation_id, reservation    what is taken from the stock, and its packed record
+--     line_no            number of the place of a user who joins or returns
+--     joins              whether the place is a new one
+--     seen               whether the user counts as seen
+--     holder             of the place, as holders keep it
+--     used_code          number of the code that is used
+--     once_left_ms       how long the one-time token must be remembered as used, as text
+--     order_claims       claims on the order, as its key keeps them
+local function apply(batch, r, change, device_calls)
+  local c, values, keys, first = batch.c, batch.values, batch.request_keys, r.keys
+  if device_calls then
+    local device = keys[first + 3]
+    values[device], batch.devices[device] = device_calls, device_calls
+  end
+  if not change then return end
+
+  local user, answer, promises, units, line_no = r.user, change.answer, batch.promises, change.units, change.line_no
+  values[keys[first]], batch.answers[keys[first]] = answer, answer
+  promises[#promises + 1] = change.promise
+  if change.plain then batch.plain_entries[#batch.plain_entries + 1] = change.plain end
+  if change.person then batch.people[user], batch.packed_people[user] = change.person, change.person end
+  if units then
+    local reservations, deadlines, reservation_id = batch.reservations, batch.deadlines, change.reservation_id
+    local at = #reservations
+    reservations[at + 1], reservations[at + 2] = reservation_id, change.reservation
+    if not c.unlimited then c.free = c.free - units end
+    if batch.pays then
+      c.held = c.held + units
+      deadlines[at + 1], deadlines[at + 2] = batch.due, reservation_id
+    else
+      c.redeemed = c.redeemed + units
+    end
+  end
+  if line_no then
+    if change.joins then
+      if c.waiting == 0 then batch.begins_line = true end
+      c.waiting, c.last_line_no = c.waiting + 1, line_no
+    end
+    if change.holder then batch.holders[user] = change.holder end
+    batch.line[user] = line_no
+    batch.newly_present[#batch.newly_present + 1] = line_no
+  end
+  if change.seen then batch.presence[user] = batch.at end
+  if change.used_code then batch.codes[change.used_code] = true end
+  if change.once_left_ms then
+    local once = keys[r.once_key]
+    values[once], batch.once[once] = '1', change.once_left_ms
+  end
+  if change.order_claims then
+    local order = keys[first + 2]
+    values[order], batch.orders[order] = change.order_claims, change.order_claims
+  end
+end
+
+-- A map as a flat list, for a command.
+local function pairs_of(map, value_first)
+  local list, at = {}, 0
+  for name, value in pairs(map) do
+    list[at + 1], list[at + 2] = value_first and value or name, value_first and name or value
+    at = at + 2
+  end
+  return list
+end
+
+-- The counters of the campaign that the batch has changed, as a flat list.
+local function changed_counters(batch)
+  local c, fields = batch.c, {}
+  local function add(name, number)
+    fields[#fields + 1] = name
+    fields[#fields + 1] = string.format('%d', number)
+  end
+  if batch.reservations[1] then
+    local name = batch.pays and 'held' or 'redeemed'
+    add('free', c.free)
+    add(name, c[name])
+    if c.code_from and next_code_hint(c, {}) ~= c.code_hint then add('code_hint', next_code_hint(c, {})) end
+  end
+  if next(batch.line) then
+    add('waiting', c.waiting)
+    add('last_line_no', c.last_line_no)
+  end
+  return fields
+end

@@ -1,0 +1,89 @@
+-- What a claim promises: a unit, a new place in line, or the place that the user has already. Each returns the decision, and
+-- the change that `apply` takes into the batch. Needs records, presence, claim_batch.
+--   r             the request
+--   fingerprint   what makes a request the same when it is repeated
+--   quota_left    of the device
+
+--   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
+local function queued_answer(batch, position, waiting, pace, place_id)
+  return pack_queued{ position = position, queue_size = waiting, ticket_key = place_id == '' and '' or batch.input.ticket_key,
+    pace = pace, presence_ms = batch.c.presence_ms, place_id = place_id }
+end
+
+-- A user who waits already keeps the place, and counts as seen.
+local function keep_place(batch, r, fingerprint, quota_left, person, score)
+  local c = batch.c
+  local must_be_seen = c.presence_ms > 0
+  local was_away = must_be_seen and is_away(score)
+  local position, pace = places_before(batch, was_away and person.line_no or score) + 1, pace_now(batch)
+  -- The ticket of a place goes to a caller who has proved to be its user, or to use the device that took it.
+  local is_holder = r.proven or (r.holder_device and
+    (batch.holders[r.user] or redis.call('HGET', batch.keys.holders, r.user)) ==
+      pack_holder{ line_no = person.line_no, device = r.holder_device })
+  local place_id = is_holder and person.reservation_id or ''
+  local answer = fingerprint .. queued_answer(batch, position, c.waiting, pace, place_id)
+  -- A full journal does not reject the request, since the place is promised already. Then only this Redis remembers the answer.
+  local journaled = not journal_is_full(batch)
+  local change = { answer = answer, line_no = was_away and person.line_no, seen = must_be_seen }
+  if journaled then
+    change.promise = pack_answered_promise{ key = r.key, answer = answer }
+    change.plain = not batch.input.packed and
+      { 'kind', 'answered', 'no', batch.no, 'at', batch.at, 'key', r.key, 'answer', answer }
+  end
+  return { kind = 'waiting', journaled = journaled, quota_left = quota_left, position = position,
+    queue_size = c.waiting, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
+    place_id = place_id ~= '' and place_id or nil }, change
+end
+
+-- A unit, or several.
+--   slot, code   number of the allowance; number of the code as text, "" = none
+--   stacking     how the reservation takes part in its order, "" = not
+local function give_units(batch, r, fingerprint, quota_left, person, slot, code, reservation_id, stacking)
+  local c, input, units = batch.c, batch.input, number_of(batch, r.qty)
+  assert(c.unlimited or (c.free >= units and c.free + c.held + c.redeemed + c.burned == c.total), 'conservation is broken')
+  local order_id, due, slot_text = r.order or order_id_of(reservation_id), batch.due, text_of(batch, slot)
+  local state, trace, device = batch.pays and 'reserved' or 'redeemed', r.trace or '', r.device or ''
+  local answer = fingerprint .. pack_completed{ reservation_id = reservation_id, order_id = order_id, due = due,
+    ticket_key = input.ticket_key, durability = batch.durability, code = code, terms = batch.version }
+  local plain = not input.packed and { 'kind', 'reserved', 'no', batch.no, 'reservation', reservation_id, 'user', r.user,
+    'order', order_id, 'qty', r.qty, 'slot', slot_text, 'at', batch.at, 'due', due, 'line', 0, 'state', state, 'code', code,
+    'terms', batch.version, 'key', r.key, 'answer', answer, 'device', device, 'trace', trace, 'stacking', stacking }
+  local change = {
+    answer = answer, plain = plain, units = units, reservation_id = reservation_id,
+    promise = pack_reserved_promise{ reservation = reservation_id, user = r.user, order = r.order or '', qty = r.qty,
+      slot = slot_text, code = code, key = r.key, request = r.request or '', device = device, trace = trace, stacking = stacking },
+    reservation = pack_reservation{ state = state, user = r.user, qty = r.qty, slot = slot_text, due = due, line_no = '0',
+      order_id = order_id, code = code },
+    person = pack_person{ state = 'held', slots = with_slot(person.slots, slot_text), line_no = '0', qty = r.qty,
+      reservation_id = reservation_id, order_id = '', code = code },
+  }
+  -- Most decisions are this one; an encoder would take longer than what it is for.
+  return '{"kind":"reserved","quota_left":' .. text_of(batch, quota_left) .. ',"slot":' .. slot_text ..
+    (code ~= '' and ',"code":' .. code or '') ..
+    (stacking ~= '' and ',"stacking":' .. cjson.encode(stacking) or '') .. '}', change
+end
+
+-- A place at the end of the line.
+--   code   number of the code that the user came with, as text; "" = none
+local function join_line(batch, r, fingerprint, quota_left, person, code, reservation_id, stacking)
+  local c = batch.c
+  local position, pace = present_now(batch) + 1, pace_now(batch)
+  local waiting, line_no = c.waiting + 1, c.last_line_no + 1
+  local line_text = string.format('%d', line_no)
+  local answer = fingerprint .. queued_answer(batch, position, waiting, pace, reservation_id)
+  local trace, device, order_id = r.trace or '', r.device or '', r.order or ''
+  local plain = not batch.input.packed and { 'kind', 'queued', 'no', batch.no, 'reservation', reservation_id, 'user', r.user,
+    'order', order_id, 'qty', r.qty, 'line', line_text, 'code', code, 'at', batch.at, 'key', r.key, 'answer', answer,
+    'device', device, 'trace', trace, 'stacking', stacking }
+  local change = {
+    answer = answer, plain = plain, joins = true, line_no = line_no, seen = c.presence_ms > 0,
+    promise = pack_queued_promise{ reservation = reservation_id, user = r.user, order = order_id, qty = r.qty,
+      line_no = line_text, code = code, key = r.key, answer = answer, device = device, trace = trace, stacking = stacking },
+    person = pack_person{ state = 'queued', slots = person.slots, line_no = line_text, qty = r.qty,
+      reservation_id = reservation_id, order_id = order_id, code = code },
+    holder = r.holder_device and pack_holder{ line_no = line_text, device = r.holder_device },
+  }
+  return { kind = 'queued', quota_left = quota_left, position = position, queue_size = waiting,
+    line_no = line_no, pace = pace ~= '' and tonumber(pace) or nil, presence_ms = c.presence_ms,
+    stacking = stacking ~= '' and stacking or nil }, change
+end

@@ -1,0 +1,133 @@
+import type { Redis } from 'ioredis';
+import type { CampaignStatus, Stock } from '../domain/campaign.js';
+import { CAMPAIGN_STATUSES } from '../domain/campaign.js';
+import type { CampaignNo, IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
+import { ContractError, EngineUnavailable } from '../errors/faults.js';
+import { keys } from '../redis/keys.js';
+import type { ScriptRunner } from '../redis/script-runner.js';
+import { decodeReservation, type ReservationRecord } from './reservation-record.js';
+
+/** `endsAtMs` 0 = open end. */
+export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: number };
+
+/** By which pass a campaign was archived, and how many reservations it ever made. */
+export type Archived = { pass: string; promised: number };
+
+/** Reads a sale in Redis without a script. Every method throws EngineUnavailable when Redis cannot be used. */
+export class SaleReader {
+  constructor(readonly scripts: ScriptRunner) {}
+
+  /** Whether the response to a key is remembered, so that a request with it is a repetition. */
+  async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
+    const names = [keys.idempotency(user, key), keys.unscopedIdempotency(key)];
+    return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
+  }
+
+  /** Null when the campaign's records are in Redis, or the campaign is not. */
+  async archived(product: ProductId): Promise<Archived | null> {
+    const [pass, promised] = await this.#read(() =>
+      this.scripts.redis.hmget(keys.campaign(product), 'archived', 'promised'),
+    );
+    return pass ? { pass, promised: Number(promised) } : null;
+  }
+
+  /** All counters in one read; null when the campaign is not in Redis. */
+  async stock(product: ProductId): Promise<Stock | null> {
+    const values = await this.#read(() =>
+      this.scripts.redis.hmget(
+        keys.campaign(product),
+        'status',
+        'total',
+        'free',
+        'held',
+        'redeemed',
+        'burned',
+        'waiting',
+      ),
+    );
+    const [status, total, free, held, redeemed, burned, waiting] = values;
+    if (!status) return null;
+    if (!(CAMPAIGN_STATUSES as readonly string[]).includes(status)) throw new ContractError(`unknown status ${status}`);
+    const unlimited = total === '-1';
+    return {
+      status: status as CampaignStatus,
+      total: unlimited ? null : Number(total),
+      free: unlimited ? null : Number(free),
+      held: Number(held),
+      redeemed: Number(redeemed),
+      burned: Number(burned),
+      waiting: Number(waiting),
+    };
+  }
+
+  /**
+   * When a campaign sells, for those who may not know more; null when there is none.
+   * @throws EngineUnavailable as `directory` does
+   */
+  async schedule(product: ProductId): Promise<Schedule | null> {
+    const [status, startsAt, endsAt] = await this.#readFilled((redis) =>
+      redis.hmget(keys.campaign(product), 'status', 'starts_at', 'ends_at'),
+    );
+    if (!status) return null;
+    return { status: status as CampaignStatus, startsAtMs: Number(startsAt), endsAtMs: Number(endsAt) };
+  }
+
+  /** Every reservation of a campaign, a batch at a time; one may come twice while the campaign changes. */
+  async *reservations(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, ReservationRecord>> {
+    let cursor = '0';
+    do {
+      const [next, flat] = await this.#read(() =>
+        this.scripts.redis.hscan(keys.reservations(product), cursor, 'COUNT', batch),
+      );
+      cursor = next;
+      const found = new Map<string, ReservationRecord>();
+      for (let i = 0; i + 1 < flat.length; i += 2) found.set(String(flat[i]), decodeReservation(String(flat[i + 1])));
+      yield found;
+    } while (cursor !== '0');
+  }
+
+  async reservationsById(product: ProductId, ids: readonly string[]): Promise<ReadonlyMap<string, ReservationRecord>> {
+    if (ids.length === 0) return new Map();
+    const texts = await this.#read(() => this.scripts.redis.hmget(keys.reservations(product), ...ids));
+    const found = new Map<string, ReservationRecord>();
+    for (const [i, id] of ids.entries()) {
+      const text = texts[i];
+      if (text) found.set(id, decodeReservation(text));
+    }
+    return found;
+  }
+
+  /**
+   * Campaign number → product, of every campaign that Redis knows.
+   * @throws EngineUnavailable as well while Redis is fresh and not filled: an empty directory would be a lie
+   */
+  async directory(): Promise<ReadonlyMap<number, ProductId>> {
+    const entries = await this.#readFilled((redis) => redis.hgetall(keys.directory));
+    return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
+  }
+
+  /** The product of one campaign's number; null when there is none. @throws EngineUnavailable as `directory` does */
+  async productOf(no: CampaignNo): Promise<ProductId | null> {
+    return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
+  }
+
+  async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
+    const { redis, gate } = this.scripts;
+    // In this order: where there is an epoch, the directory is whole.
+    const [epoch, value] = await this.#read(() => Promise.all([redis.get(keys.epoch), read(redis)]));
+    if (gate && epoch === null) {
+      gate.distrust('it has no epoch');
+      gate.assertOpen();
+    }
+    return value;
+  }
+
+  async #read<Value>(read: () => Promise<Value>): Promise<Value> {
+    const { gate } = this.scripts;
+    try {
+      return await (gate ? gate.guard(read) : read());
+    } catch (error) {
+      throw new EngineUnavailable('redis', error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+}

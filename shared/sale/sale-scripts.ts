@@ -1,0 +1,58 @@
+import { appendEventsScript } from '../redis/append-events.js';
+import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
+import {
+  addCodesScript,
+  amendScript,
+  loadCampaignScript,
+  rejournalScript,
+  restockScript,
+  setStatusScript,
+} from './scripts/campaign.js';
+import { appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
+import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
+import {
+  attendScript,
+  expireScript,
+  leaveScript,
+  positionsScript,
+  promoteScript,
+  standingScript,
+  tendLineScript,
+} from './scripts/line.js';
+import { lineScript } from './scripts/line-head.js';
+import { refundScript, voidScript } from './scripts/payment.js';
+import { reserveScript } from './scripts/reserve.js';
+import { confirmScript, releaseScript } from './scripts/settlement.js';
+
+/** Every script, for loading and for the tests that compare headers with contracts. */
+export const SALE_SCRIPTS = [
+  reserveScript,
+  confirmScript,
+  releaseScript,
+  refundScript,
+  voidScript,
+  expireScript,
+  promoteScript,
+  leaveScript,
+  tendLineScript,
+  attendScript,
+  standingScript,
+  positionsScript,
+  loadCampaignScript,
+  amendScript,
+  setStatusScript,
+  restockScript,
+  rejournalScript,
+  addCodesScript,
+  appraiseScript,
+  checkOrderClaimScript,
+  lineScript,
+  archiveScript,
+  recallScript,
+  forgetAnswerScript,
+  beginFillScript,
+  fillScript,
+  endFillScript,
+  beginHistoryScript,
+  appendEventsScript,
+] as const;
