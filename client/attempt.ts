@@ -1,9 +1,9 @@
 import type { KeyStore } from './types.js';
 
-/** One wish to buy: its key from before the first try, its ticket from the first answer on. */
+/** One intention to buy. The key exists before the first try; the ticket is added by the first response. */
 export type Attempt = { key: string; qty: number; ticket?: string };
 
-/** The parts of IndexedDB that are used. */
+/** The parts of IndexedDB that this file uses. */
 type Databases = { open(name: string): Opening };
 type Opening = { result: Opened } & Record<'onupgradeneeded' | 'onsuccess' | 'onerror', (() => void) | null>;
 type Opened = { createObjectStore(name: string): unknown; transaction(of: string, mode: 'readwrite'): Transaction };
@@ -24,7 +24,7 @@ type Globals = {
 const ITEMS = 'items';
 const PATIENCE_MS = 2_000;
 
-/** 128 random bits. Not `randomUUID`, which pages without TLS and React Native lack. */
+/** 128 random bits. Does not use `randomUUID`, which is missing in pages without TLS and in React Native. */
 export function randomId(): string {
   const bytes = new Uint8Array(16);
   if (globalThis.crypto?.getRandomValues) globalThis.crypto.getRandomValues(bytes);
@@ -32,7 +32,7 @@ export function randomId(): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Keeps things for as long as the object lives; for where nothing else is there or allowed. */
+/** Keeps items in memory. Used where no other store is available or allowed. */
 export class MemoryStore implements KeyStore {
   readonly #items = new Map<string, string>();
   getItem(name: string): string | null {
@@ -47,10 +47,10 @@ export class MemoryStore implements KeyStore {
 }
 
 /**
- * Keeps things so that all tabs of a browser agree on them. `localStorage` alone does not do: each tab's process has a
- * copy of its own, which may be behind that of the tab that has just let go of the lock. What IndexedDB has committed,
- * every later transaction sees. `localStorage` gets a copy: it notifies the other tabs of changes, and is the only
- * store where the database cannot be used.
+ * Keeps items so that all tabs of a browser agree on them. `localStorage` alone is not enough: each tab's process has
+ * its own copy, which may be older than that of the tab that has just released the lock. In IndexedDB, every
+ * transaction sees what was committed before. `localStorage` gets a copy, because it notifies other tabs of changes,
+ * and is used alone if the database cannot be used.
  */
 export class TabStore implements KeyStore {
   readonly #database: Promise<Opened | null>;
@@ -63,7 +63,8 @@ export class TabStore implements KeyStore {
       const opening = databases.open('doorbuster');
       opening.onupgradeneeded = () => opening.result.createObjectStore(ITEMS);
       opening.onsuccess = () => resolve(opening.result);
-      // A browser that says no, as some do in private windows, or nothing at all, must not keep anybody from buying.
+      // If the browser refuses the database, as some do in private windows, or does not respond, the shopper must still
+      // be able to buy.
       opening.onerror = () => resolve(null);
       setTimeout(resolve, PATIENCE_MS, null);
     }).catch(() => null);
@@ -71,8 +72,8 @@ export class TabStore implements KeyStore {
 
   async getItem(name: string): Promise<string | null | undefined> {
     const found = await this.#run((items) => items.get(name));
-    // Kept by an older version of this client, or when the database failed: at worst an old key, whose response is
-    // returned again.
+    // An item may be only in the copy: an older version of this client stored it there, or the database failed. At
+    // worst it is an old key, for which the server returns the first response again.
     return (found?.result as string | undefined) ?? this.copy.getItem(name);
   }
 
@@ -86,7 +87,7 @@ export class TabStore implements KeyStore {
     this.copy.removeItem(name);
   }
 
-  /** @returns the request once its transaction is committed; null when the database does not do it */
+  /** @returns the request after its transaction was committed; null when the database fails */
   async #run(ask: (items: Items) => Asked): Promise<Asked | null> {
     const database = await this.#database;
     return new Promise<Asked>((resolve, reject) => {
@@ -94,13 +95,16 @@ export class TabStore implements KeyStore {
       const request = ask(transaction.objectStore(ITEMS));
       transaction.oncomplete = () => resolve(request);
       transaction.onabort = reject;
-      // Everybody else waits for the lock meanwhile.
+      // There is a time limit, because other tabs wait for the lock meanwhile.
       setTimeout(reject, PATIENCE_MS);
     }).catch(() => null);
   }
 }
 
-/** One that all tabs of a browser share; elsewhere, `localStorage`, if this place has one and lets us write. */
+/**
+ * The default store. In browsers all tabs share it; elsewhere it is `localStorage` if it is available and writable, or
+ * else memory.
+ */
 export function defaultStore(): KeyStore {
   try {
     const { localStorage: store, indexedDB: databases } = globalThis as Globals;
@@ -112,7 +116,7 @@ export function defaultStore(): KeyStore {
   }
 }
 
-/** The attempt of one shopper in one sale, the same in every tab and after a reload. */
+/** The attempt of one shopper in one sale. It is the same in every tab and after a reload. */
 export class KeptAttempt {
   readonly #name: string;
 
@@ -133,7 +137,7 @@ export class KeptAttempt {
     }
   }
 
-  /** The one that is kept, or a new one; of several tabs that ask at once, all get the same. */
+  /** Returns the stored attempt, or creates one. Tabs that call it at the same time get the same attempt. */
   claim(qty: number): Promise<Attempt> {
     return this.#alone(async () => {
       const kept = await this.read();
@@ -141,14 +145,14 @@ export class KeptAttempt {
     });
   }
 
-  /** Adds the ticket, unless the attempt was given up meanwhile. */
+  /** Adds the ticket, unless the attempt was forgotten meanwhile. */
   async keepTicket(attempt: Attempt, ticket: string): Promise<void> {
     await this.#alone(async () => {
       if ((await this.read())?.key === attempt.key) await this.#write({ ...attempt, ticket });
     });
   }
 
-  /** Gives up this attempt; one that another tab has begun since is left alone. */
+  /** Forgets this attempt. An attempt that another tab has begun since is kept. */
   async forget(key: string): Promise<void> {
     await this.#alone(async () => {
       if ((await this.read())?.key === key) await this.store.removeItem(this.#name);
@@ -171,8 +175,8 @@ export class KeptAttempt {
   }
 
   /**
-   * One after another. Without locks (React Native, Node) there are no tabs, but there may be several sales on one
-   * store.
+   * Runs `work` while no other call runs. Where the platform has no locks (React Native, Node), there are no tabs, but
+   * several sales may use one store.
    */
   #alone<Value>(work: () => Promise<Value>): Promise<Value> {
     const locks = (globalThis as Globals).navigator?.locks;

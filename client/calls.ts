@@ -1,20 +1,20 @@
 import type { Retry } from './types.js';
 
-/** An answer that is no success. `code` is that of the problem document; `unreachable` when there was no answer. */
+/** A response that is not a success. `code` is that of the problem document; `unreachable` = there was no response. */
 export class Refusal extends Error {
   override readonly name = 'Refusal';
   constructor(
     readonly code: string,
-    /** 0 = there was no answer. */
+    /** 0 = there was no response. */
     readonly status: number,
     readonly retryAfterMs: number | null,
-    /** The problem document, with its members. */
+    /** The problem document. */
     readonly problem: Record<string, unknown>,
   ) {
-    super(`${code}: ${problem.detail ?? 'no answer'}`);
+    super(`${code}: ${problem.detail ?? 'no response'}`);
   }
 
-  /** Whether the same call may succeed later: no response came, or the response says when to try again. */
+  /** Whether the same call may succeed later: there was no response, or the response allows a retry. */
   get passes(): boolean {
     return this.status === 0 || (this.status === 429 && this.retryAfterMs !== null) || this.status >= 500;
   }
@@ -26,7 +26,10 @@ export type Call = { method: string; path: string; headers?: Record<string, stri
 const FIRST_BACKOFF_MS = 400;
 const MAX_BACKOFF_MS = 10_000;
 
-/** Between half of a doubling pause and all of it, so that those who failed together do not come back together. */
+/**
+ * A random pause between half and all of `FIRST_BACKOFF_MS` doubled with each try, so that clients that failed together
+ * do not retry together.
+ */
 export function backoffMs(tries: number, maxMs = MAX_BACKOFF_MS): number {
   return Math.min(maxMs, FIRST_BACKOFF_MS * 2 ** tries) * (0.5 + Math.random() / 2);
 }
@@ -70,7 +73,7 @@ export class Calls {
       const json = (await response.json().catch(() => ({}))) as Record<string, unknown>;
       if (response.ok && json.data) return { status, headers: response.headers, data: json.data as Answer['data'] };
       const after = Number.parseInt(response.headers.get('Retry-After') ?? '', 10);
-      // A success that is cut off, or is not ours, is no answer.
+      // A success without `data` was cut off, or another server sent it, so it counts as no response.
       throw new Refusal(
         String(json.code ?? 'unreachable'),
         response.ok ? 0 : status,
@@ -79,7 +82,7 @@ export class Calls {
       );
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      // A browser does not tell a page whether it blocked a call to another origin or the server is away.
+      // A browser does not report whether it blocked a call to another origin or the server is away.
       const origin = (globalThis as { location?: { origin: string } }).location?.origin;
       const hint = origin && deps.baseUrl && !deps.baseUrl.startsWith(origin) ? `; is ${origin} in SHOP_ORIGINS?` : '';
       throw new Refusal('unreachable', 0, null, { detail: error + hint });
@@ -88,7 +91,7 @@ export class Calls {
     }
   }
 
-  /** Makes a call again and again while it may succeed later. The same call each time: it must be harmless twice. */
+  /** Repeats a call while it may succeed later. The call must be safe to repeat. */
   async withRetry(call: () => Promise<Answer>, forMs: number, onRetry: (retry: Retry) => void): Promise<Answer> {
     const giveUpAt = Date.now() + forMs;
     for (let tries = 0; ; tries += 1) {
@@ -105,7 +108,7 @@ export class Calls {
     }
   }
 
-  /** Ends the pauses between tries, but not those that the server asked for. */
+  /** Ends pauses between tries, except those that the server asked for. */
   wake(): void {
     for (const wake of [...this.#sleepers]) wake();
   }

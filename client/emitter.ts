@@ -1,10 +1,8 @@
-/**
- * Listeners by event. One that throws does not keep the others from being called; its error is reported as uncaught.
- */
+/** Listeners by event. An error of one listener is reported as uncaught, and the others are still called. */
 export class Emitter<Events extends { [Name in keyof Events]: unknown[] }> {
   readonly #listeners = new Map<keyof Events, Set<unknown>>();
 
-  /** @returns what ends it */
+  /** @returns a function that removes the listener */
   on<Name extends keyof Events>(event: Name, listener: (...args: Events[Name]) => void): () => void {
     const listeners = this.#listeners.get(event) ?? new Set();
     this.#listeners.set(event, listeners.add(listener));

@@ -8,18 +8,19 @@ type Parameters = {
   keyPrefix: string;
 };
 
-/** Hashes between two breaths of the screen, some milliseconds. */
+/** Hashes between two yields to the event loop: some milliseconds. */
 const SLICE = 8_192;
 
 /**
- * @returns what goes into a request for a challenge; null when the challenge is of another kind, or the hash does not
- *   load
+ * @returns the fields that solve the challenge in a request; null when the challenge is of another kind, or the hash
+ *   library does not load
  */
 export async function solveWork(challenge: unknown): Promise<{ challenge_solution: string } | null> {
   const { parameters } = challenge as { parameters?: Parameters };
   if (parameters?.algorithm !== 'SHA-256') return null;
   const { nonce, salt, cost, keyPrefix } = parameters;
-  // Loaded when it is needed, which is seldom. `crypto.subtle` is missing in React Native, and asynchronous.
+  // Loaded only when needed, which is rare. `crypto.subtle` is not used, because it is asynchronous and missing in
+  // React Native.
   const hashes = await import('@noble/hashes/sha2.js').catch(() => null);
   if (hashes === null) return null;
   const { sha256 } = hashes;

@@ -21,18 +21,18 @@ const NOWHERE: Standing = {
   order_id: null,
   pay_before: null,
 };
-/** In these something may still happen, so they are followed. */
+/** The statuses that may still change, so they are followed. */
 const FOLLOWED: readonly string[] = ['queued', 'promoted', 'completed'];
 
 /**
- * One shopper in one sale. The wish to buy has a key that is kept before the first try, so a lost answer, a reload or a
- * second tab never makes it two wishes. It ends with a refusal or with the standing's end; the next attempt is a new
- * one.
+ * One shopper in one sale. The idempotency key of an attempt is stored before the first try, so a lost response, a
+ * reload or a second tab never makes a second purchase. An attempt ends when the server refuses it, or when the
+ * standing reaches a final status. The next attempt gets a new key.
  */
 export class Sale extends Emitter<SaleEvents> {
-  /** The last one known; null = not known yet. */
+  /** The last known standing; null = not known yet. */
   standing: Standing | null = null;
-  /** How news comes; null = nothing is followed. */
+  /** How changes arrive; null = nothing is followed. */
   connection: Connection | null = null;
   readonly #calls: Calls;
   readonly #kept: KeptAttempt;
@@ -58,19 +58,19 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Whether this device has the ticket of the place or unit. Without it the standing has the place only, and `leave`
-   * and `release` are refused: the user checked out on another device.
+   * Whether this device has the ticket of the place or unit. If not, the user checked out on another device: the
+   * standing then has only the place, and `leave` and `release` are refused.
    */
   get holdsTicket(): boolean {
     return Boolean(this.#pending?.ticket);
   }
 
-  /** The server's time in milliseconds, once `campaign` was called; this device's before. */
+  /** The server's time in ms; before the first `campaign` call, the time of this device. */
   now(): number {
     return Date.now() + this.#serverAheadMs;
   }
 
-  /** What anybody may know of the sale. @throws Refusal */
+  /** Requests the public data of the sale. @throws Refusal */
   async campaign(): Promise<CampaignView> {
     const before = Date.now();
     const { data } = await this.#calls.once({ method: 'GET', path: `/flash-sale/campaign?${this.#query()}` });
@@ -79,16 +79,16 @@ export class Sale extends Emitter<SaleEvents> {
     return view;
   }
 
-  /** Gets what a checkout needs beforehand, so that the moment of the start costs one call less. @throws Refusal */
+  /** Requests the device token in advance, which saves a call at the start of the sale. @throws Refusal */
   async prepare(): Promise<void> {
     await this.#token.fields();
   }
 
-  /** Goes on with what was kept: after a reload, in a second tab. Never begins anything. */
+  /** Continues the stored attempt, after a reload or in a second tab. Never begins a new one. */
   async resume(): Promise<Standing | null> {
     this.#pending = await this.#kept.read();
     if (!this.#pending) return null;
-    // Without a ticket the answer to its checkout was never read; the same key gets it.
+    // Without a ticket, the response to the checkout was never read. The same key returns it.
     if (!this.#pending.ticket) return this.attempt(this.#pending.qty);
     try {
       this.#applyStatus((await this.#status(null)).data);
@@ -101,9 +101,9 @@ export class Sale extends Emitter<SaleEvents> {
   }
 
   /**
-   * Tries to get a unit, or a place in line, and retries until there is a response. While one attempt is under way,
-   * another is the same one. An attempt that was begun before and never answered is ended first, with its own quantity.
-   * @throws Refusal: the service refused, or did not answer for `retryForMs`
+   * Tries to get a unit or a place in line, and retries until there is a response. A second call while one runs returns
+   * the same promise. If an earlier attempt never got a response, it is continued instead, with its own quantity.
+   * @throws Refusal when the service refused, or did not respond for `retryForMs`
    */
   attempt(qty = 1): Promise<Standing> {
     this.#attempting ??= this.#attempt(qty).finally(() => {
@@ -118,7 +118,7 @@ export class Sale extends Emitter<SaleEvents> {
     this.#applyStatus({ status: 'left', position: null });
   }
 
-  /** Gives the reservation up. @throws Refusal */
+  /** Gives up the reservation. @throws Refusal */
   async release(reason?: string): Promise<void> {
     const body = { reservation_id: this.standing?.reservation_id, ...(reason ? { reason } : {}) };
     const call = { method: 'POST', path: '/flash-sale/release', headers: this.#ticket(), body };
@@ -126,13 +126,13 @@ export class Sale extends Emitter<SaleEvents> {
     this.#applyStatus({ status: data.status as Standing['status'] });
   }
 
-  /** The network or the screen is back: looks at once instead of waiting. */
+  /** Checks at once instead of waiting. Call it when the network or the screen is back. */
   wake(): void {
     this.#calls.wake();
     this.#follower?.wake();
   }
 
-  /** Ends sockets and timers. What was kept stays for the next time. */
+  /** Ends sockets and timers. The stored attempt stays. */
   stop(): void {
     this.#calls.stopped = true;
     this.#calls.wake();
@@ -142,19 +142,19 @@ export class Sale extends Emitter<SaleEvents> {
 
   async #attempt(qty: number): Promise<Standing> {
     if (this.standing && FOLLOWED.includes(this.standing.status)) return this.standing;
-    // What has ended is given up; the next wish has a key of its own.
+    // An attempt that has ended is forgotten, so that the next one gets a new key.
     if (this.standing && this.#pending) await this.#kept.forget(this.#pending.key);
     const attempt = await this.#kept.claim(qty);
     this.#pending = attempt;
     try {
       const { data, headers } = await this.#checkout(attempt);
       const { ticket, ...fields } = data;
-      // The ticket of a place that another device took is not returned.
+      // The response has no ticket if another device took the place.
       if (ticket) {
         this.#pending = { ...attempt, ticket: String(ticket) };
         await this.#kept.keepTicket(attempt, String(ticket));
       }
-      // A repeated answer tells how it was then.
+      // A replayed response may be out of date, so the current status is requested.
       const old = headers.get('Idempotent-Replayed') !== null;
       const now = old ? await this.#status(null).catch(() => null) : null;
       this.#applyStatus(now ? now.data : fields);
@@ -187,13 +187,14 @@ export class Sale extends Emitter<SaleEvents> {
           (retry) => this.emit('retry', retry),
         );
       } catch (error) {
-        // A stale token and a challenge are no refusals: what is missing is got, and the same wish is sent again.
+        // An expired token or a challenge does not end the attempt: the client gets a token or solves the challenge,
+        // and repeats the checkout with the same key.
         if (!(error instanceof Refusal) || mended >= 3) throw error;
         mended += 1;
         if (/^attestation_/.test(error.code)) this.#token.drop();
         else {
           const solved = await this.#token.solve(error);
-          // What the platform of the app has signed makes a token.
+          // An attestation of the app's platform is exchanged for a token.
           if (solved.platform) await this.#token.prove({ product_id: productId, ...solved });
           else proof = solved;
         }
@@ -230,7 +231,7 @@ export class Sale extends Emitter<SaleEvents> {
     return ticket ? { 'X-Ticket': ticket } : {};
   }
 
-  /** Takes over what is new of the standing and tells it. */
+  /** Applies new fields to the standing, and emits the changes. */
   #applyStatus(fields: Partial<Standing>): void {
     const before = this.standing;
     const now: Standing = { ...(before ?? NOWHERE), ...fields };
@@ -252,7 +253,7 @@ export class Sale extends Emitter<SaleEvents> {
         : this.options.WebSocket;
     const base = this.options.baseUrl || (globalThis as { location?: { origin: string } }).location?.origin || '';
     this.#follower = new StatusFollower({
-      // A socket needs the ticket.
+      // A socket is opened only with a ticket.
       open: Socket && this.holdsTicket ? () => new Socket(`${base.replace(/^http/, 'ws')}/flash-sale/ws`) : null,
       ticket: this.#pending?.ticket ?? '',
       pingMs: this.options.pingMs ?? 25_000,

@@ -1,29 +1,29 @@
 import { type Answer, backoffMs, Refusal } from './calls.js';
 import type { Connection, SocketLike, Standing } from './types.js';
 
-/** A socket that has not been welcomed by then is helped out by asking. */
+/** If a socket has received no `welcome` by then, polling begins. */
 const PATIENCE_MS = 4_000;
-/** A pong that takes longer means a dead connection: a laptop slept, a network changed. */
+/** If no pong arrives within this time, the connection is dead, for example after sleep or a change of network. */
 const PONG_MS = 8_000;
 const MAX_RECONNECT_MS = 30_000;
 
 export type StatusFollowerDeps = {
-  /** null = only ask. */
+  /** null = only poll. */
   open: (() => SocketLike) | null;
   ticket: string;
   pingMs: number;
   ask: (etag: string | null) => Promise<Answer>;
   onStanding: (fields: Partial<Standing>) => void;
   onConnection: (connection: Connection) => void;
-  /** The ticket is not taken any more. */
+  /** The server no longer accepts the ticket. */
   onLost: (code: string) => void;
 };
 
 type TimerName = 'reconnect' | 'ask' | 'ping' | 'pong';
 
 /**
- * Follows one ticket: over a socket while there is one, by asking at the advertised pace while there is none. The
- * socket comes back by itself, and its `welcome` tells what was missed.
+ * Follows one ticket: over a socket, or by polling at the pace of the server while there is no socket. The socket
+ * reconnects by itself, and its `welcome` frame has the current state.
  */
 export class StatusFollower {
   #socket: SocketLike | null = null;
@@ -49,7 +49,7 @@ export class StatusFollower {
     for (const timer of Object.values(this.#timers)) clearTimeout(timer);
   }
 
-  /** Something may have changed, the network for one: looks at once. */
+  /** Checks at once, because something may have changed, for example the network. */
   wake(): void {
     if (this.#ended) return;
     if (this.#live) return this.#ping(2_000);
@@ -68,7 +68,7 @@ export class StatusFollower {
       return this.#gone(null);
     }
     this.#socket = socket;
-    // The ticket goes in the first message, since addresses are written into logs.
+    // The ticket is sent in the first message, because URLs are written to logs.
     socket.onopen = () => socket.send(JSON.stringify({ type: 'subscribe', ticket: this.deps.ticket }));
     socket.onmessage = ({ data }: { data: unknown }) => this.#hear(String(data));
     socket.onerror = () => {};
@@ -108,7 +108,7 @@ export class StatusFollower {
     this.#socket?.send('{"type":"ping"}');
     this.#set('ping', this.deps.pingMs, () => this.#ping(PONG_MS));
     this.#set('pong', answerMs, () => {
-      // Closing waits for the other side, which is not there; so it is let go.
+      // The socket is dropped without waiting, because a close would wait for the other side.
       if (this.#heardAt < since) this.#gone(null);
     });
   }
@@ -128,12 +128,12 @@ export class StatusFollower {
     this.#drop();
     if (this.#ended) return;
     if (code === 4401) return this.#lose('ticket_invalid');
-    // 4429: another tab has taken its place; asking serves as well.
+    // 4429: there are too many sockets of this ticket, in other tabs. Polling is enough.
     this.#away(code === 4429 ? MAX_RECONNECT_MS : backoffMs(this.#failures, MAX_RECONNECT_MS));
     this.#failures += 1;
   }
 
-  /** Without a socket for so long: asks meanwhile. */
+  /** Polls for `ms` before the socket reconnects. */
   #away(ms: number): void {
     this.deps.onConnection('polling');
     this.#set('reconnect', ms, () => this.#connect());
@@ -166,7 +166,7 @@ export class StatusFollower {
       this.#asking = false;
     }
     if (!this.#live && !this.#ended) {
-      // Never sooner than the response asked for, and not all clients at the same moment.
+      // Never earlier than the response asked for, with a random part so that clients do not poll at the same moment.
       this.#set('ask', Math.max(waitMs, this.#pace * 1000 * (1 + Math.random() / 5)), () => this.#ask());
     }
   }

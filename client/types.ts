@@ -1,4 +1,7 @@
-/** Where a shopper stands, by its wire names: what queue-status, `welcome` and checkout have in common. */
+/**
+ * The state of a shopper in a sale, with the field names of the API. queue-status, `welcome` and checkout return these
+ * fields.
+ */
 export type Standing = {
   status: 'not_queued' | 'queued' | 'promoted' | 'completed' | 'redeemed' | 'released' | 'expired' | 'left' | 'closed';
   /** From 1; null = not in line. */
@@ -9,13 +12,13 @@ export type Standing = {
   poll_after_seconds: number;
   reservation_id: string | null;
   order_id: string | null;
-  /** RFC 3339; null = nothing is to be paid. */
+  /** RFC 3339; null = nothing to pay. */
   pay_before: string | null;
-  /** Of campaigns that hand codes out. */
+  /** The code, if the campaign hands out codes. */
   code?: string | null;
 };
 
-/** What anybody may know of a campaign. */
+/** The public data of a campaign. */
 export type CampaignView = {
   product_id: string;
   name: string;
@@ -25,22 +28,22 @@ export type CampaignView = {
   server_time: string;
 };
 
-/** How news comes: over the socket, by asking, or not at all at the moment. */
+/** How changes arrive: over the socket, by polling, or not at the moment. */
 export type Connection = 'live' | 'polling' | 'offline';
 
-/** A call that is made again: why, and after how long. */
+/** A retry of a call: the reason and the delay. */
 export type Retry = { code: string; after_ms: number };
 
 type Maybe<Value> = Value | null | undefined;
 
-/** Where the key and the ticket are kept; `localStorage` and React Native's AsyncStorage fit. */
+/** The store of the key and the ticket. `localStorage` and React Native's AsyncStorage have these methods. */
 export type KeyStore = {
   getItem(name: string): Maybe<string> | Promise<Maybe<string>>;
   setItem(name: string, value: string): unknown;
   removeItem(name: string): unknown;
 };
 
-/** The part of a WebSocket that is used; the browser's, React Native's and that of `ws` have it. */
+/** The parts of a WebSocket that the client uses. Those of browsers, React Native and `ws` fit. */
 export type SocketLike = {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
@@ -52,45 +55,44 @@ export type SocketLike = {
 
 export type SaleOptions = {
   productId: string;
-  /** As the shop knows its user. */
+  /** The id of the user in the shop. */
   userId: string;
-  /** Address of the API, without a slash at its end; "" = where the page came from. */
+  /** Address of the API, without a slash at the end; "" = the origin of the page. */
   baseUrl?: string;
-  /**
-   * Default: in browsers one that all tabs share, elsewhere `localStorage` if there is one, otherwise the memory of
-   * this object.
-   */
+  /** Default: in browsers a store that all tabs share; elsewhere `localStorage` if it exists, or else memory. */
   store?: KeyStore;
-  /** Default: the global one; null = only ask. */
+  /** Default: the global WebSocket; null = only poll. */
   WebSocket?: (new (url: string) => SocketLike) | null;
   fetch?: typeof fetch;
   /** A fingerprint of the device; default: a random one, kept in the store. */
   deviceId?: string;
   /** The value of `Authorization`, with `SHOPPER_IDENTITY=jwt`: `Bearer <jwt>`. */
   authorization?: () => Maybe<string> | Promise<Maybe<string>>;
-  /** The hand-over of the shop, with `SHOPPER_IDENTITY=signed`; asked for at each call, so it may be renewed. */
+  /**
+   * The hand-over of the shop, with `SHOPPER_IDENTITY=signed`. Called for each request, so it may return a renewed one.
+   */
   handOver?: () => Maybe<string> | Promise<Maybe<string>>;
   /**
-   * Answers a challenge: what it returns is added to the checkout, or to the request for a token, which is sent again;
-   * null = there is no solution. Default: does the work that is asked for. An app that its platform vouches for returns
-   * `{platform}` (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
+   * Solves a challenge. The returned fields are added to the checkout or the token request, which is then repeated;
+   * null = no solution. Default: does the proof of work. An app with platform attestation returns `{platform}`
+   * (docs/attestation.md) for challenges of kind `platform`, and `solveWork(challenge)` for others.
    */
   onChallenge?: (challenge: unknown) => Promise<Record<string, unknown> | null>;
-  /** How long calls are made again before `attempt`, `leave` or `release` gives up. The key stays. Default: 120 s. */
+  /** How long `attempt`, `leave` and `release` retry before they give up. The key stays stored. Default: 120 s. */
   retryForMs?: number;
-  /** One call. Default: 10 s. */
+  /** The time limit of one call. Default: 10 s. */
   timeoutMs?: number;
-  /** How often the socket is tried with a ping. Default: 25 s. */
+  /** How often a ping checks the socket. Default: 25 s. */
   pingMs?: number;
 };
 
-/** What `sale.on` tells, with its arguments. */
+/** The events of `sale.on`, with their arguments. */
 export type SaleEvents = {
-  /** Anything of the standing is another. `before` is null for the first one. */
+  /** Any field of the standing has changed. `before`: null for the first standing. */
   change: [standing: Standing, before: Standing | null];
   position: [standing: Standing, before: Standing | null];
   connection: [connection: Connection];
   retry: [retry: Retry];
-  /** A ticket that is no longer taken; the next attempt begins anew. */
+  /** The server no longer accepts the ticket. The next attempt is a new one. */
   lost: [code: string];
 } & { [Status in Standing['status']]: [standing: Standing, before: Standing | null] };

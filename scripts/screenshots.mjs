@@ -77,7 +77,7 @@ async function takeOperatorPictures() {
     shoppers += crowd;
     await desktop.waitForTimeout(1_000);
   }
-  await desktop.getByText('Nothing is free').waitFor();
+  await desktop.getByText('No unit is free').waitFor();
   await desktop.screenshot({ path: join(FOLDER, 'admin-campaign.png') });
   await phone.screenshot({ path: join(FOLDER, 'admin-phone.png') });
 }

@@ -16,8 +16,8 @@ import { reconcileModule } from './reconcile/reconcile.module.js';
 import { recoveryModule } from './recovery/recovery.module.js';
 
 /**
- * Puts the modules of the worker together and starts them. They start in the order in which they stand here and end in
- * the opposite one: sweeps, relay and recovery before jobs, jobs before the publisher and the datastores.
+ * Connects the modules of the worker and starts them in the order of this function. They stop in the reverse order:
+ * sweeps, the relay and the recovery first, then jobs, then the publisher and the datastores.
  */
 export async function startWorker(config: Config, log: Log): Promise<Stoppable> {
   await inspectRedis(config, log);
@@ -39,7 +39,7 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
     postMetrics(name, metrics, new MetricsStore(commands), () => clock.nowMs()),
   );
   await life.start();
-  // Repairs what a crash may have left. If this job is lost, the sweep does the same.
+  // Repairs differences that a crash may have left. If this job is lost, the `reconcile` sweep repairs them later.
   queues
     .add('reconcile', `start-${name}`, {})
     .catch((error: Error) => log.warn({ reason: error.message }, 'the reconciliation at the start was not queued'));

@@ -22,7 +22,7 @@ import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
 
-/** What every module of the worker may use: the process, its datastores, and the sale in them. */
+/** The parts that every module of the worker may use: the process, its datastores, and the campaigns in Redis. */
 export type Core = {
   /** Unique to this process. */
   name: string;
@@ -32,25 +32,28 @@ export type Core = {
   life: Lifecycle;
   redis: RedisConnections;
   commands: Redis;
-  /** For BullMQ. */
+  /** The connection of BullMQ. */
   jobs: Redis;
   clock: RedisClock;
   journal: Journal;
   database: Database;
-  /** For statements that others must not wait behind. */
+  /** Opens a pool of its own for slow statements, so that other statements do not wait behind them. */
   openPool: OpenPool;
-  /** Has a pool of its own: reports must not wait, and a recovery holds its lock for as long as it runs. */
+  /**
+   * Has a pool of its own, for two reasons: reports must not wait for other statements, and a recovery occupies one
+   * connection for as long as it holds its lock.
+   */
   history: HistoryGate & { database: Database };
   sale: SaleStore;
   /**
-   * Calls scripts also while Redis is out of service. It needs no recall: what it voids is in the journal, and no user is
-   * archived before that.
+   * Calls scripts even while Redis is out of service. It needs no recall of archived users: it voids reservations whose
+   * entries are still in the journal, and a campaign is archived only after the journal has been persisted.
    */
   filler: SaleStore;
   queues: JobQueues;
 };
 
-/** Connects one worker to Redis and Postgres; neither has to be there yet. */
+/** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
 export function connect(config: Config, log: Log, life: Lifecycle): Core {
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics(false);
@@ -86,7 +89,7 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
   life.add('history watch', { start: () => watch.start(gate), stop: () => watch.stop() });
   life.add('Redis clock', clock);
   const queues = new JobQueues(jobs, (queue, error) =>
-    log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
+    log.warn({ queue, reason: error.message }, 'a queue reported an error'),
   );
   life.add('job queues', { stop: () => queues.close() });
   return {

@@ -9,12 +9,13 @@ import { type Sweep, Sweeps } from './sweeps/sweeps.js';
 
 const RETRY_JOBS_EVERY_MS = 2_000;
 
-/** Takes jobs of every queue. */
+/** Adds a job worker for every queue. */
 export function addJobWorkers(core: Core, processors: Processors): void {
   const { jobs, life, log } = core;
   const on = {
     failed: onFailed(core),
-    error: (queue: QueueName, error: Error) => log.warn({ queue, reason: error.message }, 'a job worker is in trouble'),
+    error: (queue: QueueName, error: Error) =>
+      log.warn({ queue, reason: error.message }, 'a job worker reported an error'),
   };
   let workers: Worker[] = [];
   life.add('job workers', {
@@ -28,7 +29,7 @@ export function addJobWorkers(core: Core, processors: Processors): void {
   });
 }
 
-/** Runs each sweep at its interval, in one of the workers at a time. */
+/** Adds the sweeps. Each runs at its interval, in one worker at a time. */
 export function addSweeps(core: Core, table: { readonly [Name in SweepName]: Sweep }): void {
   const sweeps = new Sweeps<SweepName>({
     sweeps: table,
@@ -39,7 +40,7 @@ export function addSweeps(core: Core, table: { readonly [Name in SweepName]: Swe
   core.life.add('sweeps', { start: () => sweeps.start(), quiet: () => sweeps.stop() });
 }
 
-/** Runs again without delay the jobs that an outage has put off. */
+/** Retries at once the jobs that an outage has delayed. */
 export function addJobRetries({ life, log, queues }: Core): void {
   let retrying: NodeJS.Timeout | undefined;
   life.add('retries of jobs', {

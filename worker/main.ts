@@ -4,7 +4,10 @@ import { createLog } from '../shared/observability/log.js';
 import { exitOnUncaught, stopOnSignals } from '../shared/observability/shutdown.js';
 import { startWorker } from './composition.js';
 
-/** `npm run start:worker`: journal to Postgres, deadlines, promotions, schedules. Any number may run. */
+/**
+ * `npm run start:worker`: persists the journal, expires reservations, promotes waiting users and runs schedules. Any
+ * number of workers may run.
+ */
 const config = readConfigOrExit();
 const log = createLog('worker', config.logLevel);
 exitOnUncaught(log);

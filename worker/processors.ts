@@ -27,7 +27,10 @@ export type Processors = { [Name in QueueName]: { concurrency: number; run: Proc
 export type ProcessorsDeps = { reconcile: Processor<'reconcile'>; events: Events; codes: CodeIssuing };
 export type SweepsDeps = ProcessorsDeps & { archive: Archiving; refilling: Refilling };
 
-/** Queue → what does its jobs, and how many at once in one worker. A queue without an entry does not compile. */
+/**
+ * For each queue: the function that processes its jobs, and how many jobs one worker processes at once. A queue without
+ * an entry does not compile.
+ */
 export function createProcessors(
   { sale, metrics, log }: Core,
   { reconcile, events, codes }: ProcessorsDeps,
@@ -38,14 +41,15 @@ export function createProcessors(
       run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, LIMITS),
     },
     reconcile: { concurrency: 1, run: reconcile },
-    // Endpoints do not wait for each other; one that hangs takes a place for the time limit of a delivery.
+    // Endpoints do not wait for each other. An endpoint that hangs occupies one of the eight places until the delivery
+    // times out.
     deliver: { concurrency: 8, run: ({ endpointId }) => events.deliver(endpointId) },
-    // Two, so that a small job does not wait for a long one.
+    // Two, so that a small job does not wait for a long job.
     codes: { concurrency: 2, run: ({ jobId }) => (jobId ? codes.issue(jobId) : codes.resumeLeft()) },
   };
 }
 
-/** Sweep → how often it runs, and a run of it. A sweep without an entry does not compile. */
+/** For each sweep: its interval, and the function of one run. A sweep without an entry does not compile. */
 export function createSweeps(
   core: Core,
   { reconcile, events, codes, archive, refilling: { preheat } }: SweepsDeps,

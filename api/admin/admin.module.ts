@@ -77,7 +77,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
 function connectQueues({ redis, life, log }: Core): JobQueues {
   // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
   const queues = new JobQueues(redis.forCommands(), (queue, error) =>
-    log.warn({ queue, reason: error.message }, 'a queue is in trouble'),
+    log.warn({ queue, reason: error.message }, 'a queue reported an error'),
   );
   life.add('job queues', { stop: () => queues.close().catch(() => {}) });
   return queues;

@@ -25,7 +25,7 @@ const UNTIL: Record<string, string> = {
   '': 'Until it is lifted',
 };
 
-/** Who is kept out, and who may not be; add and lift. */
+/** The bans and allowances, with forms to add and lift them. */
 export function bansView(): View {
   const body = el('tbody', { role: 'rowgroup' });
   const table = el(

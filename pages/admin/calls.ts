@@ -1,6 +1,6 @@
 export type FieldError = { pointer: string; detail: string };
 
-/** An answer that is none of success: a problem document, or none at all. */
+/** A response that is not a success: a problem document, or no response at all. */
 export class Refused extends Error {
   constructor(
     /** 0 = no response */
@@ -15,10 +15,10 @@ export class Refused extends Error {
 }
 
 const LIMIT_MS = 15_000;
-/** The server asks for it on everything that changes something: no other site can send it. */
+/** The server requires this header on every change, because pages of other sites cannot send it. */
 const OWN_PAGE = { 'X-Operator-Page': '1' };
 
-/** Calls the API with the session. @returns `data` @throws Refused */
+/** Calls the API with the session cookie. @returns `data` @throws Refused */
 export async function call<Data>(
   method: string,
   path: string,
@@ -35,14 +35,14 @@ export async function call<Data>(
   return ((await response.json()) as { data: Data }).data;
 }
 
-/** A page of a list and where the next one is. @throws Refused */
+/** Requests a page of a list. @returns the page and the address of the next one @throws Refused */
 export async function page<Data>(path: string): Promise<{ data: Data; next: string | null }> {
   const response = await answerOf(path, { signal: AbortSignal.timeout(LIMIT_MS) });
   const next = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('Link') ?? '')?.[1] ?? null;
   return { data: ((await response.json()) as { data: Data }).data, next };
 }
 
-/** Uploads a file as it lies on the disk, and tells how much of it has gone. @throws Refused */
+/** Uploads a file unchanged, and reports the progress. @throws Refused */
 export function upload<Data>(path: string, file: File, onProgress: (part: number) => void): Promise<Data> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -71,8 +71,9 @@ async function answerOf(path: string, init: RequestInit): Promise<Response> {
   throw refusedBy(response.status, parsed(await response.text()), response.headers.get('Retry-After'));
 }
 
-const UNAVAILABLE = 'The service cannot answer at the moment. Look whether it was done before you do it again.';
-const unreachable = () => new Refused(0, 'unreachable', 'The service does not answer.');
+const UNAVAILABLE =
+  'The service is not available at the moment. Check whether the change was made before you repeat it.';
+const unreachable = () => new Refused(0, 'unreachable', 'The service does not respond.');
 
 function parsed(text: string): Record<string, unknown> {
   try {
@@ -83,8 +84,8 @@ function parsed(text: string): Record<string, unknown> {
 }
 
 function refusedBy(status: number, body: Record<string, unknown>, retryAfter: string | null): Refused {
-  const given = typeof body.detail === 'string' ? body.detail : `The service answered ${status}.`;
-  // What it says to programs is of no use to a person.
+  const given = typeof body.detail === 'string' ? body.detail : `The service responded with ${status}.`;
+  // The detail of this error is written for programs, so the operator gets another text.
   const detail = body.code === 'temporarily_unavailable' ? UNAVAILABLE : given;
   const errors = Array.isArray(body.errors) ? (body.errors as FieldError[]) : [];
   return new Refused(status, String(body.code ?? 'unknown'), detail, errors, retryAfter ? Number(retryAfter) : null);

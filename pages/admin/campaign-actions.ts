@@ -9,11 +9,11 @@ type Action = 'open' | 'pause' | 'resume' | 'close';
 const DONE: Record<Action, string> = {
   open: 'The campaign is open.',
   pause: 'The campaign is paused.',
-  resume: 'The campaign goes on.',
+  resume: 'The campaign is resumed.',
   close: 'The campaign is closed.',
 };
 
-/** What an operator may do to a campaign as it is now. */
+/** The actions that an operator may take on a campaign in its current state. */
 export function campaignActions(
   path: string,
   changed: () => void,
@@ -34,7 +34,7 @@ export function campaignActions(
   };
   const open = async () => {
     const text = now
-      ? `It would start by itself at ${time(now.starts_at)}. Once it is open it cannot be scheduled again.`
+      ? `Otherwise it starts by itself at ${time(now.starts_at)}. Once it is open it cannot be scheduled again.`
       : '';
     if (await confirmed('Open the campaign now?', text, 'Open now')) await act('open');
   };
@@ -53,8 +53,8 @@ export function campaignActions(
     const users = now?.waiting === 1 ? 'waiting user gets' : 'waiting users get';
     const waiting =
       now && now.waiting > 0 ? ` ${count(now.waiting)} ${users} the message that the line is closed.` : '';
-    const held = now && now.held > 0 ? ` ${count(now.held)} held units can still be paid until their time is up.` : '';
-    const text = `It cannot be opened again and hands out nothing more.${waiting}${held}`;
+    const held = now && now.held > 0 ? ` ${count(now.held)} held units can still be paid until their deadline.` : '';
+    const text = `It cannot be opened again, and sells no more units.${waiting}${held}`;
     if (await confirmed('Close the campaign for good?', text, 'Close for good')) await act('close');
   };
 
@@ -85,14 +85,14 @@ export function campaignActions(
   };
 }
 
-/** With one key for one form: however often it is sent, it counts once. */
+/** Sends the form with one idempotency key, so that sending it again has no further effect. */
 function restock(path: string, { total, free }: CampaignNow, changed: () => void): void {
   const key = `restock-${[...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16)).join('-')}`;
   ask('Restock', (close) => {
     const delta = field({
       pointer: '#/delta',
       label: 'Units to add',
-      hint: `Now ${count(total)}, of which ${count(free)} free. A number below 0 takes free ones away. Added units go to the line first.`,
+      hint: `Now ${count(total)}, of which ${count(free)} free. A negative number removes free units. Added units go to the line first.`,
       attributes: { inputmode: 'numeric', required: true },
     });
     return new Form([delta], [delta.root], 'Change the stock', async () => {

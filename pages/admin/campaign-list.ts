@@ -15,7 +15,7 @@ const COLUMNS: readonly Shown<CampaignNow>[] = [
 
 type Row = { root: HTMLTableRowElement; show(campaign: CampaignNow, now: string): void };
 
-/** All campaigns, newest first, with their numbers as they move. */
+/** All campaigns, newest first, with their live numbers. */
 export function campaignListView(cursor: string | null): View {
   const rows = new Map<string, Row>();
   const body = el('tbody', { role: 'rowgroup' });
@@ -76,7 +76,7 @@ export function campaignListView(cursor: string | null): View {
         row.show(campaign, now.time);
         return row.root;
       });
-      // Only when the list itself has changed, so that the focus stays where it is.
+      // Replaces the rows only when the list itself has changed, so that the focus is kept.
       if (listed.length !== body.children.length || listed.some((row, i) => body.children[i] !== row))
         body.replaceChildren(...listed);
       table.hidden = listed.length === 0;

@@ -1,10 +1,10 @@
 import type { CampaignNow } from './overview.js';
 import { count } from './words.js';
 
-/** A number as a page shows it: its label, its class and its text. */
+/** A number on a page: its label, its class and its text. */
 export type Shown<Of> = readonly [string, string, (of: Of) => string];
 
-/** Of every campaign, wherever it is shown. */
+/** The numbers that every view of a campaign shows. */
 export const COUNTS: readonly Shown<CampaignNow>[] = [
   ['Total', 'total', ({ total }) => count(total)],
   ['Free', 'free', ({ free }) => count(free)],

@@ -21,7 +21,7 @@ const NUMBERS: readonly (readonly [string, string, (one: CampaignNow, now: Overv
   DRIFT,
 ];
 
-/** One campaign: its numbers, what can be done, the line, its codes and records. */
+/** One campaign: its numbers, its actions, the line, its codes and its records. */
 export function campaignView(product: string, changed: () => void): View {
   const path = `/admin/campaigns/${encodeURIComponent(product)}`;
   const name = el('h1', { tabindex: -1 }, product);
@@ -118,7 +118,7 @@ export function campaignView(product: string, changed: () => void): View {
   };
 }
 
-/** The terms of a campaign, to read. They are changed by PATCH /admin/campaigns/:id. */
+/** Shows the terms of a campaign. They are changed by PATCH /admin/campaigns/:id. */
 function termsOf(terms: Terms, product: string): HTMLElement {
   const sale = `/sale/${encodeURIComponent(product)}`;
   return el(

@@ -4,28 +4,28 @@ import { el, write } from './elements.js';
 export type Series = { name: string; colour: string; text: (value: number) => string };
 
 const SHOWN_SECONDS = 300;
-/** A chart that was just opened is not a stroke at its right edge. */
+/** The shortest time span of a chart, so that a new chart is more than a line at its right edge. */
 const LEAST_SECONDS = 30;
 const MAX_POINTS = 1_200;
 const HEIGHT = 132;
 const FONT = '11px system-ui, sans-serif';
-/** The newest values stand in text beside it, so this is for the eye alone. */
 const DARK = matchMedia('(prefers-color-scheme: dark)');
 
-/** What was seen since the page was opened, so that charts continue when they are shown again. */
+/** The values since the page was opened, so that charts continue when they are shown again. */
 const seen = new Map<string, number[][]>();
 
-/** A chart that moves: the last five minutes, one line for each series, and the newest values in words. */
+/** A live chart of the last five minutes: one line for each series, and the newest values as text. */
 export class Chart {
   readonly root: HTMLElement;
   readonly #data: number[][];
   readonly #values: HTMLElement[];
+  /** Hidden from screen readers, because the newest values are in the text beside it. */
   readonly #stage = el('div', { class: 'stage', 'aria-hidden': 'true' });
   readonly #watch = new ResizeObserver(() => this.#fit());
   readonly #recolour = () => this.#draw();
   #plot: uPlot | null = null;
 
-  /** @param key of what it has seen before */
+  /** @param key names the values that are kept for this chart */
   constructor(
     key: string,
     title: string,

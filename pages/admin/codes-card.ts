@@ -21,8 +21,8 @@ type CodeJob = {
 const LOOK_EVERY_MS = 500;
 
 /**
- * Generate, import and export the codes of a campaign, with progress. A job goes on without the page; a reload finds it
- * again.
+ * Generates, imports and exports the codes of a campaign, and shows the progress. A job continues without the page, and
+ * a reload finds it again.
  */
 export function codesCard(path: string): { root: HTMLElement; close(): void } {
   const remembered = `doorbuster|codes|${path}`;
@@ -77,7 +77,7 @@ export function codesCard(path: string): { root: HTMLElement; close(): void } {
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (error.status === 404) sessionStorage.removeItem(remembered);
-      // The page says that the connection is lost; the job goes on.
+      // The page itself reports that the connection is lost. The job continues.
       else if (!isClosed) timer = setTimeout(() => look(id), LOOK_EVERY_MS * 4);
     }
   }
@@ -128,6 +128,6 @@ function jobText({ kind, status, total, processed, added, duplicates, bad_lines,
   if (status === 'failed') return `The job failed: ${failure ?? 'unknown reason'}.`;
   if (status !== 'done') return `${count(processed)} of ${count(total)} codes ${verb}.`;
   const left = duplicates + bad_lines;
-  const leftOut = left > 0 ? ` ${count(duplicates)} were issued before, ${count(bad_lines)} lines are no codes.` : '';
+  const leftOut = left > 0 ? ` ${count(duplicates)} were issued before, ${count(bad_lines)} lines are not codes.` : '';
   return `Done: ${count(added)} codes ${verb}.${leftOut}`;
 }

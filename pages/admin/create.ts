@@ -6,7 +6,7 @@ import type { View } from './view.js';
 
 const ZONES: string[] = Intl.supportedValuesOf('timeZone');
 
-/** Everything that a campaign is created from; what most need is open, the rest is folded away with its defaults. */
+/** The form that creates a campaign. The most common fields are visible; the others are folded, with their defaults. */
 export function createView(): View {
   const f = Object.fromEntries(
     Object.entries(FIELDS).map(([name, options]) => [name, field({ pointer: `#/${name}`, ...options })]),

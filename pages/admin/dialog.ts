@@ -1,7 +1,7 @@
 import { button, el } from './elements.js';
 import type { Form } from './fields.js';
 
-/** Asks before what cannot be undone. @returns whether to go on */
+/** Asks for confirmation before an action that cannot be undone. @returns whether the operator confirmed it */
 export function confirmed(title: string, text: string, yes: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = false;
@@ -17,7 +17,7 @@ export function confirmed(title: string, text: string, yes: string): Promise<boo
   });
 }
 
-/** Shows a form in a dialog until it was sent or given up. @param build gets what closes it */
+/** Shows a form in a dialog until it is sent or cancelled. @param build receives a function that closes the dialog */
 export function ask(title: string, build: (close: () => void) => Form): void {
   const dialog = frame(title);
   const form = build(() => dialog.close());

@@ -1,7 +1,7 @@
 export type Attributes = Record<string, string | number | boolean | undefined>;
 type Child = Node | string | null;
 
-/** Makes an element. `true` sets an attribute without a value, `false` and `undefined` leave it out. */
+/** Creates an element. `true` sets an attribute without a value; `false` and `undefined` leave it out. */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -15,7 +15,7 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A button that does something; it is off while that is under way, so that nothing is done twice. */
+/** A button with an action. It is inactive while the action runs, so that the action does not run twice. */
 export function button(
   label: string,
   press: () => Promise<void> | void,
@@ -24,7 +24,7 @@ export function button(
   const made = el('button', { type: 'button', ...attributes }, label);
   made.addEventListener('click', async () => {
     if (made.getAttribute('aria-disabled') === 'true') return;
-    // Not `disabled`, which would throw the focus away.
+    // Not `disabled`, because that would lose the focus.
     made.setAttribute('aria-disabled', 'true');
     try {
       await press();
@@ -35,7 +35,7 @@ export function button(
   return made;
 }
 
-/** The head of a table: each column's heading, with attributes of its own. */
+/** The head of a table: a heading with attributes for each column. */
 export function tableHead(columns: readonly (readonly [string | Node, Attributes?])[]): HTMLElement {
   const heads = columns.map(([heading, attributes]) =>
     el('th', { scope: 'col', role: 'columnheader', ...attributes }, heading),
@@ -43,12 +43,12 @@ export function tableHead(columns: readonly (readonly [string | Node, Attributes
   return el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));
 }
 
-/** Changes a text only where it is another: a screen reader and the selection do not notice the rest. */
+/** Changes a text only if it differs, so that screen readers and the selection are not disturbed. */
 export function write(target: HTMLElement, text: string): void {
   if (target.textContent !== text) target.textContent = text;
 }
 
-/** A part of a view, with its heading. */
+/** A section of a view, with its heading. */
 export function card(title: string, attributes: Attributes, ...children: Child[]): HTMLElement {
   const id = `card-${title.toLowerCase().replace(/\W+/g, '-')}`;
   return el(

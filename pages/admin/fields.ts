@@ -5,14 +5,14 @@ import type { FieldOptions } from './term-fields.js';
 export type Field = {
   root: HTMLElement;
   input: HTMLInputElement | HTMLSelectElement;
-  /** Pointer of the field in what is sent, as problem documents name it. */
+  /** JSON pointer of the field in the request, as in problem documents. */
   pointer: string;
   error: HTMLElement;
 };
 
 let made = 0;
 
-/** A labelled input with room for what is wrong with it. */
+/** A labelled input with space for an error. */
 export function field({ pointer, label, hint, attributes = {}, options }: FieldOptions): Field {
   made += 1;
   const id = `field-${made}`;
@@ -33,25 +33,25 @@ export function field({ pointer, label, hint, attributes = {}, options }: FieldO
 
 export const textOf = ({ input }: Field): string => input.value.trim();
 
-/** What was typed as a number: as it is when it is none, so that the service says what is wrong with it. */
+/** Parses a typed number. Other text is returned unchanged, so that the service reports the error. */
 export function numberOf(from: Field): number | string | undefined {
   const text = textOf(from);
   if (text === '') return undefined;
   return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
 }
 
-/** What a field has, as the service takes it; undefined = no number or time was typed. */
+/** The value of a field in the form that the service expects; undefined = no number or time was typed. */
 export function valueIn(from: Field): string | number | boolean | undefined {
   const { type, inputMode } = from.input;
   if (type === 'checkbox') return (from.input as HTMLInputElement).checked;
   if (inputMode !== '') return numberOf(from);
   const text = textOf(from);
   if (type !== 'datetime-local') return text;
-  // Browsers leave out seconds that are 0.
+  // Browsers omit seconds if they are 0.
   return text === '' ? undefined : `${text}${text.length === 16 ? ':00' : ''}`;
 }
 
-/** A form that shows beside its fields what the service says of them. */
+/** A form that shows the errors of the service next to its fields. */
 export class Form {
   readonly root: HTMLFormElement;
   readonly #summary = el('p', { class: 'summary error', role: 'alert' });
@@ -71,7 +71,7 @@ export class Form {
       this.#summary,
       el('p', { class: 'buttons' }, submit, ...more),
     );
-    // The button does it; so does Enter, which presses the button.
+    // The button sends the form. Enter presses the button.
     this.root.addEventListener('submit', (event) => event.preventDefault());
   }
 

@@ -4,22 +4,22 @@ import type { Overview, QueueCounts } from './overview.js';
 import type { View } from './view.js';
 import { count, seconds, worryOf } from './words.js';
 
-/** What each queue is for, in the order in which a promise meets them. */
+/** The purpose of each queue and sweep, in the order in which a promise passes through them. */
 const QUEUES: Record<string, string> = {
   persist: 'writes the journal to Postgres',
-  expire: 'ends reservations that were not paid in time',
-  promote: 'hands free units to the line',
+  expire: 'expires reservations that were not paid in time',
+  promote: 'promotes waiting users to free units',
   schedule: 'starts and ends campaigns by their times',
   reconcile: 'compares Redis with Postgres',
-  publish: 'carries events to the stream',
-  deliver: 'tells webhooks',
-  codes: 'makes and imports codes',
-  velocity: 'pauses campaigns that are stormed',
-  prune: 'forgets what was kept long enough',
+  publish: 'publishes events to the stream',
+  deliver: 'delivers events to webhooks',
+  codes: 'generates and imports codes',
+  velocity: 'pauses campaigns that promise far more than usual',
+  prune: 'deletes old records',
 };
 const COUNTS = ['waiting', 'active', 'delayed', 'failed'] as const satisfies (keyof QueueCounts)[];
 
-/** How far Postgres is behind, and what the workers do. */
+/** Shows how far Postgres is behind, and the work of the workers. */
 export function healthView(): View {
   const verdict = el('p', { class: 'reason' });
   const facts = { relay: el('dd', { class: 'name' }), backlog: el('dd'), oldest: el('dd') };
@@ -85,7 +85,7 @@ export function healthView(): View {
     everyMs: 1_000,
     show(now: Overview) {
       const worry = worryOf(now);
-      write(verdict, worry || 'All is well: what is promised is in Postgres within moments.');
+      write(verdict, worry || 'Everything is in order: promises are persisted to Postgres within moments.');
       verdict.classList.toggle('bad', worry !== '');
       write(facts.relay, now.relay ?? 'none');
       write(facts.backlog, count(now.journal_backlog));

@@ -2,7 +2,7 @@ import { card, el, write } from './elements.js';
 import type { Overview } from './overview.js';
 import { count, duration, reasonText, time } from './words.js';
 
-/** Who is next, and why no user is promoted. */
+/** The first users in line, and why no user is promoted. */
 export function lineCard(): { root: HTMLElement; show(now: Overview): void } {
   const reason = el('p', { class: 'reason' });
   const body = el('tbody');
@@ -31,7 +31,7 @@ export function lineCard(): { root: HTMLElement; show(now: Overview): void } {
     show({ line, time: now }) {
       table.hidden = !line || line.head.length === 0;
       if (!line) {
-        write(reason, 'Redis does not have this campaign any more, so it has no line.');
+        write(reason, 'This campaign is no longer in Redis, so it has no line.');
         write(more, '');
         return;
       }

@@ -5,14 +5,14 @@ import { Form, field } from './fields.js';
 export type Session = { operator: string; expires_at: string };
 
 /**
- * Asks for an admin key. It goes to the service once and is kept nowhere: the browser has a cookie that no script can
- * read.
+ * Asks for an admin key. The key is sent to the service once and not stored. The browser keeps a session cookie that
+ * scripts cannot read.
  */
 export function loginView(why: string, entered: (session: Session) => void): HTMLElement {
   const key = field({
     pointer: '#/key',
     label: 'Admin key',
-    hint: 'What stands behind the name in ADMIN_API_KEYS. It is not kept in this browser.',
+    hint: 'The secret after the name in ADMIN_API_KEYS. It is not stored in this browser.',
     attributes: { type: 'password', autocomplete: 'current-password', required: true },
   });
   const form = new Form([key], [key.root], 'Log in', async () => {

@@ -32,7 +32,7 @@ const poll = new Poll({
     link('lost', 'No connection');
     write(element('trouble'), text);
   },
-  loggedOut: () => showLogin('Your session has ended. Log in again; you come back to where you were.'),
+  loggedOut: () => showLogin('Your session has ended. Log in again to return to this page.'),
   gone(text) {
     link('live', 'Live');
     poll.watch(null, 0);
@@ -51,20 +51,20 @@ function setUp(): void {
     if (session) show(true);
   });
   document.querySelector('.skip')?.addEventListener('click', (event) => {
-    // A jump to #main would be taken for another place.
+    // A link to #main would count as navigation to another view.
     event.preventDefault();
     main.focus();
   });
 }
 
-/** Finds out whether the browser has a session that is still good. */
+/** Checks whether the browser has a valid session. */
 async function enter(): Promise<void> {
   try {
     begin(await call<Session>('GET', '/admin/session'));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (error.status === 401) return showLogin('');
-    write(element('trouble'), 'The service does not answer. Trying again…');
+    write(element('trouble'), 'The service does not respond. Trying again…');
     setTimeout(enter, RETRY_MS);
   }
 }
@@ -96,7 +96,7 @@ async function logout(): Promise<void> {
     showLogin('You are logged out.');
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    write(element('trouble'), 'You are still logged in: the service does not answer.');
+    write(element('trouble'), 'You are still logged in, because the service does not respond.');
   }
 }
 
@@ -115,11 +115,11 @@ function viewOfHash(): View {
     case 'campaigns':
       return campaignView(decoded(name), () => poll.now());
     default:
-      return { title: 'Not found', root: notFound('There is no such place.'), query: () => null, show: () => {} };
+      return { title: 'Not found', root: notFound('This page does not exist.'), query: () => null, show: () => {} };
   }
 }
 
-/** As it stands where it is no encoding: then no campaign has this name. */
+/** Decodes a part of the address. A part that cannot be decoded is returned unchanged; no campaign has such a name. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -128,7 +128,7 @@ function decoded(text: string): string {
   }
 }
 
-/** @param moved after navigation: the heading is focused, so that a screen reader announces the view */
+/** @param moved true after navigation: the heading then gets the focus, so that a screen reader announces the view */
 function show(moved: boolean): void {
   const next = viewOfHash();
   open(next);

@@ -1,4 +1,4 @@
-/** What GET /admin/overview tells, as far as the page shows it. */
+/** The fields of GET /admin/overview that the page shows. */
 export type Status = 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';
 export type CampaignNow = {
   id: string;

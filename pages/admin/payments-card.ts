@@ -14,7 +14,7 @@ type DuplicatePayment = {
 const EVERY_MS = 10_000;
 const SHOWN = 20;
 
-/** Reservations that were paid more than once; not shown while there are none. */
+/** Reservations that were paid more than once. Hidden while there are none. */
 export function paymentsCard(path: string): { root: HTMLElement; close(): void } {
   const body = el('tbody');
   const root = card(
@@ -23,12 +23,12 @@ export function paymentsCard(path: string): { root: HTMLElement; close(): void }
     el(
       'p',
       { class: 'error' },
-      'These reservations were paid by one payment before. Refund one of the two where they were made.',
+      'These reservations were paid more than once. Refund one of the two payments in the payment service.',
     ),
     el(
       'table',
       { class: 'plain-table' },
-      el('caption', { class: 'unseen' }, 'Payments of what was paid already'),
+      el('caption', { class: 'unseen' }, 'Payments for reservations that were paid already'),
       el(
         'thead',
         {},
@@ -50,7 +50,7 @@ export function paymentsCard(path: string): { root: HTMLElement; close(): void }
       root.hidden = found.length === 0;
       body.replaceChildren(...found.map(rowOf));
     } catch (error) {
-      // The page says itself when the API does not respond; the next reading is soon.
+      // The page itself reports that the API does not respond. The next request follows soon.
       if (!(error instanceof Refused)) throw error;
     }
   };

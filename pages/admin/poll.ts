@@ -4,23 +4,23 @@ import { outageText, type Readiness } from './words.js';
 
 export type PollEvents = {
   answered(now: Overview): void;
-  /** @param text why there is no news; it comes again with every try */
+  /** @param text why no data arrived; called again after every failed try */
   lost(text: string): void;
   loggedOut(): void;
-  /** What is looked at is not there. */
+  /** The requested object does not exist. */
   gone(text: string): void;
 };
 
-/** Longer than any answer of a service that is well. */
+/** The time limit of a request; a healthy service responds sooner. */
 const ANSWER_LIMIT_MS = 5_000;
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 
-/** Asks for one overview after the other, never two at once, and not while the page is hidden. */
+/** Requests one overview after the other, never two at once, and none while the page is hidden. */
 export class Poll {
   #query: string | null = null;
   #everyMs = 1_000;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Answers to what was asked before the last change are not for anybody. */
+  /** Number of the current round. Responses to requests of earlier rounds are ignored. */
   #turn = 0;
   #failed = 0;
 
@@ -29,14 +29,14 @@ export class Poll {
     addEventListener('online', () => this.now());
   }
 
-  /** @param query null = ask for nothing */
+  /** @param query null = request nothing */
   watch(query: string | null, everyMs: number): void {
     this.#query = query;
     this.#everyMs = everyMs;
     this.now();
   }
 
-  /** Asks at once, as after something was changed. */
+  /** Requests at once, for example after a change. */
   now(): void {
     clearTimeout(this.#timer);
     this.#turn += 1;
@@ -75,7 +75,7 @@ export class Poll {
 
 async function readiness(): Promise<Readiness | null> {
   try {
-    // Its 503 carries the answer.
+    // The body of a 503 has the result too.
     const response = await fetch('/readyz', { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
     return ((await response.json()) as { data: Readiness }).data;
   } catch {

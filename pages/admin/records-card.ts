@@ -19,16 +19,16 @@ type Reconciliation = Verdict & {
   differences: { reservation: string | null; side: string; why: string }[];
 };
 
-/** Longer than the service waits for its worker. */
+/** The time limit of the request; it is longer than the service waits for its worker. */
 const LIMIT_MS = 20_000;
 const SHOWN_DIFFERENCES = 10;
 
-/** The rows of Postgres: export them, and compare them with Redis. */
+/** Exports the rows in Postgres, and compares them with Redis. */
 export function recordsCard(path: string): HTMLElement {
   const result = el('div', { role: 'status' });
   const reconcile = async () => {
     const text =
-      'Redis and Postgres are compared unit by unit, and what is provably safe is repaired. If the campaign has to be filled again, ' +
+      'Redis and Postgres are compared unit by unit, and differences that are safe to repair are repaired. If the campaign has to be refilled, ' +
       'every request gets 503 for that moment.';
     if (!(await confirmed('Reconcile now?', text, 'Reconcile'))) return;
     result.replaceChildren(el('p', {}, 'Comparing…'));
@@ -47,7 +47,7 @@ export function recordsCard(path: string): HTMLElement {
     el(
       'p',
       { class: 'hint' },
-      'Every redemption stands in Postgres. Reconciling compares it with Redis and repairs what is safe.',
+      'Postgres has every redemption. Reconciling compares them with Redis, and repairs differences that are safe to repair.',
     ),
     el(
       'p',
@@ -60,12 +60,12 @@ export function recordsCard(path: string): HTMLElement {
 }
 
 function resultOf(found: Reconciliation): Node[] {
-  if (found.status === 'running') return [el('p', {}, 'It takes longer; the result will be found in the log.')];
+  if (found.status === 'running') return [el('p', {}, 'The comparison takes longer. Its result will be in the log.')];
   const isClean = found.lost === 0 && found.duplicated === 0 && found.over_cap === 0 && found.drift === 0;
   const { journaled, refilled } = found.repaired;
   const repaired = [
-    journaled > 0 ? `${count(journaled)} promises were written to the journal again.` : '',
-    refilled ? 'The campaign was filled again from Postgres.' : '',
+    journaled > 0 ? `${count(journaled)} entries were written to the journal again.` : '',
+    refilled ? 'The campaign was refilled from Postgres.' : '',
   ].filter(Boolean);
   const numbers: [string, number][] = [
     ['Confirmed', found.confirmed],
@@ -81,7 +81,7 @@ function resultOf(found: Reconciliation): Node[] {
     el(
       'p',
       { class: isClean ? 'good' : 'error' },
-      isClean ? 'Both sides agree.' : 'The two sides differ.',
+      isClean ? 'Redis and Postgres agree.' : 'Redis and Postgres differ.',
       repaired.length > 0 ? ` ${repaired.join(' ')}` : '',
     ),
     el(

@@ -4,7 +4,7 @@ import { sharesOf, stockText } from './words.js';
 
 const PARTS = ['redeemed', 'held', 'burned', 'free'] as const;
 
-/** The stock as one bar: what is redeemed, held, burned and free. */
+/** The stock as one bar: redeemed, held, burned and free units. */
 export function stockBar(): { root: HTMLElement; show(campaign: CampaignNow): void } {
   const parts = PARTS.map((part) => el('span', { class: part }));
   const root = el('div', { class: 'bar', role: 'img' }, ...parts);

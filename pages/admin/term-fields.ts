@@ -5,11 +5,11 @@ export type FieldOptions = {
   label: string;
   hint?: string;
   attributes?: Record<string, string | number | boolean>;
-  /** Makes it a choice: value → what is shown. */
+  /** Makes the field a choice: value → label. */
   options?: Record<string, string>;
 };
 
-/** A campaign as the service returns it. */
+/** A campaign in the form of the API. */
 export type Terms = Readonly<Record<string, unknown>>;
 type Group = 'What' | 'When' | 'Paying and waiting' | 'Discount' | 'Promises' | 'Guards';
 type TermField = Omit<FieldOptions, 'pointer'> & { group: Group };
@@ -22,19 +22,22 @@ const check = (group: Group, label: string, hint: string, checked = false): Term
   attributes: { type: 'checkbox', checked },
 });
 
-/** The fields of the form in which a campaign is created: name in the contract → field. A `/` leads into an object. */
+/**
+ * The fields of the form that creates a campaign: name in the contract → field. A `/` separates an object and its
+ * member.
+ */
 export const FIELDS = {
   product_id: {
     group: 'What',
     label: 'Product id',
-    hint: 'As the shop calls it. Cannot be changed later.',
+    hint: 'The id of the product in the shop. Cannot be changed later.',
     attributes: { required: true },
   },
-  name: { group: 'What', label: 'Name', hint: 'What shoppers see; the product id when left out.' },
+  name: { group: 'What', label: 'Name', hint: 'The name that shoppers see. Empty = the product id.' },
   type: {
     group: 'What',
     label: 'Type',
-    hint: 'One stock, perhaps with one code; a code for each user; or codes that are handed out.',
+    hint: 'One stock, optionally with one code; a code for each user; or codes that are handed out.',
     options: {
       shared: 'Shared stock',
       unique: 'Unique codes',
@@ -63,7 +66,7 @@ export const FIELDS = {
   ends_at: {
     group: 'When',
     label: 'Ends',
-    hint: 'Empty = open end.',
+    hint: 'Empty = no end.',
     attributes: { type: 'datetime-local' },
   },
   time_zone: {
@@ -103,12 +106,12 @@ export const FIELDS = {
   'discount/currency': { group: 'Discount', label: 'Currency', attributes: { value: 'IDR' } },
   confirmation: {
     group: 'Promises',
-    label: 'Answer a checkout',
-    options: { fast: 'Fast: from the journal', durable: 'Durable: after Postgres has it' },
+    label: 'Respond to a checkout',
+    options: { fast: 'Fast: from the journal', durable: 'Durable: after the commit in Postgres' },
   },
   late_payment: {
     group: 'Promises',
-    label: 'Payment after the time is up',
+    label: 'Payment after the deadline',
     options: { refuse: 'Refuse it', reacquire: 'Take a free unit again' },
   },
   refund_policy: {
@@ -117,8 +120,8 @@ export const FIELDS = {
     options: { return: 'Return to stock', burn: 'Are burned' },
   },
   require_attestation: check('Guards', 'Device token needed', 'Checkout needs a token of this device.', true),
-  require_token: check('Guards', 'One-time token needed', 'Redeeming a code needs a token of its own.'),
-  uniform_refusals: check('Guards', 'Uniform refusals', 'Refusals do not tell which codes exist.'),
+  require_token: check('Guards', 'One-time token needed', 'Redeeming a code needs a one-time token.'),
+  uniform_refusals: check('Guards', 'Uniform refusals', 'Refusals do not reveal which codes exist.'),
   risk: {
     group: 'Guards',
     label: 'Rules on risk',
@@ -130,7 +133,7 @@ const text = (value: unknown): string => String(value);
 const yes = (value: unknown): string => (value ? 'yes' : 'no');
 const moment = (value: unknown): string => (value === null ? 'never' : time(text(value)));
 
-/** What is shown of a campaign's terms. Pure: a test compares it, and the fields, with the table of terms. */
+/** The terms that the page shows. A test compares them, and the fields, with the table of terms. */
 export const FACTS: [string, (terms: Terms) => string][] = [
   ['Starts, your time', ({ starts_at }) => moment(starts_at)],
   ['Ends, your time', ({ ends_at }) => moment(ends_at)],

@@ -1,10 +1,10 @@
 import type { Overview } from './overview.js';
 
-/** One place of the page. */
+/** One view of the page. */
 export type View = {
   title: string;
   root: HTMLElement;
-  /** The query of what it shows, asked for again and again; null = nothing moves in it. */
+  /** The query that the view repeats; null = the view shows nothing live. */
   query(): string | null;
   everyMs?: number;
   show(now: Overview): void;

@@ -57,7 +57,7 @@ const overview = (fields: Partial<Overview> = {}): Overview => ({
   ...fields,
 });
 
-test('numbers are written so that their length says how large they are', () => {
+test('formats numbers so that their length shows how large they are', () => {
   expect([count(1_234_567), count(0), count(null)]).toEqual(['1,234,567', '0', '∞']);
   expect([rate(0), rate(3.14), rate(99.96), rate(1_234.5)]).toEqual(['0.0', '3.1', '100.0', '1,235']);
   expect([seconds(0), seconds(0.042), seconds(12.34), seconds(250)]).toEqual(['0 ms', '42 ms', '12.3 s', '4 min 10 s']);
@@ -71,7 +71,7 @@ test('numbers are written so that their length says how large they are', () => {
   ]);
 });
 
-test('the state is that of the clock, as the scripts have it, not that of the last job', () => {
+test('shows the state by the clock, as scripts do, not the stored status', () => {
   expect(stateOf(campaign(), NOW).word).toBe('Open');
   expect(stateOf(campaign({ status: 'scheduled' }), NOW).word).toBe('Open');
   expect(stateOf(campaign({ status: 'scheduled', starts_at: '2026-11-21T12:00:01.000Z' }), NOW).word).toBe('Scheduled');
@@ -85,20 +85,20 @@ test('the state is that of the clock, as the scripts have it, not that of the la
     expect(stateOf(campaign({ status }), NOW).word).toBe(word);
 });
 
-test('every reason that the service may give has words of its own', () => {
+test('has a text for every reason that the service may report', () => {
   const texts = LINE_REASONS.map((reason) => reasonText(line({ reason })));
-  expect(texts.filter((text) => text.startsWith('The service says'))).toEqual([]);
+  expect(texts.filter((text) => text.startsWith('The service reports'))).toEqual([]);
   expect(new Set(texts).size).toBe(LINE_REASONS.length);
-  expect(reasonText(line({ reason: 'a_new_one' }))).toBe('The service says: a_new_one.');
+  expect(reasonText(line({ reason: 'a_new_one' }))).toBe('The service reports: a_new_one.');
 });
 
-test('it says what the first one wants and how much there is', () => {
+test('explains how many units the first user wants and how many are free', () => {
   const head = [{ position: 1, user_id: 'ann', qty: 3, since: NOW }];
-  expect(reasonText(line({ reason: 'head_wants_more', free: 1, head }))).toMatch(/wants 3 and only 1 is free/);
-  expect(reasonText(line({ reason: 'head_wants_more', free: 2, head }))).toMatch(/wants 3 and only 2 are free/);
+  expect(reasonText(line({ reason: 'head_wants_more', free: 1, head }))).toMatch(/wants 3 units and only 1 is free/);
+  expect(reasonText(line({ reason: 'head_wants_more', free: 2, head }))).toMatch(/wants 3 units and only 2 are free/);
 });
 
-test('the page names a missing worker first, then a Postgres that is behind, then nothing', () => {
+test('reports a missing worker first, then a Postgres that is behind, else nothing', () => {
   expect(worryOf(overview())).toBe('');
   expect(worryOf(overview({ oldest_unpersisted_seconds: 10 }))).toBe('');
   expect(worryOf(overview({ oldest_unpersisted_seconds: 95, journal_backlog: 1_200 }))).toMatch(
@@ -107,15 +107,15 @@ test('the page names a missing worker first, then a Postgres that is behind, the
   expect(worryOf(overview({ relay: null, oldest_unpersisted_seconds: 95 }))).toMatch(/^No worker/);
 });
 
-test('an outage is named by what does not answer', () => {
+test('names the engine that is away in an outage', () => {
   const checks = { redis: { ok: true, detail: 'answers' }, postgres: { ok: false, detail: 'does not answer' } };
   expect(outageText({ checks })).toBe(
-    'The service cannot answer at the moment: postgres does not answer. Trying again…',
+    'The service is not available at the moment: postgres does not answer. Trying again…',
   );
-  expect(outageText(null)).toBe('The service cannot answer at the moment. Trying again…');
+  expect(outageText(null)).toBe('The service is not available at the moment. Trying again…');
 });
 
-test('the bar has the whole stock, and none where there is no total', () => {
+test('the bar shows the whole stock, and is missing without a total', () => {
   expect(sharesOf(campaign())).toEqual({ redeemed: 70, held: 15, burned: 5, free: 10 });
   expect(sharesOf(campaign({ total: null, free: null }))).toBeNull();
   expect(sharesOf(campaign({ total: 0, free: 0 }))).toBeNull();
@@ -123,7 +123,7 @@ test('the bar has the whole stock, and none where there is no total', () => {
   expect(stockText(campaign({ total: null }))).toBe('No limit; 30 held, 140 redeemed');
 });
 
-test('says who has paused a campaign, and why', () => {
+test('shows who paused a campaign, and why', () => {
   const at = '2026-11-21T11:30:00.000Z';
   const paused = (pause: CampaignNow['pause']) => pauseOf(campaign({ status: 'paused', pause }));
   expect(paused({ by: 'velocity', at, reason: '90 units in a minute' })).toMatch(

@@ -5,14 +5,14 @@ import { countdownText, type PageState, type View, viewOf } from './view.js';
 import { readVisitor } from './visitor.js';
 
 const TICK_MS = 250;
-/** How often the sale is looked at by those who are not followed otherwise, spread by half. */
+/** How often the page requests the sale while it follows no standing; spread by a quarter in both directions. */
 const LOOK_EVERY_MS = 20_000;
-/** The token is got in these seconds before the start, so that the start itself costs one call less. */
+/** The device token is requested within this time before the start, which saves a call at the start. */
 const PREPARE_MS = 15_000;
-/** A screen reader hears of the place at most this often; of the first places at once. */
+/** How often a screen reader announces the place at most. The first places are announced at once. */
 const SPEAK_EVERY_MS = 10_000;
 const NEAR_PLACE = 3;
-/** Seconds before an end that are spoken. */
+/** Remaining seconds that are announced. */
 const SPOKEN_SECONDS = [60, 30, 10];
 
 const element = (id: string) => document.getElementById(id) as HTMLElement;
@@ -20,7 +20,7 @@ const visitor = readVisitor();
 const address = new URL(location.href);
 const language = languageOf(address.searchParams.get('lang'), navigator.languages);
 const { texts } = LANGUAGES[language];
-/** The region decides how times and numbers are written. */
+/** The region determines the format of times and numbers. */
 const locale = navigator.languages.find((tag) => tag.toLowerCase().startsWith(language)) ?? language;
 const productId = decodeURIComponent(location.pathname.split('/')[2] ?? '');
 const remembered = rememberedItems();
@@ -79,7 +79,7 @@ function setUp(): void {
   addEventListener('offline', show);
   addEventListener('pageshow', (event) => event.persisted && comeBack());
   document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && comeBack());
-  // Another tab has got a place or a unit, or has given it up.
+  // Another tab has got a ticket for a place or a unit.
   addEventListener('storage', ({ key, newValue }) => {
     if (key === `doorbuster|${productId}|${sale.options.userId}` && newValue?.includes('"ticket"')) goOn();
   });
@@ -230,7 +230,7 @@ function show(): void {
   if (prepareAtMs > 0 && nowMs >= prepareAtMs && state.campaign?.status === 'scheduled') {
     prepareAtMs = Number.POSITIVE_INFINITY;
     sale.prepare().catch(() => {
-      // The attempt gets it itself.
+      // The attempt requests the token itself.
     });
   }
 }
@@ -247,7 +247,7 @@ function showClock({ clock }: View, nowMs: number): void {
   element('clock').hidden = clock === null;
   const payBefore = state.standing?.pay_before;
   const endMs = clock?.untilMs ?? (payBefore && isFollowed(state.standing) ? Date.parse(payBefore) : 0);
-  // The end is asked for once: the news of it may have been lost.
+  // Requests the status once at the end, because the frame about it may have been lost.
   if (endMs > 0 && nowMs >= endMs && checkedEndMs !== endMs) {
     checkedEndMs = endMs;
     setTimeout(comeBack, 1_000 * (1 + Math.random()));
@@ -275,7 +275,7 @@ function showButtons({ button, second }: View): void {
   const quiet = element('second');
   const focused = document.activeElement;
   write('act', button?.label ?? '');
-  // Not `disabled`, which would throw the focus away at the very moment of the press.
+  // Not `disabled`, because that would lose the focus at the moment of the press.
   act.setAttribute('aria-disabled', String(!button?.enabled));
   act.hidden = button === null;
   write('second', second?.label ?? '');
@@ -309,7 +309,10 @@ function rememberedItems(): Pick<Storage, 'getItem' | 'setItem'> {
   }
 }
 
-/** As the shop's link says; a visitor without one is a guest, the same one each time. Proves nothing to the server. */
+/**
+ * The user id in the shop's link. A visitor without one is a guest, with the same id each time. This proves nothing to
+ * the server.
+ */
 function namedUser(): string {
   const given = address.searchParams.get('user_id');
   if (given) return given;

@@ -8,7 +8,7 @@ export class Signals {
       this.#audio ??= new AudioContext();
       this.#audio.resume().catch(() => {});
     } catch {
-      // No sound on this device.
+      // This device has no sound.
     }
   }
 
@@ -16,7 +16,7 @@ export class Signals {
     try {
       navigator.vibrate?.([200, 100, 200]);
     } catch {
-      // Not allowed here.
+      // The browser does not allow vibration.
     }
     const audio = this.#audio;
     if (audio?.state !== 'running') return;

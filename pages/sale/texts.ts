@@ -1,33 +1,33 @@
 const en = {
   loading: 'One moment…',
   opensIn: 'The sale opens in',
-  opensAt: 'Opening: {time}. Stay here; the button wakes up by itself.',
+  opensAt: 'Opens: {time}. Stay on this page; the button becomes active by itself.',
   open: 'The sale is on',
   openDetail: 'One press is enough. You get one, or a place in line.',
-  endsAt: 'End: {time}.',
+  endsAt: 'Ends: {time}.',
   buy: 'Get one now',
   again: 'Try again',
   trying: 'Getting one for you…',
   tryingDetail: 'You can leave this page open. We keep trying.',
   notYet: 'Not open yet',
   paused: 'The sale is paused',
-  pausedDetail: 'Places and reservations are kept. It goes on here by itself.',
+  pausedDetail: 'Places and reservations are kept. This page continues by itself.',
   ended: 'The sale is over',
   endedDetail: 'Thank you for coming.',
   soldOut: 'Sold out',
-  soldOutDetail: 'Everything is taken. If something comes back, you can try again.',
+  soldOutDetail: 'All units are taken. You can try again in case one becomes free.',
   inLine: 'You are in line',
-  inLineDetail: 'Keep this page open. As soon as one is free, it is yours; you need not press anything.',
+  inLineDetail: 'Keep this page open. When it is your turn, you get one automatically.',
   yourPlace: 'Your place',
   of: 'of {size} waiting',
   wait: 'About {minutes} min.',
-  way: 'Your way through the line',
+  way: 'Your progress in the line',
   leave: 'Leave the line',
-  leaveSure: 'Leave the line? Your place goes to the next one.',
+  leaveSure: 'Leave the line? You lose your place.',
   otherDevice: 'You checked out on another device. Continue there.',
   yourTurn: 'It is your turn!',
   gotOne: 'You got one!',
-  payDetail: 'It is reserved for you. Pay in the shop before the time is up.',
+  payDetail: 'It is reserved for you. Pay in the shop before the time runs out.',
   payBefore: 'Pay before {time}.',
   timeLeft: 'Time left to pay',
   timeUp: 'The time is up. Checking…',
@@ -35,46 +35,46 @@ const en = {
   order: 'Order',
   code: 'Your code',
   giveBack: 'Give it back',
-  giveBackSure: 'Give it back? The next one in line gets it.',
+  giveBackSure: 'Give it back? The next person in line gets it.',
   paid: 'Paid. It is yours!',
   paidDetail: 'You can close this page.',
   released: 'You gave it back',
-  releasedDetail: 'Your reservation has ended and was given to the next one.',
+  releasedDetail: 'Your reservation has ended. The next person in line gets the unit.',
   expired: 'The time to pay is over',
-  expiredDetail: 'Your reservation was given to the next one. You can line up again.',
+  expiredDetail: 'Your reservation has ended. You can join the line again.',
   left: 'You left the line',
-  leftDetail: 'You can line up again, at its end.',
+  leftDetail: 'You can join the line again, at the end.',
   closed: 'The line is closed',
-  closedDetail: 'No more units can come back, so the line is closed. We are sorry.',
-  live: 'Connected: news comes at once.',
-  polling: 'Slow connection: we look every few seconds. Your place is safe.',
-  offline: 'No connection. Your place is safe; we go on as soon as you are back.',
-  retry: 'Busy right now. We keep trying; you need not press again.',
+  closedDetail: 'No more units can become free, so the line is closed. We are sorry.',
+  live: 'Connected: you see changes at once.',
+  polling: 'Slow connection: this page checks every few seconds. Your place is safe.',
+  offline: 'No connection. Your place is safe. This page continues when you are back online.',
+  retry: 'The shop is busy. We keep trying; you do not need to press again.',
   sound: 'Sound and vibration when it is my turn',
   languages: 'Language',
   moved: 'Place {position} of {size}',
   minute: '{seconds} seconds left',
   problems: {
-    sold_out: 'Everything is taken at the moment.',
+    sold_out: 'All units are taken at the moment.',
     waiting_room_full: 'The line is full. Try again in a while.',
     campaign_ended: 'The sale is over.',
     campaign_paused: 'The sale is paused. Try again in a moment.',
     campaign_not_found: 'There is no such sale. Check the address.',
     campaign_not_started: 'The sale has not started yet.',
     already_redeemed: 'You have one already, perhaps from another device.',
-    rate_limited: 'That was too often. Wait a moment.',
+    rate_limited: 'Too many attempts. Wait a moment.',
     blocked: 'This device or account cannot take part at the moment.',
-    challenge_required: 'We could not make sure that you are a person. Try again.',
-    unauthorized: 'Please sign in at the shop and come back.',
+    challenge_required: 'We could not verify that you are a person. Try again.',
+    unauthorized: 'Please sign in to the shop and come back.',
     unreachable: 'We cannot reach the shop. Check your connection; nothing is lost.',
     temporarily_unavailable: 'The shop does not answer at the moment. Nothing is lost; try again.',
     code_required: 'This offer needs a personal code. Use it in the shop.',
-    ticket_invalid: 'Your place could not be found again. Please try again.',
+    ticket_invalid: 'Your place was not found. Please try again.',
     other: 'Something went wrong. Please try again.',
   },
 };
 
-/** Every text of the page. A language that lacks one does not compile. */
+/** Every text of the page. A language without one of them does not compile. */
 export type Texts = typeof en;
 
 const id: Texts = {
@@ -236,13 +236,13 @@ export const LANGUAGES = {
 } as const;
 export type Language = keyof typeof LANGUAGES;
 
-/** What the address asks for, else what the browser prefers, else English. */
+/** The language in the address, else the first supported one that the browser prefers, else English. */
 export function languageOf(asked: string | null, preferred: readonly string[]): Language {
   const wanted = [asked ?? '', ...preferred].map((tag) => tag.toLowerCase().split('-')[0] ?? '');
   return (wanted.find((tag) => Object.hasOwn(LANGUAGES, tag)) ?? 'en') as Language;
 }
 
-/** Puts values into `{name}`. */
+/** Replaces each `{name}` by its value. */
 export function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''));
 }

@@ -42,7 +42,7 @@ const look = (state: Partial<PageState>) =>
     words,
   );
 
-test('opens and ends a sale by the clock, whatever was heard last', () => {
+test('opens and ends a sale by the clock, whatever the last response was', () => {
   const before = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:01Z' } });
   expect([before.headline, before.button?.enabled, before.clock?.untilMs]).toEqual([texts.notYet, false, NOW + 1000]);
   const opened = look({ campaign: { ...campaign, status: 'scheduled', starts_at: '2026-11-11T12:00:00Z' } });
@@ -51,7 +51,7 @@ test('opens and ends a sale by the clock, whatever was heard last', () => {
   expect([over.headline, over.button]).toEqual([texts.ended, null]);
 });
 
-test('offers nothing that needs the ticket on a device that does not have it', () => {
+test('offers no action that needs the ticket on a device without it', () => {
   const queued = look({ standing, firstPlace: 120, holdsTicket: false });
   expect([queued.place?.position, queued.detail, queued.second]).toEqual([30, texts.otherDevice, null]);
   for (const status of ['promoted', 'completed'] as const) {
@@ -60,7 +60,7 @@ test('offers nothing that needs the ticket on a device that does not have it', (
   }
 });
 
-test('shows how far a shopper has come, and how long it takes if that is known', () => {
+test('shows the progress of a shopper, and the wait if it is known', () => {
   const view = look({ standing, firstPlace: 120 });
   expect(view.place).toEqual({ position: 30, size: 200, percent: 76 });
   expect([view.title, view.detail]).toEqual(['Place 30 of 200', texts.inLineDetail]);
@@ -69,7 +69,7 @@ test('shows how far a shopper has come, and how long it takes if that is known',
   );
 });
 
-test('says when to pay, that the time is up, or that there is nothing to pay', () => {
+test('shows when to pay, that the time is up, or that there is nothing to pay', () => {
   const mine: Standing = { ...standing, status: 'promoted', position: null, order_id: 'ord_1' };
   const payable = look({ standing: { ...mine, pay_before: '2026-11-11T12:05:00Z' } });
   expect([payable.headline, payable.mood, payable.clock?.untilMs, payable.second?.action]).toEqual([
@@ -93,7 +93,7 @@ test('offers another try where one is possible', () => {
   expect(look({ standing: { ...standing, status: 'closed' } }).button).toBeNull();
 });
 
-test('has words for a refusal it does not know', () => {
+test('has a text for an unknown refusal', () => {
   expect(problemText('sold_out', texts)).toBe(texts.problems.sold_out);
   expect(problemText('constructor', texts)).toBe(texts.problems.other);
 });
@@ -117,7 +117,7 @@ test('takes the language of the address, then of the browser, then English', () 
   expect(languageOf('toString', [])).toBe('en');
 });
 
-test('every language takes the same values into its texts', () => {
+test('every language has the same placeholders in its texts', () => {
   const valuesIn = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
   for (const { texts: others } of Object.values(LANGUAGES)) {
     for (const [name, text] of Object.entries(others)) {

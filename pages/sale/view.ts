@@ -2,19 +2,19 @@ import type { CampaignView, Connection, Standing } from '../../client/sale.js';
 import { phaseAt, type SalePhase } from '../../shared/domain/phase.js';
 import { fill, type Texts } from './texts.js';
 
-/** Everything the page depends on. */
+/** Everything that the page depends on. */
 export type PageState = {
   campaign: CampaignView | null;
   standing: Standing | null;
-  /** Whether this device has the ticket, so that the shopper can leave, pay and give back here. */
+  /** Whether this device has the ticket, so that the shopper can pay, leave the line and give back a unit here. */
   holdsTicket: boolean;
   trying: boolean;
   /** Code of the last refusal, until something else happens. */
   refusal: string | null;
-  /** Code of what the client met and will try again. */
+  /** Code of the error after which the client retries. */
   retry: string | null;
   connection: Connection | null;
-  /** Position when the page was opened, to show the progress. */
+  /** The first known position, to show the progress. */
   firstPlace: number;
 };
 
@@ -27,7 +27,7 @@ export type View = {
   button: { label: string; enabled: boolean } | null;
   second: { label: string; action: Action } | null;
   place: { position: number; size: number; percent: number } | null;
-  /** Counts down to this moment of the server's clock. */
+  /** Counts down to this moment by the server's clock. */
   clock: { label: string; untilMs: number } | null;
   order: { label: string; text: string } | null;
   trouble: string;
@@ -36,7 +36,7 @@ export type View = {
 
 type Words = { texts: Texts; time: (iso: string) => string };
 
-/** What the page shows. A function of its state and the server's clock alone. */
+/** What the page shows. It depends only on the state and the server's clock. */
 export function viewOf(state: PageState, nowMs: number, words: Words): View {
   const { texts } = words;
   const view: View = {
@@ -54,13 +54,13 @@ export function viewOf(state: PageState, nowMs: number, words: Words): View {
     ...(standingView(state, nowMs, words) ?? saleView(state, nowMs, words)),
   };
   if (state.refusal) view.trouble = problemText(state.refusal, texts);
-  // Without a count of seconds: a screen reader would announce each of them.
+  // Does not count seconds, because a screen reader would announce each of them.
   else if (state.retry && state.retry !== 'campaign_paused') view.trouble = texts.retry;
   view.title ||= view.headline;
   return view;
 }
 
-/** The view of a shopper who has no place yet, or none any more. */
+/** The view of a shopper without a place or unit. */
 function saleView({ campaign, trying, refusal, retry }: PageState, nowMs: number, words: Words): Partial<View> {
   const { texts, time } = words;
   if (trying) {
@@ -146,7 +146,7 @@ function standingView(state: PageState, nowMs: number, { texts, time }: Words): 
   }
 }
 
-/** The phase between two responses: the clock opens and ends a sale. */
+/** The phase of the sale now. The clock opens and ends a sale between two responses. */
 function phaseOf({ status, starts_at, ends_at }: CampaignView, nowMs: number): SalePhase {
   const [startsAtMs, endsAtMs] = [Date.parse(starts_at), ends_at === null ? null : Date.parse(ends_at)];
   return phaseAt({ status: status === 'ended' ? 'closed' : status, startsAtMs, endsAtMs }, nowMs);
@@ -161,7 +161,7 @@ function connectionText({ connection }: PageState, texts: Texts): string {
   return connection === null ? '' : texts[connection];
 }
 
-/** `1:02:03`, `02:03`; whole seconds, rounded up so that it does not show zero too early. */
+/** Formats a duration as `01:02:03` or `02:03`. Seconds are rounded up, so that zero is shown only at the end. */
 export function countdownText(leftMs: number): string {
   const seconds = Math.max(0, Math.ceil(leftMs / 1000));
   const days = Math.floor(seconds / 86_400);

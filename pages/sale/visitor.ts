@@ -1,22 +1,22 @@
 import type { SaleOptions } from '../../client/sale.js';
 
-/** A visitor whom the shop has handed over, with what proves it to the server. */
+/** A visitor whom the shop has identified, with the proof for the server. */
 export type Visitor = { userId: string; proof: Pick<SaleOptions, 'authorization' | 'handOver'> };
 
-/** Names in the link, behind `#`, which no server and no log sees, or behind `?`. */
+/** Parameters in the link, after `#`, which is not sent to servers or written to logs, or after `?`. */
 const JWT = 'access_token';
 const HAND_OVER = 'shopper';
 
 /**
- * Reads who the visitor is from the link of the shop: a JWT (`#access_token=…`) or a hand-over (`#shopper=…`). Takes it
- * out of the address and the history, and keeps it for reloads of this tab. The server checks it; the page only reads
- * the name.
+ * Reads the identity of the visitor from the link of the shop: a JWT (`#access_token=…`) or a hand-over (`#shopper=…`).
+ * Removes it from the address and the history, and stores it for reloads of this tab. The server verifies the proof;
+ * the page only reads the user id.
  * @returns null when the link has neither
  */
 export function readVisitor(): Visitor | null {
   const [jwt, handOver] = takeFromAddress();
   const store = tabStore();
-  // A new link replaces what an earlier one left.
+  // A new link replaces the proof of an earlier one.
   if (jwt || handOver) {
     keep(store, JWT, jwt);
     keep(store, HAND_OVER, handOver);
@@ -48,7 +48,7 @@ function keep(store: Storage | null, name: string, value: string | null): void {
   else store?.setItem(named(name), value);
 }
 
-/** null where the browser allows none, as some do in private windows. */
+/** The session storage; null where the browser does not allow it, as in some private windows. */
 function tabStore(): Storage | null {
   try {
     sessionStorage.setItem('doorbuster', '1');
@@ -58,7 +58,7 @@ function tabStore(): Storage | null {
   }
 }
 
-/** A member of the JSON that a signed text has in one of its parts, in base64url. */
+/** Reads a member of the base64url-encoded JSON in one part of a signed text. */
 function memberOf(text: string | null | undefined, part: number, name: string): string | null {
   try {
     const encoded = text?.split('.')[part]?.replaceAll('-', '+').replaceAll('_', '/') ?? '';

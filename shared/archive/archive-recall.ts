@@ -13,7 +13,7 @@ export type RecallLimits = {
   idempotencyTtlMs: number;
 };
 
-/** Recalls people of archived campaigns: reads them in Postgres, and puts them into Redis. */
+/** Recalls users of archived campaigns: reads their records from Postgres and writes them to Redis. */
 export class ArchiveRecall implements Recall {
   readonly #people: GroupedReads<PersonOf, ArchivedPerson>;
   readonly #users: GroupedReads<string, string | null>;
@@ -21,7 +21,7 @@ export class ArchiveRecall implements Recall {
   constructor(
     people: Pick<ArchivedPeople, 'read' | 'usersOf'>,
     readonly archive: CampaignArchive,
-    /** By Redis. */
+    /** The current time by the clock of Redis. */
     readonly nowMs: () => number,
     readonly limits: RecallLimits,
   ) {
@@ -61,7 +61,8 @@ export class ArchiveRecall implements Recall {
     // Only closed campaigns are archived.
     for (const ticket of tickets) person = withTicket(person, ticket, true);
     if (!person) return false;
-    // Recalled, or too late: the next request finds out which.
+    // The call may come too late, for example when the campaign was archived again meanwhile. The next request reads
+    // what is in Redis then.
     await this.archive.recall(product, pass, user, person, records, payments);
     return true;
   }

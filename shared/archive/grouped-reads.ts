@@ -2,8 +2,8 @@ import DataLoader from 'dataloader';
 import { EngineUnavailable } from '../errors/faults.js';
 
 /**
- * Questions of one moment are one statement, and there is one statement at a time: those who ask meanwhile are the next
- * one. So a crowd costs Postgres no more than its rows.
+ * Groups reads: questions that arrive together are read by one statement, and one statement runs at a time. Questions
+ * that arrive meanwhile wait for the next one. So a crowd of users costs Postgres little more than reading their rows.
  */
 export class GroupedReads<Question, Answer> {
   readonly #loader: DataLoader<Question, Answer>;
@@ -11,7 +11,7 @@ export class GroupedReads<Question, Answer> {
   #reading = false;
   #waiting = 0;
 
-  /** @param read answers in the order of the questions */
+  /** @param read returns the answers in the order of the questions */
   constructor(
     read: (questions: readonly Question[]) => Promise<Answer[]>,
     readonly limits: { group: number; waiting: number },
@@ -36,10 +36,10 @@ export class GroupedReads<Question, Answer> {
     );
   }
 
-  /** @throws EngineUnavailable when the question cannot be asked, or too many wait already */
+  /** @throws EngineUnavailable when Postgres cannot be read, or too many questions wait already */
   async ask(question: Question): Promise<Answer> {
     if (this.#waiting >= this.limits.waiting) {
-      throw new EngineUnavailable('postgres', `${this.#waiting} questions wait for it already`);
+      throw new EngineUnavailable('postgres', `${this.#waiting} questions are waiting for it already`);
     }
     this.#waiting += 1;
     try {
@@ -54,7 +54,7 @@ export class GroupedReads<Question, Answer> {
     const dispatch = this.#groups.shift();
     if (!dispatch) return;
     this.#reading = true;
-    // Reads that begin in this turn of the event loop are grouped.
+    // Groups the reads that begin in this turn of the event loop.
     setImmediate(dispatch);
   }
 }

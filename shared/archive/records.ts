@@ -2,7 +2,7 @@ import type { SnapshotReservation, SnapshotTicket } from '../postgres/snapshot.j
 import type { PersonRecord } from '../sale/person-record.js';
 import { type RecordState, type ReservationRecord, takesUnits } from '../sale/reservation-record.js';
 
-/** `sinceMs`: time of what the record says. */
+/** `sinceMs`: time of the reservation or ticket from which the record was made. */
 export type SeatedPerson = PersonRecord & { sinceMs: number };
 
 export function recordOf(row: SnapshotReservation): ReservationRecord {
@@ -23,10 +23,13 @@ export function recordOf(row: SnapshotReservation): ReservationRecord {
   };
 }
 
-/** A user with one more reservation: the record follows the latest one, the allowances are those of all that are active. */
+/**
+ * Adds a reservation to the record of its user. The record describes the latest reservation; its slots are those of all
+ * active reservations.
+ */
 export function withReservation(person: SeatedPerson | undefined, row: SnapshotReservation): SeatedPerson {
   const slots = [...(person?.slots ?? []), ...(takesUnits(recordOf(row).state) ? [row.slot] : [])];
-  // One that was taken again counts as the latest, also of two in one millisecond.
+  // A reservation that was reacquired counts as the latest, even among several in the same millisecond.
   const sinceMs = row.reacquired ? Math.max(row.reservedMs, row.redeemedMs) + 0.5 : row.reservedMs;
   if (person && person.sinceMs > sinceMs) return { ...person, slots };
   return {
@@ -42,19 +45,26 @@ export function withReservation(person: SeatedPerson | undefined, row: SnapshotR
   };
 }
 
-/** A line that ended with its campaign keeps its codes, since no script frees them. */
+/**
+ * Whether the ticket still occupies its code. Tickets of a line that ended with its campaign do, because no script
+ * frees their codes.
+ */
 function keepsCode({ status }: SnapshotTicket, campaignClosed: boolean): boolean {
   return status === 'waiting' || (status === 'closed' && campaignClosed);
 }
 
-/** A user with one more ticket, after all reservations. @returns undefined when there is no record */
+/**
+ * Adds a ticket to the record of its user, after all reservations were added.
+ * @returns undefined when the user has no record
+ */
 export function withTicket(
   person: SeatedPerson | undefined,
   ticket: SnapshotTicket,
   campaignClosed: boolean,
 ): SeatedPerson | undefined {
   const waits = ticket.status === 'waiting';
-  // Promoted: the reservation is the record. Left or closed: unless something came later.
+  // A promoted ticket is described by its reservation. A ticket that was left or closed counts only if nothing came
+  // later.
   if (ticket.status === 'promoted' || (!waits && person && person.sinceMs >= ticket.joinedMs)) return person;
   return {
     state: waits || ticket.status === 'closed' ? 'queued' : 'left',

@@ -132,7 +132,7 @@ for (const [season, midnight, utcMidnight] of [
   });
 }
 
-test('refuses what is no time, no day of any year, or no time that can be kept', () => {
+test('rejects texts that are not times, days that do not exist, and times that cannot be stored', () => {
   for (const text of [
     '',
     'now',
@@ -159,14 +159,14 @@ test('refuses what is no time, no day of any year, or no time that can be kept',
   }
 });
 
-test('refuses a last day whose end cannot be kept', () => {
+test('rejects a last day whose end cannot be stored', () => {
   expect([utc('9998-12-31', 'UTC', 'start'), utc('9998-12-31', 'UTC', 'end')]).toEqual([
     '9998-12-31T00:00:00.000Z',
     null,
   ]);
 });
 
-test('tells the time on the clock of the zone with its offset at that moment', () => {
+test('formats the local time of a zone with its offset at that moment', () => {
   const end = new Date('2026-11-01T08:30:00Z');
   expect(localTime(end, LOS_ANGELES)).toBe('2026-11-01T01:30:00.000-07:00');
   expect(localTime(new Date(end.getTime() + 3_600_000), LOS_ANGELES)).toBe('2026-11-01T01:30:00.000-08:00');
@@ -182,7 +182,7 @@ test('a shopper in Tokyo gets the end of a sale in Los Angeles, not of their own
   expect([late < end, new Date('2026-12-25T17:00:00+09:00') < end]).toEqual([true, false]);
 });
 
-test('knows the zones of the world, and that an offset is none', () => {
+test('accepts the time zones of the world, and no offsets', () => {
   for (const zone of ['UTC', LOS_ANGELES, JAKARTA, 'Etc/GMT+7', 'asia/jakarta', 'Europe/Kyiv'])
     expect([zone, isTimeZone(zone)]).toEqual([zone, true]);
   for (const zone of [

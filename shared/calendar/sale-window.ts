@@ -1,12 +1,15 @@
 import { Temporal } from 'temporal-polyfill';
 
 /**
- * Times as operators write them and shoppers read them: on the clock of the campaign's time zone. Beside `shared/domain`, since
- * it needs the tables of time zones.
+ * Times as operators write them and shoppers read them: in the time zone of the campaign. This is not in
+ * `shared/domain`, because it needs the tables of time zones.
  */
 export type WindowEdge = 'start' | 'end';
 
-/** First and last moment that every part keeps: 0 means "none" in Redis, and a year of five digits is no RFC 3339. */
+/**
+ * The first and last moments that every part of the system can store: 0 means "none" in Redis, and RFC 3339 has no
+ * years of five digits.
+ */
 const EARLIEST_MS = 1;
 const LATEST_MS = Date.UTC(9999, 0, 1);
 
@@ -15,28 +18,31 @@ const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?$/;
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * The moment that an operator means.
- * @param text RFC 3339 with an offset; or a local date and time; or a day, which begins a sale at its first moment and ends
- *   one when it is over
- * @param zone IANA name, for the latter two
- * @returns null when it is none of these, or a day or an hour that does not exist in any year
+ * Converts a time that an operator wrote into a moment.
+ * @param text RFC 3339 with an offset; or a local date and time; or a day, which starts a sale at its first moment and
+ *   ends a sale at its end
+ * @param zone IANA name, used for local times and days
+ * @returns null when the text has none of these forms, or names a day or an hour that no calendar has
  */
 export function momentOf(text: string, zone: string, edge: WindowEdge): Date | null {
   const ms = millisecondsOf(text, zone, edge);
   return ms !== null && ms >= EARLIEST_MS && ms < LATEST_MS ? new Date(ms) : null;
 }
 
-/** Whether it has one of the forms that `momentOf` reads, for those who do not know the zone yet. */
+/** Whether `momentOf` can read the text. Used where the time zone is not known yet. */
 export const isMoment = (text: string): boolean => momentOf(text, 'UTC', 'start') !== null;
 
-/** The time on the clock of a zone, as RFC 3339 with the zone's offset at that moment. About 10 µs. */
+/** The local time in a zone, as RFC 3339 with the zone's offset at that moment. Takes about 10 µs. */
 export function localTime(moment: Date, zone: string): string {
   return Temporal.Instant.fromEpochMilliseconds(moment.getTime())
     .toZonedDateTimeISO(zone)
     .toString({ timeZoneName: 'never', smallestUnit: 'millisecond' });
 }
 
-/** Names of the IANA database, in whatever case; offsets like "+07:00" are none, since they know no summer time. */
+/**
+ * Whether `name` is a time zone of the IANA database, in any case. Offsets like "+07:00" are rejected, because they
+ * have no daylight saving time.
+ */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
@@ -60,15 +66,16 @@ function millisecondsOf(text: string, zone: string, edge: WindowEdge): number | 
   }
 }
 
-/** A day ends when the next one begins, also where the clocks skip midnight or a whole day. */
+/** A day ends when the next day begins, even where the clocks skip midnight or a whole day. */
 function ofDay(day: Temporal.PlainDate, zone: string, edge: WindowEdge): number {
   const first = edge === 'start' ? day : day.add({ days: 1 });
   return first.toZonedDateTime(zone).epochMilliseconds;
 }
 
 /**
- * A sale is on whenever a clock in the zone shows a time from its start up to its end. So a time that comes twice begins it the
- * first time and ends it the second, and one that the clocks skip means the moment of the skip.
+ * A sale is on while a clock in the zone shows a time from its start up to its end. So, for a time that occurs twice,
+ * the first occurrence starts a sale and the second one ends it. A time that the clocks skip means the moment of the
+ * skip.
  */
 function ofLocalTime(time: Temporal.PlainDateTime, zone: string, edge: WindowEdge): number {
   const first = time.toZonedDateTime(zone, { disambiguation: 'earlier' });

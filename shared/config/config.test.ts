@@ -22,10 +22,10 @@ function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   return [];
 }
 
-/** Signing keys as bytes: two key objects are always equal to `toEqual`. */
+/** Signing keys as bytes, because `toEqual` finds any two key objects equal. */
 const withBytes = (signing: readonly SigningKey[]) => signing.map(({ id, key }) => ({ id, key: key.export() }));
 
-/** 32 bytes that look as if they had been drawn. */
+/** 32 bytes that look random. */
 const random = (seed: number) =>
   Buffer.from(Array.from({ length: 32 }, (_, i) => (i * 37 + seed * 101) % 256)).toString('base64');
 const IN_PRODUCTION = {
@@ -38,7 +38,7 @@ const IN_PRODUCTION = {
   TICKET_KEYS: `t1:${random(2)}`,
 };
 
-test('reads what is given and has a default for the rest', () => {
+test('reads the variables that are set, and has defaults for the others', () => {
   const config = readConfig(GIVEN);
   expect({
     ...config,
@@ -96,7 +96,7 @@ test('reads what is given and has a default for the rest', () => {
   });
 });
 
-test('takes an empty value for a missing one', () => {
+test('treats an empty value as missing', () => {
   expect(readConfig({ ...GIVEN, PORT: '', SHOPPER_JWT_SECRET: '' })).toMatchObject({
     port: 8102,
     identity: { mode: 'gateway' },
@@ -159,7 +159,7 @@ test('waits for one replica with Sentinel and for none otherwise, unless the num
   ]);
 });
 
-test('makes up secrets for a single process that is not in production, and says which', () => {
+test('generates missing secrets for a single process outside production, and lists them', () => {
   const { REDIS_URL, DATABASE_URL } = GIVEN;
   const [config, other] = [readConfig({ REDIS_URL, DATABASE_URL }), readConfig({ REDIS_URL, DATABASE_URL })];
   expect(config.madeSecrets).toEqual(['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS']);
@@ -279,7 +279,7 @@ test('reports mistakes of every kind at once', () => {
   expect(problems).toContain('SHOPPER_JWT_JWKS and SHOPPER_JWT_SECRET: set one of them, not both');
 });
 
-test('production refuses keys that nobody drew at random, and one key in two places', () => {
+test('rejects keys that are not random and keys that are used twice in production', () => {
   const good = IN_PRODUCTION;
   expect(readConfig(good).production).toBe(true);
   const zeros = Buffer.alloc(32).toString('base64');
@@ -296,7 +296,7 @@ test('production refuses keys that nobody drew at random, and one key in two pla
   expect(problemsOf({ ...good, NODE_ENV: 'development', TICKET_KEYS: `t1:${zeros}` })).toEqual([]);
 });
 
-test('takes origins as browsers send them, and nothing else', () => {
+test('accepts origins in the form that browsers send, and nothing else', () => {
   const origins = 'https://shop.example, http://localhost:3000,capacitor://localhost';
   expect(readConfig({ ...GIVEN, SHOP_ORIGINS: origins }).shopOrigins).toEqual([
     'https://shop.example',

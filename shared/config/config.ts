@@ -11,10 +11,13 @@ export type Config = {
   production: boolean;
   port: number;
   host: string;
-  /** Listener of its own for metrics, health, the dashboard of jobs and the operator's page; null = all on `port`. */
+  /**
+   * Port of a separate listener for metrics, health, the dashboard of jobs and the operator's page; null = all on
+   * `port`.
+   */
   opsPort: number | null;
   redis: RedisTarget;
-  /** Replicas that must have a promise before it is returned; 0 = none. */
+  /** How many replicas must have a promise before it is returned; 0 = none. */
   waitReplicas: number;
   databaseUrl: string;
   adminKeys: ApiKey[];
@@ -22,10 +25,10 @@ export type Config = {
   attestationKeys: SigningKey[];
   ticketKeys: SigningKey[];
   apiProcesses: number;
-  /** Names of secrets that were not given and were made for this process alone; never in production. */
+  /** Names of secrets that were not set, and were generated for this process alone. Empty in production. */
   madeSecrets: readonly string[];
   trustProxy: number;
-  /** Origins whose pages may call from a browser, as browsers send them. */
+  /** Origins whose pages may call the API from a browser, in the form that browsers send. */
   shopOrigins: readonly string[];
   idempotencyTtlMs: number;
   journalLimitEntries: number;
@@ -42,7 +45,7 @@ export type Config = {
   socketsPerMinute: number;
   socketFramesPer10s: number;
   logLevel: string;
-  /** `source` of events. */
+  /** The `source` attribute of events. */
   eventSource: string;
   webhookAllowPrivate: boolean;
   /** 0 = attempts are not recorded */
@@ -51,7 +54,7 @@ export type Config = {
   identity: IdentityConfig;
 };
 
-/** What is wrong with the environment, all of it at once. */
+/** The environment is not valid. Has all problems at once. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   constructor(readonly problems: readonly string[]) {
@@ -59,14 +62,14 @@ export class ConfigError extends Error {
   }
 }
 
-/** Secrets that production must be given. */
+/** Secrets that must be set in production. */
 const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEYS', 'TICKET_KEYS'] as const;
 
 const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
 const makeSigningKey = (): SigningKey => ({ id: 'made', key: createSecretKey(randomBytes(MIN_SIGNING_BYTES)) });
 
 /**
- * The addresses of the engines alone, for a command that needs nothing else.
+ * Reads only the addresses of Redis and Postgres, for a command that needs nothing else.
  * @throws ConfigError
  */
 export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): { redis: RedisTarget; databaseUrl: string } {
@@ -89,7 +92,10 @@ function valueProblems(issues: readonly z.core.$ZodIssue[], given: Given): strin
   });
 }
 
-/** What is wrong with values beside each other. Judged by what was given, so that no other mistake hides it. */
+/**
+ * Problems of values that do not fit together. They are found in the raw environment, so that invalid values do not
+ * hide them.
+ */
 function togetherProblems(given: Given): string[] {
   const when =
     given.NODE_ENV === 'production'
@@ -108,8 +114,8 @@ function togetherProblems(given: Given): string[] {
 }
 
 /**
- * Reads the environment once and whole. An empty value counts as unset.
- * @throws ConfigError with every mistake: name, value (never of a secret) and what is expected
+ * Reads the whole environment. An empty value counts as unset.
+ * @throws ConfigError with every problem: name, value (except of secrets) and the expected value
  */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
@@ -156,7 +162,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   };
 }
 
-/** Reads the configuration for a process that cannot go on without it: prints every mistake and exits with 1. */
+/** Reads the configuration. If it is not valid, prints every problem and exits with 1. */
 export function readConfigOrExit(): Config {
   try {
     return readConfig();

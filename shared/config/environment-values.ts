@@ -2,11 +2,11 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { parseRedisUrl, type RedisTarget } from '../redis/redis-target.js';
 
-/** Named secret of an operator or a service. */
+/** A named secret of an operator or a service. */
 export type ApiKey = { name: string; secret: string };
 /**
- * Signing key with its id; the first of a list signs, all verify. A key object, because Node 24 spends 15 µs on each
- * HMAC whose key is a Buffer.
+ * A signing key with its id. The first key of a list signs, all keys verify. `key` is a key object, because Node 24
+ * needs 15 µs more for each HMAC whose key is a Buffer.
  */
 export type SigningKey = { id: string; key: KeyObject };
 
@@ -42,7 +42,7 @@ export const redisUrl = z.string().transform((value, context): RedisTarget => {
 export const origins = z.string().transform((value, context): string[] =>
   value.split(',').map((entry) => {
     const origin = entry.trim();
-    // Of schemes that are not the web's, as an app's own page has, `URL` knows no origin.
+    // `URL` has no origin for schemes other than http and https, which the pages of apps use.
     const isOrigin = /^https?:[^*]*$/.test(origin)
       ? URL.canParse(origin) && new URL(origin).origin === origin
       : /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SigningKey } from './environment-values.js';
 
-/** How a request proves which shopper it comes from; docs/identity.md. */
+/** How a request proves which shopper sent it (docs/identity.md). */
 export type IdentityConfig =
   /** The gateway in front of the API vouches for `user_id`. */
   | { mode: 'gateway' }
@@ -12,7 +12,7 @@ export type IdentityConfig =
       /** Accepted values of `iss` and `aud`; empty = not checked. */
       issuers: readonly string[];
       audiences: readonly string[];
-      /** Claims that are the user's attributes. */
+      /** Claims that are used as the user's attributes. */
       attributes: readonly string[];
     }
   /** A hand-over that the shop has signed. */
@@ -34,7 +34,7 @@ const names = z.string().transform((value, context): string[] => {
   return parts;
 });
 
-/** The part of the environment that says who shoppers are. */
+/** The environment variables for the identity of shoppers. */
 export const IDENTITY_ENVIRONMENT = {
   SHOPPER_IDENTITY: z
     .enum(MODES, `must be one of ${MODES.join(', ')}`)
@@ -73,7 +73,7 @@ const JWT_KEYS = ['SHOPPER_JWT_JWKS', 'SHOPPER_JWT_SECRET'] as const;
 const JWT_NAMES = [...JWT_KEYS, 'SHOPPER_JWT_ISSUER', 'SHOPPER_JWT_AUDIENCE', 'SHOPPER_JWT_ATTRIBUTES'] as const;
 const SIGNED_NAMES = ['SHOPPER_SIGNING_KEYS'] as const;
 
-/** What is wrong with these values beside each other. */
+/** Problems of identity settings that do not fit together. */
 export function identityProblems(given: Given): string[] {
   const problems: string[] = [];
   const chosen = given.SHOPPER_IDENTITY;
@@ -97,13 +97,13 @@ export function identityProblems(given: Given): string[] {
   return problems;
 }
 
-/** Any setting of a mode chooses it; `jwt` first. */
+/** Without SHOPPER_IDENTITY, any setting of a mode selects that mode; `jwt` comes first. */
 function inferredMode(given: Given): Mode {
   if (JWT_NAMES.some((name) => given[name] !== undefined)) return 'jwt';
   return given.SHOPPER_SIGNING_KEYS === undefined ? 'gateway' : 'signed';
 }
 
-/** @param e without problems (`identityProblems`) */
+/** @param e an environment for which `identityProblems` found no problem */
 export function identityOf(e: IdentityEnvironment): IdentityConfig {
   const mode =
     e.SHOPPER_IDENTITY ??
@@ -128,7 +128,7 @@ const MEANINGS: { readonly [Name in Mode]: string } = {
   signed: 'shoppers need a hand-over signed by the shop in X-Shopper',
 };
 
-/** What the mode means for the operator, for the log at the start. `warnings`: what is left unchecked. */
+/** Notes on the mode for operators, logged at the start. `warnings`: claims that are not checked. */
 export function identityNotes(identity: IdentityConfig): { meaning: string; warnings: string[] } {
   const warnings: string[] = [];
   if (identity.mode === 'jwt' && identity.audiences.length === 0) {

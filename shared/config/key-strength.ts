@@ -1,4 +1,7 @@
-/** 32 random bytes have about 30 different values, 16 random characters about 14. */
+/**
+ * 32 random bytes have about 30 different values, and 16 random characters about 14. Fewer than these minimums means
+ * that a key is not random.
+ */
 const MIN_DIFFERENT_BYTES = 12;
 const MIN_DIFFERENT_CHARACTERS = 6;
 
@@ -8,10 +11,10 @@ const SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS'] as const;
 type Key = { variable: string; id: string; bytes: Buffer; differentAtLeast: number };
 
 /**
- * What production does not accept of keys that are well formed: keys that are not random, such as zeros, and one key in
- * two places, where a holder of the one could act as the other.
- * @param given the environment, not validated
- * @returns problems, without secrets
+ * Finds well-formed keys that are too weak for production: keys that are not random, such as zeros, and a key that is
+ * used twice, because its holder could then act in both roles.
+ * @param given the environment before validation
+ * @returns the problems; they contain no secrets
  */
 export function weakKeyProblems(given: Readonly<Record<string, string | undefined>>): string[] {
   const keys = keysOf(given);
@@ -62,6 +65,6 @@ function keysOf(given: Readonly<Record<string, string | undefined>>): Key[] {
         },
       ]
     : [];
-  // Keys that are too short are named by their own rule.
+  // Keys that are too short are reported by another rule.
   return [...signing, ...secrets, ...shared].filter(({ bytes }) => bytes.length >= 16);
 }

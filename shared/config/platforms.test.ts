@@ -49,7 +49,7 @@ test('reads the apps of Apple and of Google', () => {
   expect(platformsOf(changing).playIntegrity?.decryptionKeys.length).toBe(2);
 });
 
-test('says what is wrong with them, without the key', () => {
+test('reports what is wrong with platform settings, without the key', () => {
   const wrong = {
     APP_ATTEST_APP_IDS: 'com.example.shop',
     APP_ATTEST_ENVIRONMENT: 'sandbox',
@@ -63,7 +63,7 @@ test('says what is wrong with them, without the key', () => {
   expect(problems.join()).not.toContain('c2hvcnQ=');
 });
 
-test('wants all of Play Integrity or none of it', () => {
+test('requires all settings of Play Integrity or none', () => {
   for (const name of Object.keys(PLAY)) {
     const { [name as keyof typeof PLAY]: _, ...rest } = PLAY;
     expect(problemsOf(rest)).toEqual([expect.stringMatching(new RegExp(`^${name} is missing`))]);

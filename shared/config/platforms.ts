@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 
-/** Whose attestation of a device is believed (level 2); null = not set up. */
+/** Platforms whose attestation of a device is accepted (level 2); null = not configured. */
 export type Platforms = {
   appAttest: { apps: readonly AppleApp[]; allowDevelopment: boolean } | null;
   playIntegrity: {
@@ -23,7 +23,7 @@ const PLAY_NAMES = [
 const AES_BYTES = 32;
 const SHA256_BYTES = 32;
 
-/** A comma-separated list, each part read by itself. @param read null = not valid */
+/** A comma-separated list. @param read parses one part; null = not valid */
 const listOf = <Value>(read: (part: string) => Value | null, message: string) =>
   z.string().transform((value, context): Value[] => {
     const values: Value[] = [];
@@ -40,7 +40,10 @@ function appleApp(text: string): AppleApp | null {
   return team && bundle ? { team, bundle } : null;
 }
 
-/** As the Play console shows it (hexadecimal, with or without colons) or as the verdict has it (base64url). */
+/**
+ * Reads a digest as the Play console shows it (hexadecimal, with or without colons), or as the verdict has it
+ * (base64url).
+ */
 function certificateDigest(text: string): string | null {
   const hex = text.replaceAll(':', '');
   const bytes = /^[0-9a-fA-F]{64}$/.test(hex) ? Buffer.from(hex, 'hex') : Buffer.from(text, 'base64url');
@@ -61,7 +64,7 @@ function publicKey(text: string): KeyObject | null {
   }
 }
 
-/** The part of the environment that sets up platform attestation; docs/attestation.md. */
+/** The environment variables for platform attestation (docs/attestation.md). */
 export const PLATFORM_ENVIRONMENT = {
   APP_ATTEST_APP_IDS: listOf(appleApp, 'must be team.bundle (ABCDE12345.com.example.shop), comma-separated')
     .optional()
@@ -89,7 +92,7 @@ export const PLATFORM_ENVIRONMENT = {
 };
 export type PlatformEnvironment = z.infer<z.ZodObject<typeof PLATFORM_ENVIRONMENT>>;
 
-/** What is wrong with these values beside each other. */
+/** Problems of platform settings that do not fit together. */
 export function platformProblems(given: Record<string, string | undefined>): string[] {
   const missing = PLAY_NAMES.filter((name) => given[name] === undefined);
   if (missing.length === 0 || missing.length === PLAY_NAMES.length) return [];

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of package.json: `lua/` lies beside the sources and is not compiled, so it is found from here. */
+/** The folder of package.json. `lua/` is found from here, because it is not compiled with the sources. */
 export function projectRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) {

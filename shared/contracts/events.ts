@@ -8,14 +8,14 @@ const discount = z.discriminatedUnion('kind', [
 const time = z.iso.datetime();
 
 const campaign = { campaign_id: z.uuid(), product_id: z.string() };
-/** Everything a reader needs to act on one event alone. */
+/** All fields that a reader needs to act on a single event. */
 const redemption = {
   ...campaign,
   reservation_id: z.uuid(),
   user_id: z.string(),
   order_id: z.string(),
   qty: z.int(),
-  discount: discount.nullable().describe('of the campaign when it happened'),
+  discount: discount.nullable().describe('the discount of the campaign when the event happened'),
   device_fp: z.string().nullable(),
 };
 const reason = z.string().nullable();
@@ -23,8 +23,8 @@ const payBefore = time.nullable().describe('null = nothing to pay');
 const status = z.string();
 
 /**
- * Every event: type → its meaning and its `data`. docs/events.md is made from this table (`npm run docs`). A change that
- * would surprise a reader takes a new version in the type.
+ * Every event: its type, meaning and `data`. docs/events.md is generated from this table (`npm run docs`). A change
+ * that could break readers needs a new version in the type.
  */
 export const EVENTS = {
   'dev.doorbuster.redemption.reserved.v1': {
@@ -32,13 +32,11 @@ export const EVENTS = {
     data: z.object({ ...redemption, pay_before: payBefore }),
   },
   'dev.doorbuster.redemption.redeemed.v1': {
-    meaning: 'The unit belongs to the user. Without a `reserved` before it when the campaign has nothing to pay.',
+    meaning: 'The unit belongs to the user. No `reserved` comes before it if the campaign has nothing to pay.',
     data: z.object({
       ...redemption,
       payment_ref: z.string().nullable(),
-      reacquired: z
-        .boolean()
-        .describe('paid too late and given a unit all the same; `released` or `expired` came before'),
+      reacquired: z.boolean().describe('paid too late, and a unit was still free; `released` or `expired` came before'),
     }),
   },
   'dev.doorbuster.redemption.released.v1': {
@@ -46,21 +44,22 @@ export const EVENTS = {
     data: z.object({ ...redemption, reason }),
   },
   'dev.doorbuster.redemption.expired.v1': {
-    meaning: 'It was not paid in time.',
+    meaning: 'The reservation was not paid in time.',
     data: z.object({ ...redemption, reason }),
   },
   'dev.doorbuster.redemption.refunded.v1': {
-    meaning: 'The money went back.',
+    meaning: 'The payment was refunded.',
     data: z.object({ ...redemption, burned: z.boolean().describe('the unit is not sold again') }),
   },
   'dev.doorbuster.redemption.voided.v1': {
-    meaning: 'Postgres refused the reservation; a payment must be refunded. Nothing follows for it.',
+    meaning:
+      'Postgres rejected the reservation. If it was paid, the payment must be refunded. No further event follows for the reservation.',
     data: z.object({ ...redemption, reason }),
   },
   'dev.doorbuster.payment.duplicated.v1': {
     meaning:
       'A payment with another reference arrived for a reservation that is paid already: the customer was probably charged twice, and one ' +
-      'of the payments has to be refunded. Once for each reference.',
+      'of the payments has to be refunded. Sent once for each reference.',
     data: z.object({
       ...redemption,
       payment_ref: z.string(),
@@ -72,7 +71,7 @@ export const EVENTS = {
     data: z.object({ ...redemption, line_no: z.int(), pay_before: payBefore }),
   },
   'dev.doorbuster.campaign.scheduled.v1': {
-    meaning: 'A draft was published and opens at its time.',
+    meaning: 'A draft was published, and opens at its start time.',
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.opened.v1': {
@@ -80,7 +79,7 @@ export const EVENTS = {
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.paused.v1': {
-    meaning: 'Newcomers are refused; holds and places stay.',
+    meaning: 'New users are refused; reservations and places in line stay.',
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.resumed.v1': {
@@ -92,8 +91,7 @@ export const EVENTS = {
     data: z.object({ ...campaign, before: status, status }),
   },
   'dev.doorbuster.campaign.line_closed.v1': {
-    meaning:
-      'Everything is used up and nothing can come back: the users who waited were notified. The campaign stays open.',
+    meaning: 'All units are used and none can come back. The waiting users were notified. The campaign stays open.',
     data: z.object(campaign),
   },
   'dev.doorbuster.campaign.restocked.v1': {
@@ -102,7 +100,7 @@ export const EVENTS = {
   },
   'dev.doorbuster.campaign.drifted.v1': {
     meaning:
-      'Redis and Postgres do not agree and no repair was safe: an operator must look. Once for the same differences.',
+      'Redis and Postgres differ, and no repair was safe: an operator must decide. Sent once for the same differences.',
     data: z.object({
       ...campaign,
       lost: z.int(),
@@ -116,7 +114,7 @@ export const EVENTS = {
   },
   'dev.doorbuster.campaign.change_rejected.v1': {
     meaning:
-      'A change that had been acknowledged could not be written to Postgres; it is kept in `journal_rejects`. A person has to decide.',
+      'A change that had been acknowledged could not be written to Postgres. It is stored in `journal_rejects`, and an operator must decide.',
     data: z.object({
       ...campaign,
       journal_id: z.string(),
@@ -131,7 +129,7 @@ export const EVENTS = {
 export type EventType = keyof typeof EVENTS;
 export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
 
-/** An event as it lies in the outbox. */
+/** An event as the outbox stores it. */
 export type OutboxEvent = {
   seq: number;
   id: string;
@@ -142,7 +140,10 @@ export type OutboxEvent = {
   data: Record<string, unknown>;
 };
 
-/** CloudEvents 1.0. @returns the event in structured mode, as it goes to the stream and into the body of a webhook */
+/**
+ * Encodes an event as CloudEvents 1.0.
+ * @returns the event in structured mode, as the stream and the bodies of webhooks have it
+ */
 export function cloudEvent(event: OutboxEvent, source: string): string {
   return JSON.stringify({
     specversion: '1.0',

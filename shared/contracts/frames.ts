@@ -6,8 +6,12 @@ export const CLIENT_FRAMES = {
   subscribe: z
     .object({ type: z.literal('subscribe'), ticket: z.string().max(1024) })
     .describe('The first frame, within 5 s, when the ticket was not in the query.'),
-  ping: z.object({ type: z.literal('ping') }).describe('Answered with `pong`, wherever the connection still is one.'),
-  leave: z.object({ type: z.literal('leave') }).describe('Gives up the place in line; answered with `left`.'),
+  ping: z
+    .object({ type: z.literal('ping') })
+    .describe('The server responds with `pong`, so a client can detect a dead connection.'),
+  leave: z
+    .object({ type: z.literal('leave') })
+    .describe('Gives up the place in line. The server responds with `left`.'),
 } as const;
 export const clientFrame = z.discriminatedUnion('type', [
   CLIENT_FRAMES.subscribe,
@@ -17,11 +21,13 @@ export const clientFrame = z.discriminatedUnion('type', [
 
 const ids = { reservation_id: z.string(), order_id: z.string() };
 
-/** What the server sends; each frame also has `seq`, counting from 1 on its socket, and `time`. */
+/** Frames that the server sends. Each also has `seq`, counting from 1 on its socket, and `time`. */
 export const SERVER_FRAMES = {
   welcome: z
     .object({ type: z.literal('welcome'), ...standingFields })
-    .describe('Comes first, with the fields of queue-status: after a reconnect it has what was missed.'),
+    .describe(
+      'The first frame, with the fields of queue-status. After a reconnect it shows the current state, so nothing is missed.',
+    ),
   position: z
     .object({
       type: z.literal('position'),
@@ -32,32 +38,34 @@ export const SERVER_FRAMES = {
     .describe('The place in line has changed. At most one a second.'),
   promoted: z
     .object({ type: z.literal('promoted'), ...ids, pay_before: z.iso.datetime().nullable() })
-    .describe('The user has a unit; to be paid before `pay_before` (null = nothing is to be paid).'),
+    .describe('The user has a unit, and must pay for it before `pay_before` (null = nothing to pay).'),
   redeemed: z.object({ type: z.literal('redeemed'), ...ids }).describe('The reservation was paid.'),
-  released: z.object({ type: z.literal('released'), ...ids }).describe('The reservation was given up or taken back.'),
+  released: z
+    .object({ type: z.literal('released'), ...ids })
+    .describe('The reservation was released, or Postgres rejected it.'),
   expired: z.object({ type: z.literal('expired'), ...ids }).describe('The reservation was not paid in time.'),
   closed: z.object({ type: z.literal('closed') }).describe('The line is closed; no user waits any more.'),
   left: z.object({ type: z.literal('left') }).describe('The place in line was given up.'),
-  pong: z.object({ type: z.literal('pong') }).describe('The answer to `ping`.'),
+  pong: z.object({ type: z.literal('pong') }).describe('The response to `ping`.'),
   reconnect: z
     .object({ type: z.literal('reconnect'), after_ms: z.int().min(0) })
-    .describe('This process stops; come back after so long. The close follows.'),
+    .describe('This process stops. Connect again after `after_ms`. The server then closes the connection.'),
   error: z
     .object({ type: z.literal('error'), code: z.string() })
-    .describe('A frame of the client was not taken; the connection stays.'),
+    .describe('A frame of the client was rejected. The connection stays open.'),
 } as const;
 type Described = { [Type in keyof typeof SERVER_FRAMES]: z.infer<(typeof SERVER_FRAMES)[Type]> };
-/** The fields of `welcome` are made by `standingData`, as those of queue-status are. */
+/** `standingData` makes the fields of `welcome`, as it makes those of queue-status. */
 export type ServerFrame = Exclude<Described[keyof Described], { type: 'welcome' }> | WelcomeFrame;
 type WelcomeFrame = { type: 'welcome' } & Record<string, unknown>;
 
-/** What every frame of the server has besides. */
+/** The fields that every frame of the server has in addition. */
 export const FRAME_ENVELOPE = {
   seq: z.int().min(1).describe('counts the frames of this socket'),
   time: z.iso.datetime(),
 } as const;
 
-/** WebSocket close codes of ours and what they mean. */
+/** The WebSocket close codes that the server sends. */
 export const CLOSE_CODES = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -69,11 +77,11 @@ export const CLOSE_CODES = {
 } as const;
 
 export const CLOSE_MEANINGS: { readonly [Name in keyof typeof CLOSE_CODES]: string } = {
-  goingAway: 'the process stops; come back',
+  goingAway: 'the process stops; connect again',
   policyViolation: 'a frame was not JSON text',
-  tooBig: 'a frame was too big',
-  tryAgainLater: 'no room, or an engine is away; come back later',
-  ticketInvalid: 'the ticket is not taken; coming back with it is of no use',
-  notSubscribedInTime: 'no ticket came within 5 s',
+  tooBig: 'a frame was too large',
+  tryAgainLater: 'no capacity, or a datastore is away; connect again later',
+  ticketInvalid: 'the ticket is not valid; do not connect with it again',
+  notSubscribedInTime: 'no ticket was sent within 5 s',
   tooMany: 'too many frames, or too many sockets of one ticket',
 };

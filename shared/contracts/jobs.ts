@@ -1,18 +1,24 @@
-/** Every BullMQ queue and what its jobs carry. The worker's table of processors must name each (worker/processors.ts). */
+/**
+ * Every BullMQ queue with the data of its jobs. The table of processors in worker/processors.ts must have an entry for
+ * each.
+ */
 export type Jobs = {
-  /** Give free units of one campaign to waiting users. */
+  /** Promotes waiting users of one campaign to free units. */
   promote: { productId: string };
-  /** Compare Redis with Postgres unit by unit in one campaign; without one, all live campaigns by their counters. */
+  /**
+   * Compares Redis with Postgres: one campaign unit by unit, or without `productId` all live campaigns by their
+   * counters.
+   */
   reconcile: { productId?: string; answerTo?: string };
-  /** Send to one webhook endpoint what it has not received. */
+  /** Sends one webhook endpoint the events that it has not received. */
   deliver: { endpointId: string };
-  /** Continue making or importing codes; without an id: find jobs without a worker. */
+  /** Continues a generation or import of codes; without `jobId`, finds jobs that no worker is processing. */
   codes: { jobId?: string };
 };
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = ['promote', 'reconcile', 'deliver', 'codes'] as const satisfies readonly QueueName[];
 
-/** What a worker does at intervals, without a queue (worker/sweeps/sweeps.ts). */
+/** Names of the sweeps, which workers run at intervals and without a queue (worker/sweeps/sweeps.ts). */
 export const SWEEP_NAMES = [
   'expire',
   'tend',

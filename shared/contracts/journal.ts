@@ -1,8 +1,8 @@
 import type { CampaignStatus } from '../domain/campaign.js';
 
 /**
- * Entries of the journal as the scripts write them (lua/*.lua, `JOURNALS`). `at` and `due` are milliseconds of Redis's
- * clock; `no` is the campaign's number. `journalId` orders everything that ever happened.
+ * Entries of the journal, as the scripts write them (lua/*.lua, `JOURNALS`). `atMs` and `dueMs` are times by the clock
+ * of Redis; `no` is the campaign's number. The order of `journalId` is the order in which everything happened.
  */
 export type JournalEntry = { journalId: string; no: number; atMs: number } & (
   | {
@@ -19,13 +19,16 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       state: 'reserved' | 'redeemed';
       /** Number of the coupon code; null = none. */
       code: number | null;
-      /** Version of the terms it was made under. */
+      /** Version of the terms under which the reservation was made. */
       terms: number;
       key: string;
       answer: string;
       device: string;
       trace: string;
-      /** How it takes part in its order (packStacking); null = not, or as its place did, or an older version wrote it. */
+      /**
+       * How the reservation takes part in its order (packStacking). null = it does not, or it does as its place in line
+       * did, or an older version wrote the entry.
+       */
       stacking: string | null;
     }
   | {
@@ -44,15 +47,18 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       stacking: string | null;
     }
   | { kind: 'redeemed'; reservation: string; slot: number; reacquired: boolean; payment: string; trace: string }
-  /** Another payment of what was paid already. `first`: reference of the first one; "" = that had none, or none is known. */
+  /**
+   * Another payment of a reservation that was paid already. `first`: reference of the first payment; "" = the first
+   * payment had none, or it is unknown.
+   */
   | { kind: 'paid_again'; reservation: string; payment: string; first: string; trace: string }
   | { kind: 'released' | 'expired' | 'voided'; reservation: string; reason: string; trace: string }
   | { kind: 'refunded'; reservation: string; burned: boolean; trace: string }
-  /** An answer that no other entry carries. */
+  /** An idempotency record that no other entry contains. */
   | { kind: 'answered'; key: string; answer: string }
   /**
-   * left: the user left, or was absent for too long; closed: the user cannot be served, because no unit can come back
-   * (reason ''), the user has reached the limit, or the record does not wait.
+   * left: the user left, or was absent for too long. closed: the user cannot be served. The reason is '' when no unit
+   * can come back; else the user has reached the limit, or the record does not wait.
    */
   | {
       kind: 'left';
@@ -62,7 +68,7 @@ export type JournalEntry = { journalId: string; no: number; atMs: number } & (
       reason: LeftReason;
       trace: string;
     }
-  /** Nothing can come back: users who wait with a line number up to this one wait no more. */
+  /** No unit can come back, so users with a line number up to this one no longer wait. */
   | { kind: 'line_closed'; upTo: number }
   | {
       kind: 'status';
@@ -81,5 +87,8 @@ export type LeftReason = '' | 'limit_reached' | 'not_waiting';
 export type JournalKind = JournalEntry['kind'];
 export type EntryOf<Kind extends JournalKind> = Extract<JournalEntry, { kind: Kind }>;
 
-/** An entry as it lies in the stream, decoded or not: what cannot be decoded must still be accounted for. */
+/**
+ * An entry as the stream stores it. An entry that cannot be decoded is handled in this form, because it must be
+ * accounted for too.
+ */
 export type RawEntry = { journalId: string; fields: Record<string, string> };

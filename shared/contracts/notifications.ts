@@ -1,16 +1,17 @@
 /**
- * What scripts publish on a campaign's news channel: `kind|user|reservation|order|due`. Notification wakes the process that holds
- * a socket; a client that missed it finds the same in queue-status, so losing one is harmless.
+ * Notifications that scripts publish on the channel of a campaign: `kind|user|reservation|order|due`. The process that
+ * holds the user's socket sends a frame for it. Losing a notification is harmless, because queue-status returns the
+ * same state.
  */
 export const NOTIFICATION_KINDS = ['promoted', 'redeemed', 'released', 'expired', 'voided', 'left', 'closed'] as const;
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 export type Notification =
   | { kind: NotificationKind; user: string; reservationId: string; orderId: string; dueMs: number }
   | { kind: 'status'; status: string }
-  /** The line is closed for all who wait, the campaign is not. */
+  /** The line is closed for all waiting users. The campaign is not closed. */
   | { kind: 'line' };
 
-/** null for a message of a version that this one does not know. */
+/** @returns null for a message that this version does not know */
 export function parseNotification(message: string): Notification | null {
   const [kind, user, a, b, due] = message.split('|');
   if (kind === 'status' && a) return { kind, status: a };

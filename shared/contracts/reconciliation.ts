@@ -1,6 +1,9 @@
 import type { Verdict } from './verdict.js';
 
-/** What `POST /admin/campaigns/:id/reconcile` answers: the verdict after the repair, and what was found and done. */
+/**
+ * The result of `POST /admin/campaigns/:id/reconcile`: the verdict after the repair, the verdict before it, and the
+ * repairs.
+ */
 export type Reconciliation = Verdict & {
   before: Verdict;
   repaired: {

@@ -4,7 +4,10 @@ import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from '../domain/
 import { STANDINGS, type Standing } from '../domain/reservation.js';
 import { timeOrNull } from '../domain/time.js';
 
-/** The fields of queue-status and `welcome` as they are described to callers; the optional ones are the holder's. */
+/**
+ * The fields of queue-status and `welcome`, with their descriptions for callers. Only the holder gets the optional
+ * fields.
+ */
 export const standingFields = {
   status: z.enum(STANDINGS),
   position: z.int().nullable().describe('from 1; null = not in line'),
@@ -14,7 +17,7 @@ export const standingFields = {
   reservation_id: z.uuid().nullable().optional(),
   order_id: z.string().nullable().optional(),
   pay_before: z.iso.datetime().nullable().optional(),
-  code: z.string().nullable().optional().describe('of campaigns that hand codes out'),
+  code: z.string().nullable().optional().describe('the code, if the campaign hands out codes'),
 } as const;
 
 const standing = z.object(standingFields);
@@ -29,11 +32,14 @@ export type StandingFacts = {
   dueMs: number;
   /** Milliseconds between two promotions; null = unknown. */
   paceMs: number | null;
-  /** How often a waiting user must be seen, ms; 0 = presence does not matter. */
+  /** How often a waiting user must be seen, in ms; 0 = presence is not required. */
   presenceMs: number;
 };
 
-/** The fields of queue-status and of the `welcome` frame. @param holder whether the asker has proved to be this shopper */
+/**
+ * Makes the fields of queue-status and of the `welcome` frame.
+ * @param holder whether the caller has proved to be this shopper
+ */
 export function standingData(facts: StandingFacts, holder: boolean): StandingData {
   const waiting = facts.status === 'queued';
   const unpaid = facts.status === 'promoted' || facts.status === 'completed';

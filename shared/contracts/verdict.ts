@@ -1,4 +1,4 @@
-/** One thing that the two sides do not agree on, and why it counts as wrong. */
+/** One difference between Redis and Postgres, and its description. */
 export type Difference = {
   reservation: string | null;
   side: 'redis' | 'postgres' | 'counters';
@@ -7,23 +7,23 @@ export type Difference = {
   postgres: string | null;
 };
 
-/** What `npm run ledger` prints. All of the last four are 0 when nothing is wrong. */
+/** The output of `npm run ledger`. `lost`, `duplicated`, `over_cap` and `drift` are 0 when nothing is wrong. */
 export type Verdict = {
   product_id: string;
-  /** Reservations that Redis made and Postgres did not refuse. */
+  /** Reservations that Redis made and Postgres did not reject. */
   confirmed: number;
-  /** How many of them have their row. */
+  /** How many of the confirmed reservations have a row in Postgres. */
   persisted: number;
   voided: number;
-  /** Journal entries, of all campaigns, that were still under way at the end. */
+  /** Journal entries of all campaigns that were not yet persisted at the end of the comparison. */
   in_flight: number;
-  /** Confirmed, and neither in Postgres nor under way. */
+  /** Confirmed reservations that are neither in Postgres nor in the journal. */
   lost: number;
-  /** Rows beyond what their user may have, or sharing an order id. */
+  /** Rows beyond the limit of their user, or with the order id of another row. */
   duplicated: number;
   /** Units taken beyond the total. */
   over_cap: number;
-  /** Everything else the two sides do not agree on. */
+  /** All other differences between Redis and Postgres. */
   drift: number;
   differences: Difference[];
 };

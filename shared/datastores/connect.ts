@@ -11,7 +11,10 @@ export type OpenPool = (
   options: Pick<PoolOptions, 'name' | 'connections' | 'statementMs'> & Partial<Pick<PoolOptions, 'onError'>>,
 ) => Database;
 
-/** Looks at Redis before a process starts, if Redis is there. @throws UnsuitableRedis when it is set up in a way that loses promises */
+/**
+ * Checks the configuration of Redis before a process starts, if Redis is reachable.
+ * @throws UnsuitableRedis when Redis is configured in a way that loses promises
+ */
 export async function inspectRedis(config: Config, log: Log): Promise<void> {
   const found = await requireRedis(config.redis, config);
   if (found) log.info({ protection: found.protection }, found.summary);
@@ -19,8 +22,8 @@ export async function inspectRedis(config: Config, log: Log): Promise<void> {
 }
 
 /**
- * Makes the connections of one process; neither Redis nor Postgres has to be there yet. All of them are closed after
- * everything that is registered later has stopped.
+ * Opens the connections of one process. Neither Redis nor Postgres has to be reachable yet. The connections are closed
+ * after all parts that are registered later have stopped.
  */
 export function connectDatastores(
   config: Config,
@@ -40,7 +43,7 @@ export function connectDatastores(
   life.add('connections to Redis', { stop: () => redis.close() });
   const pools: Database[] = [];
   life.add('connections to Postgres', {
-    // At once, since each pool waits for its statements.
+    // All pools are closed in parallel, because each waits for its running statements.
     stop: async () => void (await Promise.all(pools.map((pool) => pool.close()))),
   });
   const openPool: OpenPool = (options) => {

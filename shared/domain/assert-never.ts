@@ -1,4 +1,4 @@
-/** Ends a `switch` over a closed union: the compiler refuses a case that is missing, the runtime one it did not know. */
+/** Ends a `switch` over a closed union. A missing case does not compile, and an unknown value throws at run time. */
 export function assertNever(value: never): never {
   throw new Error(`unhandled case: ${JSON.stringify(value)}`);
 }

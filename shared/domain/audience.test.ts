@@ -48,7 +48,7 @@ describe('a condition', () => {
     test(what, () => expect(matches({ attribute: 'a', ...(tests as object) }, { a: value })).toBe(expected));
   }
 
-  test('of an attribute that is missing does not match, whatever it asks', () => {
+  test('on a missing attribute does not match, whatever the test', () => {
     for (const tests of [
       { eq: 'x' },
       { in: ['x'] },
@@ -61,14 +61,14 @@ describe('a condition', () => {
     expect(matches({ attribute: 'a', exists: false }, {})).toBe(true);
   });
 
-  test('of a name that every object inherits is one of a missing attribute', () => {
+  test('on a name like `constructor` reads own members only', () => {
     for (const attribute of ['constructor', '__proto__', 'toString', 'hasOwnProperty'])
       expect([attribute, matches({ attribute, exists: true }, {})]).toEqual([attribute, false]);
     expect(matches({ attribute: '__proto__', eq: 'x' }, JSON.parse('{"__proto__":"x"}'))).toBe(true);
   });
 });
 
-test('and, or and not mean what they say', () => {
+test('evaluates and, or and not', () => {
   const gold = { attribute: 'tier', eq: 'gold' };
   const local = { attribute: 'country', in: ['ID', 'SG'] };
   const table: [unknown, Record<string, unknown>, boolean][] = [
@@ -140,7 +140,7 @@ describe('a rule is refused, with the place of the mistake, when', () => {
   });
 });
 
-test('a stored rule that cannot be read lets nobody in, and none lets everybody in', () => {
+test('admits no user by a stored rule that cannot be read, and every user without a rule', () => {
   expect(storedAudience(null)).toBeNull();
   expect(storedAudience(undefined)).toBeNull();
   expect(matchesAudience(storedAudience({ not: { tier: ['gold'] } }) as AudienceRule, { tier: 'tin' })).toBe(false);
@@ -184,11 +184,11 @@ test('obeys the laws of logic', () => {
   );
 });
 
-test('takes every rule that is made of its words', () => {
+test('accepts every rule that is made of its words', () => {
   fc.assert(fc.property(rules, (rule) => expect(where(rule)).toEqual([])));
 });
 
-test('answers for any rule and any attributes that JSON can be', () => {
+test('evaluates any rule on any attributes that JSON can express', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.dictionary(fc.string(), fc.jsonValue()), rules, (rule, person, good) => {
       const { rule: read } = readAudience(rule);

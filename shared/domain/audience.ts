@@ -1,6 +1,6 @@
 /**
- * Who may use a campaign: a rule over the attributes that the caller sends of a user. Data, never code. docs/rules.md has the
- * language with examples.
+ * Decides who may use a campaign: a rule over the attributes of a user, which the caller sends. A rule is data, never
+ * code. docs/rules.md describes the language with examples.
  */
 export type Scalar = string | number | boolean;
 export type AudienceRule =
@@ -8,7 +8,7 @@ export type AudienceRule =
   | { or: readonly AudienceRule[] }
   | { not: AudienceRule }
   | AudienceCondition;
-/** Every test that is given must hold. */
+/** A condition matches if every test in it holds. */
 export type AudienceCondition = {
   attribute: string;
   exists?: boolean;
@@ -20,26 +20,26 @@ export type AudienceCondition = {
   lt?: Bound;
   lte?: Bound;
 };
-/** A number, or a date as text: RFC 3339, with a time and its offset or without (midnight UTC). */
+/** A number, or a date as RFC 3339 text: with a time and an offset, or without a time (midnight UTC). */
 type Bound = number | string;
 
-/** What a caller says of a user; only own, top-level members are looked at. */
+/** The attributes of a user, as the caller sent them. Only own members of the top level are read. */
 export type Attributes = Readonly<Record<string, unknown>>;
 
 export type RuleProblem = { path: (string | number)[]; detail: string };
 
 export const AUDIENCE_LIMITS = {
-  /** Levels of and, or and not; people write three. */
+  /** Levels of and, or and not. Rules in practice have about three. */
   depth: 8,
   /** Conditions and connectives together. */
   nodes: 100,
-  /** Values of one `in`; a longer list belongs into an attribute. */
+  /** Values of one `in`. Instead of a longer list, the caller should send an attribute. */
   values: 200,
   nameCharacters: 64,
   textCharacters: 256,
 } as const;
 
-/** Matches no user; replaces a stored rule that cannot be read. */
+/** Matches no user. Replaces a stored rule that cannot be read. */
 export const NOBODY: AudienceRule = { or: [] };
 
 const CONNECTIVES = ['and', 'or', 'not'] as const;
@@ -47,8 +47,9 @@ const ORDERED = ['gt', 'gte', 'lt', 'lte'] as const;
 const TESTS: readonly string[] = ['exists', 'eq', 'in', 'contains', ...ORDERED];
 
 /**
- * Reads a rule as an operator writes it.
- * @returns the rule, or every mistake with its place. Unknown words are mistakes: ignoring one would let others in
+ * Reads a rule that an operator has sent.
+ * @returns the rule, or every mistake with its path. Unknown words are mistakes, because ignoring a condition could
+ *   admit more users
  */
 export function readAudience(
   value: unknown,
@@ -58,7 +59,7 @@ export function readAudience(
   return problems.length > 0 ? { problems } : { rule: value as AudienceRule };
 }
 
-/** A stored rule; one that cannot be read matches no user. */
+/** Reads a stored rule. A rule that cannot be read becomes one that matches no user. */
 export function storedAudience(value: unknown): AudienceRule | null {
   return value === null || value === undefined ? null : (readAudience(value).rule ?? NOBODY);
 }
@@ -68,7 +69,7 @@ class RuleReader {
 
   constructor(readonly problems: RuleProblem[]) {}
 
-  /** Goes no deeper than the limit, whatever it is given. */
+  /** Reads one node of a rule. Stops at the limits of depth and number, so that no input can overflow the stack. */
   node(value: unknown, path: RuleProblem['path'], depth: number): void {
     this.#nodes += 1;
     if (this.#nodes === AUDIENCE_LIMITS.nodes + 1)
@@ -80,7 +81,7 @@ class RuleReader {
     const connective = CONNECTIVES.find((name) => Object.hasOwn(value, name));
     if (!connective) return this.#condition(value, path);
     for (const name of Object.keys(value))
-      if (name !== connective) this.#problem([...path, name], `must not stand beside "${connective}"`);
+      if (name !== connective) this.#problem([...path, name], `must not be combined with "${connective}"`);
     if (connective === 'not') return this.node(value.not, [...path, 'not'], depth + 1);
     const parts = value[connective];
     if (!Array.isArray(parts) || parts.length === 0)
@@ -107,7 +108,7 @@ class RuleReader {
   }
 }
 
-/** What is wrong with the value of a test; null when it is right. */
+/** Describes what is wrong with the value of a test; null = nothing. */
 function wrongOperand(name: string, value: unknown): string | null {
   switch (name) {
     case 'exists':
@@ -134,9 +135,9 @@ function wrongOperand(name: string, value: unknown): string | null {
 const SCALAR = `must be a text of at most ${AUDIENCE_LIMITS.textCharacters} characters, a number or a truth value`;
 
 /**
- * Whether a user with these attributes belongs to the audience. Total: it answers for every value that JSON can be. An
- * attribute that is missing, or of another type than the test is for, does not match.
- * @param rule as `readAudience` or `storedAudience` gave it
+ * Whether a user with these attributes belongs to the audience. Works for every value that JSON can express. An
+ * attribute that is missing, or has another type than the test needs, does not match.
+ * @param rule from `readAudience` or `storedAudience`
  */
 export function matchesAudience(rule: AudienceRule, attributes: Attributes): boolean {
   if ('and' in rule) return rule.and.every((part) => matchesAudience(part, attributes));
@@ -147,7 +148,7 @@ export function matchesAudience(rule: AudienceRule, attributes: Attributes): boo
 
 function matchesCondition(condition: AudienceCondition, attributes: Attributes): boolean {
   const { attribute, exists, eq, in: set, contains } = condition;
-  // Own members only: `constructor` and the like are attributes that no user has.
+  // Reads own members only, so that inherited names such as `constructor` are not attributes.
   const value = Object.hasOwn(attributes, attribute) ? attributes[attribute] : undefined;
   const isThere = value !== undefined && value !== null;
   if (exists !== undefined && exists !== isThere) return false;
@@ -174,15 +175,15 @@ function isInOrder(test: (typeof ORDERED)[number], value: unknown, bound: Bound)
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d{2}):(\d{2})))?$/;
 
-/** Milliseconds since 1970 of a date of RFC 3339; null when it is none, or a day that no calendar has. */
+/** Milliseconds since 1970 of an RFC 3339 date; null when the value is not a date, or a day that does not exist. */
 function dateMs(value: unknown): number | null {
   const found = typeof value === 'string' ? DATE.exec(value) : null;
   if (!found) return null;
   const number = (index: number) => Number(found[index] ?? 0);
   const [month, day, hour, minute, second] = [2, 3, 4, 5, 6].map(number) as [number, number, number, number, number];
-  // Date.UTC takes years below 100 for those of the last century.
+  // setUTCFullYear, because Date.UTC adds 1900 to years below 100.
   const midnight = new Date(0).setUTCFullYear(number(1), month - 1, day);
-  // A day that the month has not would be one of another month.
+  // A day that does not exist in this month would have become a day of the next month.
   if (new Date(midnight).getUTCMonth() !== month - 1) return null;
   if (hour > 23 || minute > 59 || second > 59 || number(9) > 23 || number(10) > 59) return null;
   const offset = (found[8] === '-' ? -1 : 1) * (number(9) * 60 + number(10));
@@ -194,7 +195,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** NUL and lone surrogates are refused, since no table takes them. */
+/** NUL and lone surrogates are rejected, because Postgres cannot store them. */
 function isText(value: unknown, maxCharacters: number): value is string {
   return typeof value === 'string' && value.length <= maxCharacters && /^[^\0\p{Cs}]*$/u.test(value);
 }

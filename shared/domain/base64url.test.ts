@@ -10,7 +10,7 @@ test('decodes what was encoded', () => {
   );
 });
 
-test('takes no other text for the same value', () => {
+test('accepts only one text for each value', () => {
   for (const text of ['AQ==', 'AR', 'AQ!', 'AQ!!!', ' AQ', 'AQ\n', '-_+/', '+/', 'A', 'AQ.'])
     expect([text, decodeBase64url(text)]).toEqual([text, null]);
 });

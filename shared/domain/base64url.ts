@@ -1,7 +1,7 @@
 /**
- * Decodes base64url without padding, strictly: one value has one text. Node's own decoder also takes padding, the other alphabet, bits
- * beyond the last byte, and stops at what it does not know.
- * @returns null when the text is not what encoding its value gives
+ * Decodes base64url without padding, strictly: each value has exactly one text. Node's own decoder also accepts
+ * padding, the alphabet of base64 and bits beyond the last byte, and stops at unknown characters without an error.
+ * @returns null when the text is not the exact encoding of its value
  */
 export function decodeBase64url(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');

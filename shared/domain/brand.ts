@@ -1,4 +1,6 @@
 declare const brand: unique symbol;
 
-/** A string or number that was checked once and cannot be mixed up with another of the same shape. */
+/**
+ * A value that was checked once, with a type of its own, so that it cannot be confused with other strings or numbers.
+ */
 export type Branded<Value, Name extends string> = Value & { readonly [brand]: Name };

@@ -1,10 +1,13 @@
 import type { AudienceRule } from './audience.js';
 
 export const RISK_MODES = ['off', 'observe', 'enforce'] as const;
-/** off: not looked at · observe: looked at behind the answer's back, counted and logged · enforce: decides */
+/**
+ * How risk rules are applied. off: not evaluated · observe: evaluated, counted and logged, without an effect on
+ * responses · enforce: verdicts decide
+ */
 export type RiskMode = (typeof RISK_MODES)[number];
 
-/** What a campaign may say instead of the defaults; a field that is not there says nothing. */
+/** Limits that a campaign sets instead of the defaults. If a field is missing, the default applies. */
 export type CampaignLimits = {
   validatePerMinutePerUser?: number;
   redeemPerMinutePerUser?: number;
@@ -19,28 +22,28 @@ export type CampaignLimits = {
   velocityFloorPerMinute?: number;
 };
 
-/** Users a day on one device, and in one network, before a risk rule applies; a campaign may state its own. */
+/** Users per day on one device, and in one network, above which a risk rule applies. A campaign may override both. */
 export const DEFAULT_ACCOUNTS_PER_DEVICE = 5;
 export const DEFAULT_ACCOUNTS_PER_ADDRESS = 100;
 
-/** 0: the device says so itself · 1: a proof of work · 2: Apple or Google vouch for app and device */
+/** 0: only the device's own claim · 1: a proof of work · 2: Apple or Google attest the app and the device */
 export const ATTESTATION_LEVELS = [0, 1, 2] as const;
 export type AttestationLevel = (typeof ATTESTATION_LEVELS)[number];
 
-/** Hours of the day in the campaign's zone, `to` not included; 22 to 5 goes over midnight. */
+/** Hours of the day in the campaign's time zone, `to` excluded. 22 to 5 spans midnight. */
 export type HourSpan = { from: number; to: number };
 
-/** What the guards go by in one campaign. */
+/** The settings of one campaign that the guards apply. */
 export type CampaignPolicy = {
   product: string;
-  /** Of the terms it belongs to. */
+  /** Version of the terms to which the policy belongs. */
   version: number;
   risk: RiskMode;
   timeZone: string;
-  /** Refusals say of its codes only that they cannot be used. */
+  /** Whether refusals only report that a code cannot be used, without the reason. */
   uniformRefusals: boolean;
   limits: CampaignLimits;
-  /** Who may take a unit; null = everybody. */
+  /** Who may take a unit; null = every user. */
   audience: AudienceRule | null;
 };
 
@@ -60,7 +63,7 @@ const hours: Reader<HourSpan> = (value) => {
   return first === undefined || end === undefined || first === end ? undefined : { from: first, to: end };
 };
 
-/** Name in the contract → field and what it takes. A campaign that was stored with anything else is read without it. */
+/** Name in the contract → field, and the values that it accepts. A stored value that is not accepted is ignored. */
 export const LIMIT_FIELDS = {
   validate_per_minute_per_user: { field: 'validatePerMinutePerUser', read: whole(1, 1_000_000) },
   redeem_per_minute_per_user: { field: 'redeemPerMinutePerUser', read: whole(1, 1_000_000) },
@@ -76,7 +79,7 @@ export const LIMIT_FIELDS = {
 } as const satisfies Record<string, { field: keyof CampaignLimits; read: Reader<unknown> }>;
 export type LimitName = keyof typeof LIMIT_FIELDS;
 
-/** Reads what a campaign was stored with. */
+/** Reads the stored limits of a campaign. */
 export function storedLimits(stored: unknown): CampaignLimits {
   const limits: Record<string, unknown> = {};
   for (const [name, { field, read }] of Object.entries(LIMIT_FIELDS)) {

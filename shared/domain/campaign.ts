@@ -3,15 +3,15 @@ import type { CampaignTerms } from './terms.js';
 
 export const CAMPAIGN_TYPES = ['shared', 'unique', 'pool'] as const;
 export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'open', 'paused', 'closed'] as const;
-/** Units of one campaign: what a column of Postgres holds, with room for a sum. */
+/** Maximum units of one campaign: it fits into an integer column of Postgres. */
 export const MAX_UNITS = 2_000_000_000;
 export type CampaignType = (typeof CAMPAIGN_TYPES)[number];
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
 
-/** Terms that no script needs: audience, risk and the like, as the API takes them. */
+/** Rules that no script needs, such as audience and risk, in the form of the API. */
 export type CampaignRules = Record<string, unknown>;
 
-/** A campaign as Postgres has it. Status and total are decided in Redis and follow here through the journal. */
+/** A campaign in Postgres. Redis decides status and total, and the journal copies them here. */
 export type Campaign = CampaignTerms & {
   id: CampaignId;
   no: CampaignNo;
@@ -25,17 +25,17 @@ export type Campaign = CampaignTerms & {
   termsVersion: number;
   /** Redeeming needs a one-time token. */
   requireToken: boolean;
-  /** Not everybody may take a unit; the rule itself is in the terms. */
+  /** Whether only some users may take a unit. The rule itself is in `rules`. */
   hasAudience: boolean;
-  /** What it says of others on the same order, packed (packStacking). */
+  /** How its codes combine with others on the same order, packed (packStacking). */
   stacking: string;
-  /** Codes issued so far, beside the one of a shared campaign. */
+  /** Codes issued so far, without the single code of a shared campaign. */
   codes: number;
   createdAt: Date;
   updatedAt: Date;
 };
 
-/** One consistent reading of a campaign's counters; `free` and `total` are null when the stock is unlimited. */
+/** The counters of a campaign, read at one moment. `free` and `total` are null when the stock is unlimited. */
 export type Stock = {
   status: CampaignStatus;
   total: number | null;

@@ -69,7 +69,7 @@ describe('generated codes', () => {
     expect(spread).toBeLessThan(80);
   });
 
-  test('betray every single wrong character and every exchange of two within 36 places', () => {
+  test('detect every single wrong character and every exchange of two within 36 places', () => {
     for (const code of drawCodes(15, { prefix: 'SALE0', symbols: 12 })) {
       for (let i = 0; i < code.length; i += 1) {
         for (const symbol of SYMBOLS) {
@@ -103,12 +103,12 @@ describe('checkTypo', () => {
   const [code] = drawCodes(1, FORM) as [Code];
   const mistyped = `${code.slice(0, 8)}${code[8] === 'A' ? 'B' : 'A'}${code.slice(9)}` as Code;
 
-  test('tells a mistyped code of a known form', () => {
+  test('detects a mistyped code of a known form', () => {
     expect(checkTypo(mistyped, [{ prefix: '', symbols: 9 }, FORM])).toBe(true);
     expect(checkTypo(code, [FORM])).toBe(false);
   });
 
-  test('says nothing of a code of another form: it may be an imported one', () => {
+  test('accepts a code of another form, because it may be imported', () => {
     expect(checkTypo(mistyped, [])).toBe(false);
     expect(checkTypo(mistyped, [{ prefix: 'SALE', symbols: 11 }])).toBe(false);
     expect(checkTypo(mistyped, [{ prefix: 'MORE', symbols: 12 }])).toBe(false);

@@ -5,15 +5,17 @@ export type Discount =
   | { kind: 'amount'; amount: number; currency: string }
   | { kind: 'free_shipping' };
 
-/** What is bought, before any discount. */
+/** The cart before any discount. */
 export type Cart = { subtotal: MinorUnits; currency: string };
 
-/** Percentages first, so that they are of the whole price; then amounts; then what has no amount. */
+/**
+ * The order of application: percentages first, so that they apply to the whole price; then amounts; then free shipping.
+ */
 const ORDER: { [Kind in Discount['kind']]: number } = { percent: 0, amount: 1, free_shipping: 2 };
 
 export const orderOfKind = (discount: Discount): number => ORDER[discount.kind];
 
-/** Whether it can be computed; stored terms may be older than the checks that operators meet today. */
+/** Whether the discount can be computed. Stored terms may be older than today's validation. */
 export function isDiscount(discount: Discount): boolean {
   switch (discount.kind) {
     case 'percent':
@@ -28,9 +30,9 @@ export function isDiscount(discount: Discount): boolean {
 }
 
 /**
- * What a discount takes off a price, in minor units of the cart's currency; never more than the price. Free shipping takes
- * off nothing that stands in a cart.
- * @throws RangeError when it is no discount (`isDiscount`)
+ * How much a discount takes off a price, in minor units of the cart's currency, at most the price. Free shipping takes
+ * off nothing, because shipping is not part of the cart.
+ * @throws RangeError when the discount cannot be computed (`isDiscount`)
  */
 export function discountOn(price: MinorUnits, discount: Discount): MinorUnits {
   switch (discount.kind) {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { estimatedWaitSeconds } from './estimate.js';
 
-test('tells how long a place takes at the pace of its line, no more exactly than it can be known', () => {
+test('estimates the wait at a position by the pace of its line, with limited precision', () => {
   const estimates = [
     [1, 1, 5],
     [1, 5_000, 5],
@@ -17,7 +17,7 @@ test('tells how long a place takes at the pace of its line, no more exactly than
   }
 });
 
-test('says nothing where nothing is known, or it would be more than a day', () => {
+test('returns null without a pace, and for more than a day', () => {
   expect(estimatedWaitSeconds(1, null)).toBeNull();
   expect(estimatedWaitSeconds(86_401, 1_000)).toBeNull();
 });

@@ -1,6 +1,6 @@
-/** Beyond a day it is of no use; "unknown" is more honest. */
+/** A longer estimate is useless, so it is returned as unknown. */
 const LONGEST_SECONDS = 86_400;
-/** How exact an estimate pretends to be: up to so many seconds it is rounded up to a multiple of the step. */
+/** The precision of an estimate: up to `upTo` seconds, it is rounded up to a multiple of `step`. */
 const STEPS = [
   { upTo: 60, step: 5 },
   { upTo: 3_600, step: 60 },
@@ -8,8 +8,8 @@ const STEPS = [
 ] as const;
 
 /**
- * How long a user at this place will wait if the line goes on as fast as it lately did.
- * @param paceMs milliseconds between two promotions, of this campaign; null = too few to say
+ * How long a user at this position will wait if the line keeps its recent pace.
+ * @param paceMs milliseconds between two promotions of this campaign; null = too few promotions
  * @returns whole seconds, rounded up; null = unknown
  */
 export function estimatedWaitSeconds(position: number, paceMs: number | null): number | null {

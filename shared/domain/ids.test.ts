@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { EXTERNAL_ID_PATTERN, newReservationPrefix, parseReservationId } from './ids.js';
 
-test('takes ids of callers that no packed record, key or URL can trip over', () => {
+test('accepts only ids of callers that are safe in packed records, keys and URLs', () => {
   for (const id of ['a', 'user-1', 'A.b_c:d@e-f', '0', 'x'.repeat(128)])
     expect(EXTERNAL_ID_PATTERN.test(id)).toBe(true);
   for (const id of ['', 'x'.repeat(129), 'a|b', 'a b', 'a\n', '\na', 'a{b}', 'ä', 'a/b', 'a,b', "a'b", 'a\0']) {
@@ -10,7 +10,7 @@ test('takes ids of callers that no packed record, key or URL can trip over', () 
   }
 });
 
-test('a reservation id says which campaign it belongs to', () => {
+test('a reservation id contains the number of its campaign', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 0xffffffff }), (no) => {
       const id = newReservationPrefix() + no.toString(16).padStart(8, '0');
@@ -30,7 +30,7 @@ test('prefixes of reservation ids differ and grow', () => {
   expect([...prefixes].sort()).toEqual(prefixes);
 });
 
-test('what cannot be a reservation id of ours is told apart without asking anybody', () => {
+test('detects texts that cannot be reservation ids without a query', () => {
   const good = '01890a5d-ac96-774b-bcce-b302099a8057';
   expect(parseReservationId(good)).not.toBeNull();
   for (const text of [

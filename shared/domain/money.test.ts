@@ -21,7 +21,7 @@ test('reads every percentage of two decimals exactly', () => {
   }
 });
 
-test('refuses percentages that are none, too many or too fine', () => {
+test('rejects percentages that are not positive, above 100 or too precise', () => {
   for (const percent of [0, -0, -1, 100.01, 101, 1e21, 0.001, 12.345, 1e-7, Number.NaN, Number.POSITIVE_INFINITY]) {
     expect([percent, basisPointsOf(percent)]).toEqual([percent, null]);
   }
@@ -67,14 +67,14 @@ test('never leaves less than nothing', () => {
   );
 });
 
-test('takes whole amounts that are exact everywhere, and nothing else', () => {
+test('accepts whole amounts that are exact everywhere, and nothing else', () => {
   for (const amount of [0, 1, MAX_AMOUNT]) expect([amount, isAmount(amount)]).toEqual([amount, true]);
   for (const amount of [-1, 0.5, 1e15, 1e300, Number.NaN, Number.POSITIVE_INFINITY, '1', null, undefined, 1n, {}]) {
     expect([String(amount), isAmount(amount)]).toEqual([String(amount), false]);
   }
 });
 
-test('knows the currencies of the world by their codes', () => {
+test('accepts the currencies of the world by their codes', () => {
   for (const code of ['EUR', 'USD', 'IDR', 'JPY', 'SGD', 'MYR', 'BRL', 'KWD'])
     expect([code, isCurrency(code)]).toEqual([code, true]);
   for (const code of ['', 'eur', 'EURO', 'ABC', 'BTC', 'constructor', '__proto__'])

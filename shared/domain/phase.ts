@@ -1,7 +1,7 @@
-/** What a sale is at a moment. */
+/** The phase of a sale at a moment. */
 export type SalePhase = 'draft' | 'not_started' | 'open' | 'paused' | 'ended';
 
-/** Times in ms; 0 and null = open end. */
+/** Times in ms. `endsAtMs`: 0 and null = no end. */
 type Schedule = {
   status: 'draft' | 'scheduled' | 'open' | 'paused' | 'closed';
   startsAtMs: number;
@@ -9,8 +9,9 @@ type Schedule = {
 };
 
 /**
- * The phase of a sale. The clock decides, so a sale opens and ends on time without any worker. `phase_of` in
- * lua/includes/campaign.lua decides the same for scripts; a test compares the two. Browsers load this file: it imports nothing.
+ * The phase of a sale. It follows from the clock, so a sale opens and ends on time without a worker. `phase_of` in
+ * lua/includes/campaign.lua decides the same for scripts; a test compares the two. Browsers load this file: it imports
+ * nothing.
  */
 export function phaseAt({ status, startsAtMs, endsAtMs }: Schedule, nowMs: number): SalePhase {
   if (status === 'draft') return 'draft';

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { POLL_MAX_SECONDS, POLL_MIN_SECONDS, pollAfterSeconds } from './polling.js';
 
-test('asks the head of the line often and the tail seldom', () => {
+test('makes the head of the line poll often and the tail rarely', () => {
   const expected: [number, number][] = [
     [1, 2],
     [499, 2],
@@ -17,7 +17,7 @@ test('asks the head of the line often and the tail seldom', () => {
     expect([position, pollAfterSeconds(position)]).toEqual([position, seconds]);
 });
 
-test('stays within its bounds and never asks somebody in front less often than those behind', () => {
+test('stays within its bounds, and never makes a user poll less often than users behind', () => {
   fc.assert(
     fc.property(fc.nat(20_000_000), fc.nat(1_000_000), (position, further) => {
       const seconds = pollAfterSeconds(position);

@@ -1,8 +1,8 @@
-/** States of a redemption row. Only `reserved` has a way out to more than one of the others. */
+/** States of a redemption row. */
 export const REDEMPTION_STATUSES = ['reserved', 'redeemed', 'released', 'expired', 'refunded', 'voided'] as const;
 export type RedemptionStatus = (typeof REDEMPTION_STATUSES)[number];
 
-/** What a shopper gets about their own state (CONTRACT: queue-status). */
+/** The states of a shopper in queue-status. */
 export const STANDINGS = [
   'not_queued',
   'queued',
@@ -16,7 +16,7 @@ export const STANDINGS = [
 ] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** Why no user is promoted from a line (lua/line.lua); `handing_over` = a promotion is about to come. */
+/** Why no user is promoted from a line (lua/line.lua). `handing_over`: a promotion is about to happen. */
 export const LINE_REASONS = [
   'no_line',
   'nobody_waits',

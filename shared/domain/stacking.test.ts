@@ -135,7 +135,7 @@ test('the total is never below zero', () => {
   });
 });
 
-test('terms from before they were checked give nothing, and refuse nobody else', () => {
+test('ignores stored terms that are not valid, without an effect on other codes', () => {
   const wrong = [percent(33.333), percent(101), amount(0.5), { kind: 'gift' } as unknown as Discount];
   const codes = wrong.map((discount, index) => offer(`C${index}`, discount));
   expect(brief(cartOf(100), ...codes, offer('D', percent(1)))).toMatchObject({
@@ -156,7 +156,7 @@ test('no code at all leaves the price', () => {
   });
 });
 
-test('refuses more codes than it can look at', () => {
+test('rejects more codes than it can combine', () => {
   const codes = Array.from({ length: MAX_CODES + 1 }, (_, index) => offer(`C${index}`, percent(1)));
   expect(() => applyDiscounts(cartOf(1_000), codes)).toThrow('at most 10 codes, not 11');
 });
@@ -233,7 +233,7 @@ function bruteForce(
   return best;
 }
 
-test('no allowed combination saves more, and what it says adds up', () => {
+test('no allowed combination saves more, and the amounts add up', () => {
   fc.assert(
     fc.property(subtotals, offers, (subtotal, codes) => {
       const result = applyDiscounts(cartOf(subtotal), codes);

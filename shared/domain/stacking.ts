@@ -2,24 +2,24 @@ import type { Discount } from './discount.js';
 import { type Cart, discountOn, isDiscount, orderOfKind } from './discount.js';
 import { type MinorUnits, minus } from './money.js';
 
-/** Every combination is looked at, so their number doubles with each code: 1,024 at most, about a millisecond. */
+/** Every combination is priced, and their number doubles with each code: at most 1,024, in about a millisecond. */
 export const MAX_CODES = 10;
-/** Where a campaign without a priority stands; lower ones are applied first. */
+/** The priority of a campaign that sets none. Lower priorities are applied first. */
 export const USUAL_PRIORITY = 100;
 
-/** What a campaign says of others in the same cart. */
+/** How the codes of a campaign combine with others in the same cart. */
 export type Stacking = {
   /** Combines with nothing. */
   exclusive: boolean;
-  /** Two of one group do not combine. */
+  /** Two codes of the same group do not combine. */
   group?: string | undefined;
-  /** 0–1,000, lower is applied first; equal ones by kind: percentages, amounts, free shipping. */
+  /** 0–1,000; lower is applied first. Equal priorities are ordered by kind: percentages, amounts, free shipping. */
   priority?: number | undefined;
 };
 
 /**
- * The same as scripts and rows keep it: `combines`, `exclusive`, or `group:` and the group, percent-encoded. Who is exclusive
- * needs no group.
+ * The stacking as scripts and rows store it: `combines`, `exclusive`, or `group:` and the percent-encoded group. An
+ * exclusive campaign needs no group.
  */
 export function packStacking({ exclusive, group }: Pick<Stacking, 'exclusive' | 'group'>): string {
   if (exclusive) return 'exclusive';
@@ -27,7 +27,7 @@ export function packStacking({ exclusive, group }: Pick<Stacking, 'exclusive' | 
 }
 export const COMBINES = 'combines';
 
-/** A code with the terms under which it is offered. `campaign` is any id that tells campaigns apart. */
+/** A code with the terms under which it is offered. `campaign` is any id that is unique to the campaign. */
 export type OfferedCode = { code: string; campaign: string; discount: Discount | null; stacking: Stacking };
 
 export type LeftOutReason =
@@ -40,15 +40,15 @@ export type LeftOutReason =
   | 'no_effect';
 
 export type AppliedCode = { code: string; campaign: string; discount: Discount; amount: MinorUnits };
-/** `conflictsWith`: the applied code that keeps this one out. */
+/** `conflictsWith`: the applied code with which this code does not combine. */
 export type LeftOutCode = { code: string; campaign: string; reason: LeftOutReason; conflictsWith: string | null };
 
 export type Combination = {
   currency: string;
   subtotal: MinorUnits;
-  /** In the order in which they are applied, each to what those before it left. */
+  /** In the order of application. Each is applied to the price that the codes before it left. */
   applied: AppliedCode[];
-  /** In the order in which they were given. */
+  /** In the order of the input. */
   leftOut: LeftOutCode[];
   discountAmount: MinorUnits;
   total: MinorUnits;
@@ -58,10 +58,10 @@ export type Combination = {
 type Candidate = OfferedCode & { discount: Discount };
 
 /**
- * The combination that saves the shopper most, of all that the campaigns allow. Ties go to the one with free shipping, then to
- * fewer codes, so that none is used up for nothing, then to the codes that come first in their order. What was given in which
- * order makes no difference.
- * @throws RangeError for more than MAX_CODES codes: callers refuse them first
+ * Finds the allowed combination of codes that saves the shopper most. Ties go to a combination with free shipping, then
+ * to the one with fewer codes, so that no code is used without an effect, then to the codes that come first in the
+ * order of application. The order of the input makes no difference.
+ * @throws RangeError for more than MAX_CODES codes; callers must reject such requests first
  */
 export function applyDiscounts(cart: Cart, codes: readonly OfferedCode[]): Combination {
   if (codes.length > MAX_CODES) throw new RangeError(`at most ${MAX_CODES} codes, not ${codes.length}`);
@@ -82,7 +82,7 @@ export function applyDiscounts(cart: Cart, codes: readonly OfferedCode[]): Combi
   return { ...best, leftOut };
 }
 
-/** Why a code is in no combination at all. */
+/** Why a code cannot be in any combination; null when it can. */
 function unusableBecause(cart: Cart, offered: OfferedCode, before: readonly OfferedCode[]): LeftOutReason | null {
   if (before.some(({ code }) => code === offered.code)) return 'duplicate';
   if (offered.discount === null || !isDiscount(offered.discount)) return 'no_discount';
@@ -98,7 +98,7 @@ function inOrder(a: Candidate, b: Candidate): number {
   );
 }
 
-/** Why two codes are never in one cart; null when they may be. */
+/** Why two codes do not combine; null when they do. */
 function conflictBetween(a: OfferedCode, b: OfferedCode): LeftOutReason | null {
   if (a.campaign === b.campaign) return 'same_campaign';
   if (a.stacking.exclusive || b.stacking.exclusive) return 'exclusive';
@@ -107,7 +107,7 @@ function conflictBetween(a: OfferedCode, b: OfferedCode): LeftOutReason | null {
 
 type Result = Omit<Combination, 'leftOut'>;
 
-/** Looks at every set that has no conflict in it. `ordered` is in the order of application. */
+/** Prices every set without a conflict. `ordered` is in the order of application. */
 function bestOf(cart: Cart, ordered: readonly Candidate[]): Result {
   let best = priced(cart, []);
   const extend = (chosen: readonly Candidate[], from: number): void => {
@@ -123,7 +123,9 @@ function bestOf(cart: Cart, ordered: readonly Candidate[]): Result {
   return best;
 }
 
-/** Sets are met in the order of their codes, so of equal ones the first stays. */
+/**
+ * Whether `a` is better than `b`. Sets are priced in the order of their codes, so of equal sets the first one stays.
+ */
 function isBetter(a: Result, b: Result): boolean {
   if (a.discountAmount !== b.discountAmount) return a.discountAmount > b.discountAmount;
   if (a.freeShipping !== b.freeShipping) return a.freeShipping;
@@ -147,7 +149,10 @@ function priced(cart: Cart, chosen: readonly Candidate[]): Result {
   };
 }
 
-/** Without a conflict it would change nothing: the best combination has everything that saves a unit. */
+/**
+ * Why a usable code was not applied. A code without a conflict was left out because it has no effect: the best
+ * combination contains every code that saves anything.
+ */
 function keptOutBy(
   offered: OfferedCode,
   candidates: readonly Candidate[],

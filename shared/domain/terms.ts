@@ -2,22 +2,22 @@ import type { Discount } from './discount.js';
 
 /** How a script reads a field: a number, whether it is 1, or the text. */
 type FieldKind = 'int' | 'flag' | 'text';
-/** What a hash in Redis has. */
+/** The fields of a hash in Redis. */
 type Fields = Readonly<Record<string, string | undefined>>;
 type FieldValues = Readonly<Record<string, string | number>>;
 
 type Term<Column extends string, Value, Stored> = {
-  /** Of table `campaigns`, and the name of the term for operators. */
+  /** The column in table `campaigns`. It is also the name of the term for operators. */
   column: Column;
-  /** What Postgres stores, and what operators send and get: JSON, or a Date. */
+  /** Converts to the form that Postgres stores and operators send and get: JSON, or a Date. */
   toStored: (value: Value) => Stored;
   fromStored: (stored: Stored) => Value;
 };
 type ScriptTerm<Column extends string, Value, Stored> = Term<Column, Value, Stored> & {
-  /** Fields in Redis. Times and lengths are in ms, flags are 0 or 1. */
+  /** Fields in Redis. Times and durations are in ms, flags are 0 or 1. */
   fields: Readonly<Record<string, FieldKind>>;
   toFields: (value: Value) => FieldValues;
-  /** Of a campaign that an earlier version put into Redis, a field may be missing. */
+  /** Reads the term from its fields. A field may be missing if an earlier version wrote the campaign to Redis. */
   fromFields: (fields: Fields) => Value;
 };
 
@@ -25,7 +25,7 @@ const asItIs = <Value>(value: Value): Value => value;
 const numberIn = (text: string | undefined, missing = 0) => Number(text ?? missing);
 const flagOf = (value: boolean) => (value ? 1 : 0);
 
-/** A term that no script needs. Redis keeps it as JSON, for a Postgres that was set back. */
+/** A term that no script needs. Redis stores it as JSON, so that a Postgres that was set back can be repaired. */
 const detail =
   <Value>() =>
   <Column extends string>(column: Column): Term<Column, Value, Value> => ({
@@ -33,21 +33,24 @@ const detail =
     toStored: asItIs,
     fromStored: asItIs,
   });
-/** A number with a field of the same name. @param missing the value of a campaign without the field */
+/** A number with a field of the same name. @param missing the value for a campaign without the field */
 const count = <Column extends string>(column: Column, missing = 0): ScriptTerm<Column, number, number> => ({
   ...detail<number>()(column),
   fields: { [column]: 'int' },
   toFields: (value) => ({ [column]: value }),
   fromFields: (fields) => numberIn(fields[column], missing),
 });
-/** Yes or no; a campaign without the field has no. */
+/** A flag. A campaign without the field has false. */
 const flag = <Column extends string>(column: Column, field: string): ScriptTerm<Column, boolean, boolean> => ({
   ...detail<boolean>()(column),
   fields: { [field]: 'flag' },
   toFields: (value) => ({ [field]: flagOf(value) }),
   fromFields: (fields) => fields[field] === '1',
 });
-/** One of several words, with a field of the same name. @param choices the first one is that of a campaign without the field */
+/**
+ * One of several words, with a field of the same name.
+ * @param choices the first one is the value for a campaign without the field
+ */
 const choice = <Column extends string, const Choice extends string>(
   column: Column,
   choices: readonly [Choice, ...Choice[]],
@@ -62,9 +65,9 @@ type WaitingRoom = { enabled: boolean; maxSize: number; presenceSeconds: number 
 type StoredWaitingRoom = { enabled: boolean; max_size: number; presence_seconds: number | null };
 
 /**
- * Every term of a campaign, once: what is sold and how. Types, SQL, the fields in Redis, how lua/includes/campaign.lua reads
- * them, and what operators see follow from this table. Terms belong to Postgres: they are changed there first and then
- * carried to Redis. What the rules of a campaign add for scripts is in SaleStore.
+ * Every term of a campaign. Types, SQL, the fields in Redis, their reading in lua/includes/campaign.lua, and the
+ * contract for operators follow from this table. Postgres owns the terms: they are changed there first and then copied
+ * to Redis. shared/sale/campaigns.ts adds the fields that follow from a campaign's rules.
  */
 const TERMS = {
   name: detail<string>()('name'),
@@ -74,7 +77,7 @@ const TERMS = {
     toFields: (at) => ({ starts_at: at.getTime() }),
     fromFields: ({ starts_at }) => new Date(numberIn(starts_at)),
   } satisfies ScriptTerm<'starts_at', Date, Date>,
-  /** null = open end, in Redis 0 */
+  /** null = no end; 0 in Redis */
   endsAt: {
     ...detail<Date | null>()('ends_at'),
     fields: { ends_at: 'int' },
@@ -83,16 +86,16 @@ const TERMS = {
   } satisfies ScriptTerm<'ends_at', Date | null, Date | null>,
   timeZone: detail<string>()('time_zone'),
   discount: detail<Discount | null>()('discount'),
-  /** 0 = nothing to pay, redeemed at once */
+  /** 0 = nothing to pay; units are redeemed at once */
   holdSeconds: {
     ...detail<number>()('hold_seconds'),
     fields: { hold_ms: 'int' },
     toFields: (seconds) => ({ hold_ms: seconds * 1000 }),
     fromFields: ({ hold_ms }) => numberIn(hold_ms) / 1000,
   } satisfies ScriptTerm<'hold_seconds', number, number>,
-  /** Redemptions, of any quantity, that one user may hold or have used. */
+  /** How many redemptions, of any quantity, one user may hold or have used. */
   perUserLimit: count('per_user_limit'),
-  /** Units of one redemption. */
+  /** Maximum units of one redemption. */
   maxQty: count('max_qty'),
   waitingRoom: {
     column: 'waiting_room',
@@ -106,7 +109,7 @@ const TERMS = {
       maxSize: max_size,
       presenceSeconds: presence_seconds,
     }),
-    // 0 = presence does not matter.
+    // `presence_ms`: 0 = presence is not required.
     fields: { line_enabled: 'flag', line_max: 'int', presence_ms: 'int' },
     toFields: ({ enabled, maxSize, presenceSeconds }) => ({
       line_enabled: flagOf(enabled),
@@ -134,11 +137,11 @@ type Table = typeof TERMS;
 type ValueOf<One> = One extends { toStored: (value: infer Value) => unknown } ? Value : never;
 type StoredOf<One> = One extends { fromStored: (stored: infer Stored) => unknown } ? Stored : never;
 
-/** The terms of a campaign, as the project has them. */
+/** The terms of a campaign in TypeScript. */
 export type CampaignTerms = { [Name in keyof Table]: ValueOf<Table[Name]> };
-/** The terms by their columns: a row of Postgres, and what operators send and get. */
+/** The terms by their columns: a row in Postgres, and the form that operators send and get. */
 export type StoredTerms = { [Name in keyof Table as Table[Name]['column']]: StoredOf<Table[Name]> };
-/** The terms that Redis has in fields of their own. */
+/** The terms that have their own fields in Redis. */
 export type FieldTerms = {
   [Name in keyof Table as Table[Name] extends { fields: unknown } ? Name : never]: CampaignTerms[Name];
 };
@@ -151,7 +154,7 @@ const ALL = Object.entries(TERMS) as unknown as [keyof CampaignTerms, AnyTerm][]
 const IN_FIELDS = ALL.filter(([, { fields }]) => fields) as [keyof FieldTerms, AnyScriptTerm][];
 const DETAILS = ALL.filter(([, { fields }]) => !fields);
 
-/** The columns of these terms, each with what a query passes for it. */
+/** The columns of these terms with their query parameters. */
 export function termColumns(terms: Partial<CampaignTerms>): { column: string; value: unknown }[] {
   return ALL.filter(([name]) => terms[name] !== undefined).map(([name, { column, toStored }]) => {
     const stored = toStored(terms[name]);
@@ -165,12 +168,12 @@ export function storedTerms(terms: CampaignTerms): StoredTerms {
   return Object.fromEntries(ALL.map(([name, { column, toStored }]) => [column, toStored(terms[name])])) as StoredTerms;
 }
 
-/** The terms in a row of Postgres, or in what an operator has sent. */
+/** Reads the terms from a row of Postgres, or from the body that an operator sent. */
 export function termsOf(stored: StoredTerms): CampaignTerms {
   return givenTerms(stored) as CampaignTerms;
 }
 
-/** The same for some of them: a column that is not there, or undefined, is no term. */
+/** Does the same for some of the terms. A column that is missing or undefined is left out. */
 export function givenTerms(
   stored: { [Column in keyof StoredTerms]?: StoredTerms[Column] | undefined },
 ): Partial<CampaignTerms> {
@@ -180,32 +183,35 @@ export function givenTerms(
   );
 }
 
-/** What Redis has of the terms, by its fields. */
+/** The terms as fields for Redis. */
 export function termFields(terms: FieldTerms): Record<string, string | number> {
   return Object.assign({}, ...IN_FIELDS.map(([name, { toFields }]) => toFields(terms[name])));
 }
 
-/** The terms in a hash of Redis. */
+/** Reads the terms from a hash in Redis. */
 export function termsOfFields(fields: Fields): FieldTerms {
   return Object.fromEntries(
     IN_FIELDS.map(([name, { fromFields }]) => [name, fromFields(fields)]),
   ) as unknown as FieldTerms;
 }
 
-/** The terms that Redis keeps as JSON. */
+/** The terms that Redis stores as JSON. */
 export function detailTerms(terms: CampaignTerms): DetailTerms {
   return Object.fromEntries(DETAILS.map(([name]) => [name, terms[name]])) as unknown as DetailTerms;
 }
 
-/** How a script reads a field of the text of the terms. `version`: whether it names the version of the terms. */
+/**
+ * How a script reads a field in the packed text of the terms. Kind `version`: true if the field equals the version of
+ * the terms.
+ */
 export type TextField = { field: string; kind: FieldKind | 'version'; missing: string };
 
-/** In the order in which every version of the project has them. */
+/** The first fields of the text. Their order must never change, because every version of the project reads them. */
 const FIRST_FIELDS = [
   ...['ends_at', 'hold_ms', 'per_user_limit', 'max_qty', 'line_enabled', 'line_max', 'late_payment', 'refund_policy'],
   ...['durable', 'attest', 'once', 'presence_ms', 'open_to_all', 'stacking', 'type'],
 ];
-/** What the rules of a campaign, and its type, add to the terms (SaleStore). */
+/** The fields that follow from the rules and the type of a campaign (shared/sale/campaigns.ts). */
 const RULE_FIELDS: TextField[] = [
   { field: 'once', kind: 'flag', missing: '0' },
   { field: 'open_to_all', kind: 'version', missing: '' },
@@ -214,9 +220,10 @@ const RULE_FIELDS: TextField[] = [
 ];
 
 /**
- * The fields of the text in which Redis has all terms of a version, after the version and in their order; `missing` is read
- * from a campaign without the field. New terms follow at the end: a process of another version takes a text with more or
- * fewer fields for none, and reads the fields themselves. `starts_at` is not in it, because a sale may be opened early.
+ * The fields of the text in which Redis packs all terms of a version; the text begins with the version. `missing`: the
+ * value for a campaign without the field. New terms are added at the end. If a text has more or fewer fields than a
+ * process expects, the process ignores the text and reads the hash fields. The text lacks `starts_at`, because a sale
+ * may be opened early.
  */
 export function textFields(): TextField[] {
   const missing = termFields(termsOfFields({}));

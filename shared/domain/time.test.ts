@@ -7,6 +7,6 @@ test('writes milliseconds as a time in UTC, and none as null', () => {
   expect(timeOrNull(0)).toBeNull();
 });
 
-test('stops at a case that nobody thought of', () => {
+test('throws on an unhandled case', () => {
   expect(() => assertNever({ kind: 'new' } as never)).toThrow('unhandled case: {"kind":"new"}');
 });

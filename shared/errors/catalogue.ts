@@ -1,6 +1,6 @@
 /**
- * Every error a caller can meet. docs/errors.md is generated from this table. `title` never changes from one occurrence
- * to the next; `remedy` tells the reader of the documentation what to do.
+ * Every error that a caller can get. docs/errors.md is generated from this table. `title` is the same for every
+ * occurrence. `remedy` says in the documentation what to do.
  */
 export const ERRORS = {
   invalid_request: {
@@ -47,7 +47,7 @@ export const ERRORS = {
   blocked: {
     status: 403,
     title: 'This user, device or network is blocked',
-    remedy: 'Come back at `until`; null = an operator has to lift it.',
+    remedy: 'Try again at `until`; null = an operator has to lift the ban.',
   },
   challenge_required: {
     status: 403,
@@ -62,7 +62,8 @@ export const ERRORS = {
   event_not_found: {
     status: 404,
     title: 'There is no such event',
-    remedy: 'Events are kept for seven days, and an endpoint hears again only what it has heard and wants.',
+    remedy:
+      'Events are kept for seven days. An endpoint can receive an event again only if it received the event before and wants its type.',
   },
   code_not_found: {
     status: 404,
@@ -72,7 +73,7 @@ export const ERRORS = {
   code_not_usable: {
     status: 404,
     title: 'The code cannot be used',
-    remedy: 'This campaign does not say why a code cannot be used.',
+    remedy: 'For this campaign, the service does not report why a code cannot be used.',
   },
   audience_mismatch: {
     status: 403,
@@ -86,8 +87,8 @@ export const ERRORS = {
   },
   not_combinable: {
     status: 409,
-    title: 'The code does not combine with another one on this order',
-    remedy: 'Choose one of them: release or refund the other, or redeem this one for another order.',
+    title: 'The code does not combine with another code on this order',
+    remedy: 'Choose one code: release or refund the other one, or redeem this one for another order.',
   },
   token_invalid: {
     status: 401,
@@ -106,26 +107,27 @@ export const ERRORS = {
   },
   expectation_failed: {
     status: 417,
-    title: 'The Expect field asks for what this server does not do',
+    title: 'The Expect field asks for something that this server does not support',
     remedy: 'Leave the Expect field out, or send 100-continue.',
   },
   not_found: { status: 404, title: 'There is nothing at this path', remedy: 'See /docs for the paths.' },
   method_not_allowed: {
     status: 405,
-    title: 'This path does not take this method',
-    remedy: 'Use one that `Allow` names.',
+    title: 'This path does not support this method',
+    remedy: 'Use a method that `Allow` lists.',
   },
   already_redeemed: {
     status: 409,
     title: 'The user has reached the limit for this campaign',
-    remedy: 'Look at queue-status; to repeat a call, repeat its idempotency key.',
+    remedy: 'See queue-status for the state of the user. To retry a call, send the same idempotency key.',
   },
   duplicate_request: {
     status: 409,
-    title: 'This request was answered before',
-    remedy: '`original_status` and `data` are the first answer. Send the key in the header to get the first status.',
+    title: 'This request has been answered before',
+    remedy:
+      '`original_status` and `data` are those of the first response. Send the key in the header to get the first response with its status.',
   },
-  campaign_not_started: { status: 409, title: 'The sale has not started', remedy: 'Come back at `starts_at`.' },
+  campaign_not_started: { status: 409, title: 'The sale has not started', remedy: 'Try again at `starts_at`.' },
   reservation_released: {
     status: 409,
     title: 'The reservation was released or expired before',
@@ -136,7 +138,7 @@ export const ERRORS = {
   reservation_voided: {
     status: 409,
     title: 'The reservation was voided',
-    remedy: 'The database refused it; refund the payment.',
+    remedy: 'The database rejected the reservation; refund the payment.',
   },
   reservation_not_redeemed: { status: 409, title: 'The reservation was never redeemed', remedy: 'Release it instead.' },
   campaign_exists: { status: 409, title: 'There is a campaign for this product', remedy: 'Change it instead.' },
@@ -148,20 +150,28 @@ export const ERRORS = {
   code_taken: {
     status: 409,
     title: 'The code was issued before',
-    remedy: 'Choose another one: a code is issued once, also after its campaign has ended.',
+    remedy: 'Choose another code. A code is issued only once, even after its campaign has ended.',
   },
-  codes_limit: { status: 409, title: 'The campaign cannot have so many codes', remedy: 'Divide it into several.' },
+  codes_limit: {
+    status: 409,
+    title: 'The campaign cannot have so many codes',
+    remedy: 'Divide the codes among several campaigns.',
+  },
   webhook_disabled: { status: 409, title: 'The webhook endpoint is disabled', remedy: 'Enable it first.' },
-  webhook_limit: { status: 409, title: 'There are too many webhook endpoints', remedy: 'Remove one that is not used.' },
+  webhook_limit: { status: 409, title: 'There are too many webhook endpoints', remedy: 'Remove an unused endpoint.' },
   stock_insufficient: {
     status: 409,
-    title: 'Fewer units are free than were to be taken away',
+    title: 'Fewer units are free than the request takes away',
     remedy: 'Take away at most `free`.',
   },
-  not_waiting: { status: 409, title: 'The user does not wait in the line', remedy: 'Look at queue-status.' },
+  not_waiting: {
+    status: 409,
+    title: 'The user does not wait in the line',
+    remedy: 'See queue-status for the state of the user.',
+  },
   sold_out: { status: 410, title: 'Sold out', remedy: 'No unit is free and the campaign has no line.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },
-  campaign_ended: { status: 410, title: 'The sale has ended', remedy: 'Nothing can be taken any more.' },
+  campaign_ended: { status: 410, title: 'The sale has ended', remedy: 'Do not retry: units are no longer sold.' },
   body_too_large: {
     status: 413,
     title: 'The body is too large',
@@ -169,21 +179,21 @@ export const ERRORS = {
   },
   unsupported_media_type: {
     status: 415,
-    title: 'The body is of a type that is not taken here',
-    remedy: 'Send `Content-Type: application/json`, or `text/csv` where the route takes it.',
+    title: 'The type of the body is not supported here',
+    remedy: 'Send `Content-Type: application/json`, or `text/csv` where the route accepts it.',
   },
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key belongs to another request',
-    remedy: 'Take a new key for every new intention.',
+    remedy: 'Use a new key for every new intention.',
   },
   rate_limited: { status: 429, title: 'Too many requests', remedy: 'Wait `Retry-After` seconds.' },
   internal_error: { status: 500, title: 'Something went wrong on our side', remedy: 'Report `instance`.' },
   campaign_paused: { status: 503, title: 'The sale is paused', remedy: 'Wait `Retry-After` seconds.' },
   temporarily_unavailable: {
     status: 503,
-    title: 'The service cannot answer at the moment',
-    remedy: 'Repeat with the same idempotency key after `Retry-After` seconds.',
+    title: 'The service is temporarily unavailable',
+    remedy: 'Retry with the same idempotency key after `Retry-After` seconds.',
   },
 } as const satisfies Record<string, { status: number; title: string; remedy: string }>;
 
@@ -191,7 +201,7 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export type FieldError = { pointer: string; detail: string };
 
-/** What a refusal has beside its code and its sentence. */
+/** What a refusal has in addition to its code and its detail. */
 export type ProblemExtras = {
   /** Members added to the problem document. */
   members?: Record<string, unknown>;
@@ -200,16 +210,17 @@ export type ProblemExtras = {
   retryAfterSeconds?: number;
 };
 
-/** An expected refusal on its way to the caller; the edge (api/http/problem.ts) turns it into an answer. */
+/** An expected refusal. api/http/problem.ts turns it into a response. */
 export class Problem<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'Problem';
   constructor(
     readonly code: Code,
-    /** One sentence about this occurrence; never internals. */
+    /** One sentence about this occurrence, without internals. */
     readonly detail: string,
     readonly extras: ProblemExtras = {},
   ) {
-    // An expected refusal tells by its code where it comes from; taking down the stack would cost more than all the rest of it.
+    // The stack is not captured: the code identifies an expected refusal, and capturing costs more than everything else
+    // here.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     super(detail);

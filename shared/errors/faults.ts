@@ -1,4 +1,4 @@
-/** An engine that cannot be used at this moment: away, hanging, full. The caller may try again; ours to answer is 503. */
+/** Redis or Postgres cannot be used at the moment: it is away, hangs or is full. Callers get 503 and may retry. */
 export class EngineUnavailable extends Error {
   override readonly name = 'EngineUnavailable';
   constructor(
@@ -9,18 +9,21 @@ export class EngineUnavailable extends Error {
     super(message, options);
   }
 
-  /** The fault of a call that failed with this error. */
+  /** Makes the fault for a call that failed with `error`. */
   static from(engine: EngineUnavailable['engine'], error: unknown): EngineUnavailable {
     return new EngineUnavailable(engine, error instanceof Error ? error.message : String(error), { cause: error });
   }
 }
 
-/** Two of our own parts disagree on what they send each other. Never expected, never retried. */
+/** Two parts of the system disagree about the format of their messages. This is a bug, so the call is not retried. */
 export class ContractError extends Error {
   override readonly name = 'ContractError';
 }
 
-/** A worker that no longer may fill Redis tried to write: another one has begun, or Redis is in service again. */
+/**
+ * A worker tried to write although it may no longer fill Redis: another worker has begun to fill it, or Redis is in
+ * service again.
+ */
 export class FencedOut extends Error {
   override readonly name = 'FencedOut';
   constructor() {
@@ -29,8 +32,8 @@ export class FencedOut extends Error {
 }
 
 /**
- * Postgres refuses a reservation by a total that is older than the one Redis sells by: it was set back and lacks a
- * restock. The journal must not be written on; `npm run reconcile -- --after-restore` repairs it.
+ * Postgres rejects a reservation because its total is older than the total in Redis: Postgres was set back and lacks a
+ * restock. Persisting must stop until `npm run reconcile -- --after-restore` has repaired Postgres.
  */
 export class PostgresBehind extends Error {
   override readonly name = 'PostgresBehind';

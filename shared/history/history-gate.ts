@@ -12,7 +12,7 @@ import { HistoryWatch } from './history-watch.js';
 export type HistoryGateDeps = {
   processId: string;
   kind: Heartbeat['kind'];
-  /** The connection that calls go through. */
+  /** The connection for calls of scripts. */
   redis: Redis;
   /** A pool of its own: reports must not wait behind other statements. */
   database: Database;
@@ -24,7 +24,10 @@ export type HistoryGateDeps = {
   limits: { redisCommandMs: number; promisesKept: number };
 };
 
-/** The gate to Redis of one process, what it follows in Postgres, and the promises that it keeps until they are persisted. */
+/**
+ * The Redis gate of one process, the parts that follow the history in Postgres, and the promises that the process keeps
+ * until they are persisted.
+ */
 export type HistoryGate = {
   gate: RedisGate;
   watch: HistoryWatch;

@@ -8,20 +8,23 @@ import type { GateVerdict, RedisGate } from '../redis/gate.js';
 import { earliest, generationOf } from '../redis/journal-ids.js';
 import type { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 
-/** While the gate is open: how long another history may stay unnoticed when no connection was lost. */
+/** Interval while the gate is open. It bounds how long a new history stays unnoticed if no connection is lost. */
 const BEAT_MS = 500;
-/** While the gate is shut: the worker that recovers waits for this process. */
+/** Interval while the gate is closed. It is short, because the worker that recovers Redis waits for this process. */
 const FAST_BEAT_MS = 40;
-/** Postgres is away. */
+/** Interval while Postgres is away. */
 const TROUBLE_MS = 250;
-/** Processes that report are seen at least this often. */
+/** A process counts as alive for this long after its last report. */
 const ALIVE_MS = 2_000;
-/** Before this process first reached Postgres, others may not have reached it either. */
+/**
+ * The assumed outage before the first report of this process, because other processes may not have reached Postgres
+ * either.
+ */
 const FIRST_OUTAGE_MS = 30_000;
-/** Two reports further apart than this had an outage of Postgres between them; others get this long to report again. */
+/** Two reports further apart than this mean that Postgres was away in between. */
 const OUTAGE_MS = 1_000;
 const OUTAGE_REMEMBERED_MS = 5_000;
-/** Entries saved by one statement: some milliseconds of Postgres and about half a megabyte. */
+/** Entries saved by one statement. It takes some milliseconds in Postgres and about half a megabyte. */
 const SAVE_CHUNK = 1_000;
 
 export type HistoryWatchDeps = {
@@ -31,23 +34,23 @@ export type HistoryWatchDeps = {
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
   commits: CommitWatermark;
-  /** Entries that Redis lost were saved. */
+  /** Called after entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
   onTrouble: (error: Error) => void;
   onBeat?: () => void;
 };
 
 /**
- * Follows the history of the journal on behalf of one process. It reports to Postgres that the process is alive, learns
- * from there when a new history of Redis begins, and then saves every promise of this process that the new history lacks.
- * It also gives the gate its verdict: whether a Redis server continues the history that Postgres knows.
+ * Follows the history of the journal for one process. It reports to Postgres that the process is alive, and reads there
+ * whether a new history of Redis has begun. If so, it saves every promise of this process that the new history lacks.
+ * It also decides for the gate whether a Redis server continues the latest history in Postgres.
  */
 export class HistoryWatch {
   #state: JournalState | null = null;
-  /** Latest history for which everything that it lacks has been saved. */
+  /** The latest history for which this process has saved all entries that the history lacks. */
   #saved = 0;
   #unsaved = 0;
-  /** Servers that were verified, so that a cut connection needs no Postgres: the generation of each. */
+  /** Verified server → its generation, so that a reconnection does not need Postgres. */
   readonly #verified = new Map<string, number>();
   #gate: RedisGate | null = null;
   #reportedAt: number | null = null;
@@ -58,12 +61,13 @@ export class HistoryWatch {
 
   constructor(readonly deps: HistoryWatchDeps) {
     deps.commits.onCommit((upTo) => {
-      // Entries of older histories may be missing in this one; they leave the memory when that has been settled.
+      // Entries of a later history do not show which older promises it contains. Promises are forgotten only after the
+      // missing ones were saved.
       if (generationOf(upTo) <= this.#saved) deps.promises.committed(upTo);
     });
   }
 
-  /** @param gate refuses replies of older histories as soon as a newer one begins */
+  /** @param gate rejects replies of older histories as soon as a newer one begins */
   start(gate: RedisGate): void {
     this.#gate = gate;
     this.#schedule(0);
@@ -76,22 +80,25 @@ export class HistoryWatch {
     await this.deps.histories.leave(this.deps.processId).catch(() => {});
   }
 
-  /** What Postgres said last; null before it answered once. */
+  /** The state that Postgres returned last; null before its first response. */
   get state(): JournalState | null {
     return this.#state;
   }
 
-  /** The latest history for which this process has saved everything that it lacks. */
+  /** The latest history for which this process has saved its promises that the history lacks. */
   get savedGeneration(): number {
     return this.#saved;
   }
 
-  /** A process that reported within this time counts as alive: longer just after Postgres was away, for everybody was. */
+  /**
+   * A process that reported within this time counts as alive. The time is longer just after an outage of Postgres,
+   * because no process could report during it.
+   */
   get aliveMs(): number {
     return ALIVE_MS + (performance.now() < this.#outage.until ? this.#outage.ms : 0);
   }
 
-  /** Reports and reads at once. @throws EngineUnavailable when Postgres is away */
+  /** Reports to Postgres and reads the state now. @throws EngineUnavailable when Postgres is away */
   beat(): Promise<JournalState> {
     this.#beating ??= this.#beat().finally(() => {
       this.#beating = null;
@@ -100,7 +107,8 @@ export class HistoryWatch {
   }
 
   /**
-   * Whether a server may be used. Without Postgres only one that this process has verified before.
+   * Decides whether a server may be used. While Postgres is away, only a server that this process has verified before
+   * may be used.
    * @throws EngineUnavailable when Postgres is needed and away
    */
   async judge(epoch: Epoch | null, server: string): Promise<GateVerdict> {
@@ -113,7 +121,8 @@ export class HistoryWatch {
       return { open: false, reason: 'another Redis server continues the journal', superseded: true };
     }
     if (latest && epoch.generation < latest.generation) return { open: false, reason: 'Redis is being recovered' };
-    // A generation that Postgres does not know yet: Postgres was set back. The server was verified when it began.
+    // A generation that Postgres does not know means that Postgres was set back. The server is accepted, because it was
+    // verified when its history began.
     if (latest?.generation === epoch.generation && !latest.opened)
       return { open: false, reason: 'Redis is being recovered' };
     this.#verified.clear();
@@ -141,13 +150,16 @@ export class HistoryWatch {
     commits.heard(state.cursor);
     const { latest } = state;
     if (latest === null) return state;
-    // A process that has acknowledged nothing has nothing to save.
+    // A process that has acknowledged no promise has nothing to save.
     if (first && this.deps.promises.size === 0) this.#saved = Math.max(this.#saved, latest.generation);
     if (latest.generation > this.#saved) await this.#saveWhatIsMissing(latest);
     return this.#state ?? state;
   }
 
-  /** A newer history has begun: nothing of an older one is acknowledged any more, and what the newer one lacks is saved. */
+  /**
+   * Handles the beginning of a newer history: the process no longer acknowledges promises of older histories, and saves
+   * its promises that the newer history lacks.
+   */
   async #saveWhatIsMissing(latest: History): Promise<void> {
     const { histories, recovered, promises, processId, onSaved } = this.deps;
     this.#gate?.supersede(latest.generation);
@@ -166,7 +178,7 @@ export class HistoryWatch {
     this.#unsaved = 0;
     this.#saved = latest.generation;
     if (saved > 0) onSaved(saved, latest.generation);
-    // Reported at once, since a worker may be waiting for it.
+    // The result is reported at once, because a worker may be waiting for it.
     this.#schedule(0);
   }
 

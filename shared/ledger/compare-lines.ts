@@ -5,9 +5,9 @@ import { LineReader, type Place } from '../sale/line-reader.js';
 import type { LedgerDeps } from './compare.js';
 
 const WHY = {
-  missing: 'waits in Redis, no place in Postgres',
-  unknown: 'a place in Postgres that Redis does not know',
-  other: 'the two sides have different places',
+  missing: 'a user waits in Redis without a place in Postgres',
+  unknown: 'a place in Postgres that is not in Redis',
+  other: 'Redis and Postgres have different places',
 } as const;
 const REASONS: ReadonlySet<string> = new Set(Object.values(WHY));
 
@@ -35,7 +35,7 @@ export class LineComparison {
     this.#tickets = new WaitingTickets(deps.redemptions.database);
   }
 
-  /** Users whose places differ at this moment; those whose place is under way are among them. */
+  /** Users whose places differ at this moment, including those whose journal entries are not persisted yet. */
   async suspects(): Promise<Set<string>> {
     const suspects = new Set<string>();
     const { productId, id } = this.campaign;
@@ -50,7 +50,7 @@ export class LineComparison {
     return suspects;
   }
 
-  /** The differences of those users that are still there. */
+  /** Compares the places of these users again. @returns the differences that remain */
   async confirm(suspects: ReadonlySet<string>): Promise<ReadonlyMap<string, Difference>> {
     const found = new Map<string, Difference>();
     const users = [...suspects];

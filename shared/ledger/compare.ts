@@ -11,9 +11,12 @@ import type { Archived, SaleReader } from '../sale/sale-reader.js';
 import { LineComparison } from './compare-lines.js';
 
 const SCAN_BATCH = 1_000;
-/** So many are listed; all are counted. */
+/** How many differences are listed. All are counted. */
 const LISTED_DIFFERENCES = 100;
-/** Passes of the archive are a minute apart; a comparison takes seconds. */
+/**
+ * How often the comparison is repeated if the campaign is archived meanwhile. One repetition is usually enough: runs of
+ * the archive are a minute apart, and a comparison takes seconds.
+ */
 const TRIES = 3;
 
 export type LedgerDeps = {
@@ -23,31 +26,38 @@ export type LedgerDeps = {
   redemptions: RedemptionsTable;
 };
 
-/** States in which units are taken, and their counters. */
+/** The states in which units are taken; each has a counter. */
 const COUNTED = ['held', 'redeemed', 'burned'] as const;
-const TOTALS_DIFFER = 'Redis has another total than Postgres';
+const TOTALS_DIFFER = 'the totals of Redis and Postgres differ';
 
-/** Whether Postgres lacks units that were added in Redis: a reservation that is written again would find no room. */
+/**
+ * Whether Postgres lacks units that were added in Redis. If so, reservations must not be journaled again, because
+ * Postgres would reject them.
+ */
 export function lacksRestock(differences: readonly Difference[]): boolean {
   return differences.some(({ why, redis, postgres }) => why === TOTALS_DIFFER && Number(redis) > Number(postgres));
 }
 
 /**
- * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. What differs is looked at again once the journal
- * up to that moment is written, and what the journal still has is left out, so what is merely under way does not count.
- * @param settleMs how long to wait, each time, for Postgres to catch up
+ * Compares Redis, the journal and Postgres: every reservation, every place in line, the counters and the status. Each
+ * difference is checked again after the journal up to that moment has been persisted. Differences that the journal
+ * still explains are left out, because their entries will be persisted.
+ * @param settleMs how long each wait for Postgres to catch up may take
  */
 export async function compareLedger(deps: LedgerDeps, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
   for (let tries = 1; ; tries += 1) {
     const archived = await deps.sale.archived(campaign.productId);
     const verdict = await compareOnce(deps, campaign, archived, settleMs);
-    // What is archived in the middle of it was in one place at first and in the other at last.
+    // If the campaign was archived during the comparison, the records moved meanwhile, so the comparison is repeated.
     const same = (await deps.sale.archived(campaign.productId))?.pass === archived?.pass;
     if (same || tries === TRIES) return verdict;
   }
 }
 
-/** @param archived then Redis has only those who were recalled; the others are compared by what they add up to */
+/**
+ * @param archived set if the campaign is archived. Redis then has only the records of recalled users, and all others
+ *   are compared by their sums
+ */
 async function compareOnce(
   deps: LedgerDeps,
   campaign: StoredCampaign,
@@ -62,8 +72,8 @@ async function compareOnce(
   await settle(deps, settleMs);
   const found = await confirmSuspects(deps, product, scan.suspects);
   const placesFound = await lines.confirm(placeSuspects);
-  // With Postgres behind for longer than anybody waits, what the journal has is on its way, not lost. Those whose entry was
-  // written meanwhile are looked at again.
+  // If Postgres is behind for longer than `settleMs`, entries in the journal are on their way, not lost. Differences
+  // without such an entry are checked again, because their entry may have been persisted meanwhile.
   const underWay = found.length + placesFound.size > 0 ? await entriesUnderWay(deps, campaign.no) : NOTHING_UNDER_WAY;
   const real = await confirmSuspects(
     deps,
@@ -75,7 +85,8 @@ async function compareOnce(
   const settledUsers = [...placesFound.keys()].filter((user) => !underWay.users.has(user));
   const places = underWay.endOfLine ? [] : [...(await lines.confirm(new Set(settledUsers))).values()];
 
-  // Rows are read when they have all that is counted in Redis: the journal was empty in between, and nothing came since.
+  // The counters are compared only if the rows contain everything that Redis counts: the journal was empty, and nothing
+  // was appended since.
   const stock = await deps.sale.stock(product);
   const before = await deps.journal.position();
   const [rows, duplicated] = await Promise.all([
@@ -116,7 +127,7 @@ async function compareOnce(
   };
 }
 
-/** An archived campaign has counters in Redis and all of its reservations in Postgres alone. */
+/** Compares an archived campaign, which has only counters in Redis, with its reservations in Postgres. */
 async function compareSums(
   deps: LedgerDeps,
   campaign: StoredCampaign,
@@ -124,12 +135,12 @@ async function compareSums(
 ): Promise<{ lost: number; drift: number; voided: number; differences: Difference[] }> {
   const rows = await deps.redemptions.sums(campaign.id);
   const missing = archived.promised - rows.reservations;
-  const why = 'Postgres has another number of reservations than were ever made';
+  const why = 'the number of reservations in Postgres differs from the number that were made';
   const differences = missing === 0 ? [] : [asCounters(why, archived.promised, rows.reservations)];
   return { lost: Math.max(0, missing), drift: Math.max(0, -missing), voided: rows.voided, differences };
 }
 
-/** The counters of both sides, read while nothing moved. */
+/** Compares the counters of both sides, which were read while nothing changed. */
 async function compareCounters(
   deps: LedgerDeps,
   campaign: StoredCampaign,
@@ -144,28 +155,26 @@ async function compareCounters(
     differences.push(asCounters(why, there, here));
   };
   for (const state of COUNTED) {
-    const why = `the counters say another number of units ${state} than Postgres has rows for`;
+    const why = `the counter of ${state} units in Redis differs from the rows in Postgres`;
     compare(why, redis[state], postgres[state]);
   }
-  compare(
-    'the counters say another number of people waiting than Postgres has places for',
-    redis.waiting,
-    postgres.waiting,
-  );
+  compare('the counter of waiting users in Redis differs from the places in Postgres', redis.waiting, postgres.waiting);
   if (redis.total !== postgres.total) {
-    // A unit that Postgres refused by its cap leaves the total of Redis and stays in that of Postgres.
+    // A unit that Postgres rejected by its cap is removed from the total of Redis, but not from that of Postgres.
     const refused = await deps.redemptions.refusedByCap(campaign.id);
     const fewer = Number(postgres.total) - Number(redis.total);
     if (fewer < 0 || fewer > refused) compare(TOTALS_DIFFER, redis.total, postgres.total);
   }
   if (redis.status !== postgres.status) {
     drift += 1;
-    differences.push(asCounters('Redis has another status than Postgres', redis.status, postgres.status));
+    differences.push(asCounters('the statuses of Redis and Postgres differ', redis.status, postgres.status));
   }
   return { drift, differences };
 }
 
-/** Waits until Postgres has what the journal has now; gives up when it has not moved on for `limitMs`. */
+/**
+ * Waits until Postgres has all entries that the journal has now. Gives up if the cursor does not move for `limitMs`.
+ */
 export async function settle(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, limitMs: number): Promise<void> {
   const target = await deps.journal.lastId();
   let deadline = performance.now() + limitMs;
@@ -179,7 +188,7 @@ export async function settle(deps: Pick<LedgerDeps, 'journal' | 'cursor'>, limit
   }
 }
 
-/** What the entries that the journal still has are about: reservations, users in line, the end of a line. */
+/** What the entries in the journal change: reservations, users in line, the end of the line. */
 type UnderWay = { reservations: ReadonlySet<string>; users: ReadonlySet<string>; endOfLine: boolean };
 const NOTHING_UNDER_WAY: UnderWay = { reservations: new Set(), users: new Set(), endOfLine: false };
 
@@ -246,21 +255,26 @@ async function confirmSuspects(
   return found;
 }
 
-/** null when the two agree. A reservation that both refused, or that neither has, is no difference. */
+/**
+ * The difference between a record and its row; null = they agree. A reservation that was voided or is missing on both
+ * sides is no difference.
+ */
 function differenceOf(id: string, record: ReservationRecord | null, row: LedgerRow | null): Difference | null {
   const redis = record && rowStateOf(record);
   const postgres = row && `${row.status}${row.burned ? ', burned' : ''}`;
   if (redis === postgres) return null;
   const base = { reservation: id, redis, postgres };
   if (record && !row) {
-    return record.state === 'voided' ? null : { ...base, side: 'redis', why: 'promised in Redis, no row in Postgres' };
+    return record.state === 'voided'
+      ? null
+      : { ...base, side: 'redis', why: 'promised in Redis without a row in Postgres' };
   }
   if (!record) {
     return row?.status === 'voided'
       ? null
-      : { ...base, side: 'postgres', why: 'a row in Postgres that Redis does not know' };
+      : { ...base, side: 'postgres', why: 'a row in Postgres that is not in Redis' };
   }
-  return { ...base, side: 'postgres', why: 'the two sides have different states' };
+  return { ...base, side: 'postgres', why: 'Redis and Postgres have different states' };
 }
 
 /** The state that a row must have for a record in Redis. */

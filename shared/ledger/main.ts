@@ -12,8 +12,8 @@ import { SaleReader } from '../sale/sale-reader.js';
 import { compareLedger } from './compare.js';
 
 /**
- * `npm run ledger -- <product_id>`: compares Redis, journal and Postgres and prints one JSON object. Exit code 1 when
- * something is lost, duplicated, over the cap or drifted; 2 when it could not be compared.
+ * `npm run ledger -- <product_id>`: compares Redis, journal and Postgres, and prints one JSON object. The exit code is
+ * 1 if anything is lost, duplicated, over the cap or drifted, and 2 if the comparison failed.
  */
 const STATEMENT_MS = 60_000;
 const SETTLE_MS = 15_000;

@@ -7,7 +7,7 @@ function recorded() {
   const logged: object[] = [];
   const log = { error: (fields: object) => logged.push(fields) } as unknown as Log;
   const life = new Lifecycle(log);
-  /** Yields between its beginning and its end, so that steps that overlap are seen. */
+  /** Yields between its beginning and its end, so that overlapping steps are detected. */
   const step = (what: string) => async () => {
     said.push(`${what} begins`);
     await Promise.resolve();

@@ -3,15 +3,15 @@ import type { Stoppable } from './shutdown.js';
 
 type Step = () => Promise<void> | void;
 
-/** One thing of a process that runs. What has a `start` has an end as well, or it does not compile. */
+/** A running part of a process. A part with `start` must also have `quiet` or `stop`, else it does not compile. */
 export type Part = { start?: Step } & ({ quiet: Step; stop?: Step } | { quiet?: Step; stop: Step });
 
 /** The `stop` of a subscription, which ends when the connections of its process are closed. */
 export const endsWithItsConnection: Step = () => {};
 
 /**
- * Everything in one process that runs, each part registered where it is made. Parts start in the order of their
- * registration and end in the opposite order, so that a part ends before what it uses.
+ * The running parts of one process. Each part is registered where it is created. Parts start in the order of
+ * registration and stop in the reverse order, so that a part stops before the parts that it uses.
  */
 export class Lifecycle implements Stoppable {
   readonly #starts: Step[] = [];
@@ -21,26 +21,29 @@ export class Lifecycle implements Stoppable {
 
   constructor(readonly log: Log) {}
 
-  /** @param name as the log names the part when it cannot be stopped */
+  /** @param name the name of the part in the log, if it cannot be stopped */
   add(name: string, part: Part): void {
     if (part.start) this.#starts.push(() => part.start?.());
     if (part.quiet) this.#quiets.push({ name, run: () => part.quiet?.() });
     if (part.stop) this.#stops.push({ name, run: () => part.stop?.() });
   }
 
-  /** Starts every part, each when the one before it has started. @throws what a part throws; no other part is started then */
+  /**
+   * Starts the parts one after the other.
+   * @throws the error of a part that cannot start; later parts are not started
+   */
   async start(): Promise<void> {
     for (let start = this.#starts.shift(); start; start = this.#starts.shift()) await start();
   }
 
-  /** Lets every part take no new work. A part that throws is logged and does not keep the others from it. */
+  /** Makes every part accept no new work. An error of one part is logged and does not affect the others. */
   quiet(): Promise<void> {
     return this.#end(this.#quiets);
   }
 
   /**
-   * Stops every part, each once. A part that throws is logged and does not keep the others from stopping.
-   * @throws AggregateError in the end, when a part could not be quieted or stopped
+   * Stops every part once. An error of one part is logged, and the others are stopped too.
+   * @throws AggregateError at the end, if a part could not be quieted or stopped
    */
   async stop(): Promise<void> {
     await this.#end(this.#stops);

@@ -1,18 +1,21 @@
 import pino from 'pino';
 
-/** The parts of pino's logger that this project uses. ERROR wakes the person on call; no secret, token, ticket or code is logged. */
+/**
+ * The methods of pino's logger that this project uses. ERROR alerts the person on call. Secrets, tokens, tickets and
+ * codes are never logged.
+ */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 type Output = { write(line: string): void; flushSync(): void };
 
-/** Written in the background, so that a slow disk does not hold up a request. */
+/** Writes in the background, so that a slow disk does not delay requests. */
 function standardOutput(): Output {
   const output = pino.destination({
     dest: 1,
     sync: false,
     minLength: 16_000,
     periodicFlush: 250,
-    // Of strings it counts the bytes of all that wait with every line, which makes one string of them each time.
+    // With strings, pino would join all waiting lines for each new line to count their bytes.
     contentMode: 'buffer',
   });
   return {
@@ -22,8 +25,8 @@ function standardOutput(): Output {
 }
 
 /**
- * JSON lines, on standard output. Callers name each field that they log and none of them is a secret, which a test watches; a filter over
- * every line would cost half a line.
+ * Creates a log that writes JSON lines to standard output. Secrets are not filtered, because a filter costs half as
+ * much as writing the line. Callers name each field that they log, and a test checks that no field is a secret.
  */
 export function createLog(processName: string, level: string, output: Output = standardOutput()): Log {
   const base = { process: processName, pid: process.pid };

@@ -3,7 +3,10 @@ import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, R
 const PREFIX = 'doorbuster_';
 const LAG_SAMPLE_EVERY_MS = 100;
 
-/** Counters and gauges of one process. Each posts its own; /metrics of any API shows the sum of all. */
+/**
+ * Counters and gauges of one process. Each process posts its own, and /metrics of any API process returns the sum of
+ * all.
+ */
 export class Metrics {
   readonly registry = new Registry();
 
@@ -15,12 +18,12 @@ export class Metrics {
   ]);
   readonly duplicatePayments = this.#counter(
     'duplicate_payments_total',
-    'Payments of reservations that another payment had paid before',
+    'Payments for reservations that another payment had already paid',
   );
-  // Without a status: routes times statuses times buckets would be thousands of series.
+  // Has no label for the status, because routes times statuses times buckets would be thousands of series.
   readonly #requestSeconds = new Histogram({
     name: `${PREFIX}http_request_seconds`,
-    help: 'Time from the request to the end of its answer, by route',
+    help: 'Time from the request to the end of its response, by route',
     labelNames: ['route'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2],
     registers: [this.registry],
@@ -45,7 +48,7 @@ export class Metrics {
   readonly voided = this.#counter('voided_total', 'Reservations that Postgres refused, by constraint', ['constraint']);
   readonly rejected = this.#counter(
     'journal_rejects_total',
-    'Journal entries that no table takes; each needs a person',
+    'Journal entries that Postgres rejected; an operator must look at each',
   );
   readonly relayFailures = this.#counter(
     'relay_failures_total',
@@ -54,7 +57,7 @@ export class Metrics {
   readonly journalGap = new Gauge({
     name: `${PREFIX}journal_gap`,
     help: '1 while Postgres lacks journal entries that it had committed, and nothing is persisted',
-    // Any worker that sees it.
+    // 1 if any worker reports 1.
     aggregator: 'max',
     registers: [this.registry],
   });
@@ -71,7 +74,10 @@ export class Metrics {
     'side',
   ]);
   readonly expired = this.#counter('expired_total', 'Reservations ended by the sweep');
-  readonly promoted = this.#counter('promoted_total', 'People promoted by the worker (releases promote by themselves)');
+  readonly promoted = this.#counter(
+    'promoted_total',
+    'Users promoted by the worker (releases promote in their own script)',
+  );
   readonly placesEnded = this.#counter('places_ended_total', 'Places in a line that the worker ended', ['why']);
   readonly jobFailures = this.#counter('job_failures_total', 'Failed attempts of jobs by queue; they run again', [
     'queue',
@@ -82,39 +88,45 @@ export class Metrics {
   readonly webhookDeliveries = this.#counter('webhook_deliveries_total', 'Webhook deliveries by outcome', ['outcome']);
   readonly outboxLag = new Gauge({
     name: `${PREFIX}outbox_lag_seconds`,
-    help: 'Age of the oldest event that a destination has not heard; 0 = it has heard all',
+    help: 'Age of the oldest event that a destination has not received; 0 = none',
     labelNames: ['destination'],
-    // Whichever worker looked last; a sum over workers would mean nothing.
+    // Every worker measures the same lag, so a sum over workers would be wrong.
     aggregator: 'max',
     registers: [this.registry],
   });
 
-  readonly blocked = this.#counter('blocked_total', 'Requests of those who are banned or have to wait, by kind', [
+  readonly blocked = this.#counter('blocked_total', 'Requests of callers who are banned or in a cooldown, by kind', [
     'kind',
   ]);
 
   readonly ruleBansDropped = this.#counter(
     'rule_bans_dropped_total',
-    'Bans of rules that are in force in one process alone (rate), or not stored in Postgres (waiting): there were too many',
+    'Bans by rules that apply in one process only (rate) or were not stored in Postgres (waiting), because there were too many',
     ['reason'],
   );
 
   readonly limited = this.#counter('limited_total', 'Requests over a limit, by its name', ['policy']);
   readonly challenges = this.#counter('challenges_total', 'Challenges asked, and solutions by outcome', ['outcome']);
-  readonly riskVerdicts = this.#counter('risk_verdicts_total', 'What the risk rules said', ['rule', 'verdict', 'mode']);
-  readonly velocityAlerts = this.#counter('velocity_alerts_total', 'Minutes in which a campaign met an attack', [
+  readonly riskVerdicts = this.#counter('risk_verdicts_total', 'Verdicts of the risk rules', [
+    'rule',
+    'verdict',
     'mode',
   ]);
+  readonly velocityAlerts = this.#counter(
+    'velocity_alerts_total',
+    'Minutes in which a campaign promised far more than usual',
+    ['mode'],
+  );
 
   readonly attemptsWritten = this.#counter('attempts_written_total', 'Attempts to use codes that were recorded');
   readonly attemptsDropped = this.#counter(
     'attempts_dropped_total',
-    'Attempts that were not recorded: no room while Postgres was away or slow, refused by it, or the process ended',
+    'Attempts that were not recorded: no room while Postgres was away or slow, rejected by Postgres, or the process ended',
     ['reason'],
   );
 
   constructor(defaults = true) {
-    // Each sample of the event loop's delay wakes the process.
+    // Samples are rare, because each sample of the event loop's delay wakes the process.
     if (defaults)
       collectDefaultMetrics({
         register: this.registry,
@@ -123,19 +135,19 @@ export class Metrics {
       });
   }
 
-  /** Counts one request. @param route the pattern of a path, "none" = no path of ours */
+  /** Counts one request. @param route the pattern of the path; "none" = no route matched */
   observeRequest(route: string, status: number, seconds: number): void {
     this.#requestSeconds.observe({ route }, seconds);
     this.#requests.inc({ route, status });
   }
 
-  /** This process's and the others' metrics, summed, in Prometheus's text form. */
+  /** The sum of the metrics of this process and of `others`, in the text format of Prometheus. */
   async textWith(others: object[][]): Promise<string> {
     const own = await this.registry.getMetricsAsJSON();
     return AggregatorRegistry.aggregate([own, ...others] as object[]).metrics();
   }
 
-  /** What this process posts for the others. */
+  /** The metrics of this process, in the form in which it posts them. */
   async snapshot(): Promise<object[]> {
     return this.registry.getMetricsAsJSON();
   }
@@ -145,7 +157,7 @@ export class Metrics {
     name: string,
     help: string,
     read: () => Promise<number> | number,
-    /** Of several processes. */
+    /** How the values of several processes are combined. */
     aggregator: 'sum' | 'max' = 'sum',
   ): void {
     new Gauge({
@@ -159,7 +171,7 @@ export class Metrics {
     });
   }
 
-  /** A counter by one label whose values are kept elsewhere, where counting must cost nothing. */
+  /** A counter by one label. Its values are kept elsewhere, where counting must be cheap. */
   observeCounts(name: string, help: string, label: string, read: () => Record<string, number>): void {
     new Counter({
       name: `${PREFIX}${name}`,

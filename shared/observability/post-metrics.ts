@@ -8,7 +8,9 @@ type Board = {
   remove(process: string): Promise<void>;
 };
 
-/** Posts what a process counts where every process can read it, and removes it when the process stops. */
+/**
+ * Posts the metrics of a process to Redis, where every process can read them, and removes them when the process stops.
+ */
 export function postMetrics(process: string, metrics: Metrics, store: Board, nowMs: () => number): Part {
   let timer: NodeJS.Timeout | undefined;
   return {
@@ -18,7 +20,7 @@ export function postMetrics(process: string, metrics: Metrics, store: Board, now
           .snapshot()
           .then((snapshot) => store.post(process, snapshot, nowMs()))
           .catch(() => {
-            // Redis is away; the next post has everything.
+            // Redis is away. The next post contains everything.
           });
       }, EVERY_MS);
     },

@@ -1,6 +1,6 @@
 /**
- * Time until the next multiple of an interval, ms, by the monotonic clock of this process. Loops that wait for it wake the
- * process together and share round trips: an idle process pays for each wake-up more than for what it does.
+ * Milliseconds until the next multiple of an interval, by the monotonic clock of this process. Loops that use it wake
+ * the process at the same moments and share round trips. In an idle process, waking up costs more than the work.
  */
 export function untilNext(everyMs: number): number {
   return everyMs - (performance.now() % everyMs);

@@ -1,13 +1,16 @@
 import type { Log } from './log.js';
 
 export type Stoppable = {
-  /** Takes no new work; what is in flight goes on. */
+  /** Accepts no new work. Running work continues. */
   quiet(): Promise<void> | void;
-  /** Returns when everything in flight is done and every connection closed. */
+  /** Returns when all running work is done and all connections are closed. */
   stop(): Promise<void>;
 };
 
-/** Quiet, then stop, on the first SIGTERM or SIGINT; cut off after `deadlineMs` or at the second one. */
+/**
+ * Quiets and then stops the process on the first SIGTERM or SIGINT. Exits at once after `deadlineMs` or on a second
+ * signal.
+ */
 export function stopOnSignals(process_: Stoppable, log: Log, deadlineMs: number): void {
   let stopping = false;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -28,7 +31,7 @@ export function stopOnSignals(process_: Stoppable, log: Log, deadlineMs: number)
         () => {
           log.info({}, 'stopped');
           clearTimeout(cutOff);
-          // Every handle was closed; whatever still holds the loop must not hold the operator.
+          // Exits even if an open handle would keep the process running.
           setImmediate(() => process.exit(0));
         },
         (error: unknown) => {
@@ -41,7 +44,7 @@ export function stopOnSignals(process_: Stoppable, log: Log, deadlineMs: number)
   process.on('SIGINT', onSignal);
 }
 
-/** An error that was not caught: logged, then the process ends; its supervisor starts a clean one. */
+/** Logs an uncaught error and ends the process. Its supervisor starts a new one. */
 export function exitOnUncaught(log: Log): void {
   const onFault = (error: unknown) => {
     log.fatal({ err: error }, 'an error was not caught');

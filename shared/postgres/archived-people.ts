@@ -8,7 +8,7 @@ import {
   TICKET_COLUMNS,
 } from './snapshot.js';
 
-/** Everything that Postgres has of one user in one campaign, oldest first. */
+/** All rows of one user in one campaign, oldest first. */
 export type ArchivedPerson = {
   reservations: SnapshotReservation[];
   tickets: SnapshotTicket[];
@@ -17,21 +17,24 @@ export type ArchivedPerson = {
 
 export type PersonOf = { product: string; user: string };
 
-/** Of a user who made more, the oldest that came to nothing are not found. Only an attacker makes so many. */
+/**
+ * The limit of rows for each user. Beyond it, the oldest released or expired rows are left out. Only an attacker has so
+ * many rows.
+ */
 const MOST_ROWS = 1_000;
 
-/** Those asked for, by the campaign that they came to. */
+/** The requested users, joined with their campaigns. */
 const ASKED = `select c.campaign_id, a.user_id, a.nth
   from unnest($1::text[], $2::text[]) with ordinality as a(product, user_id, nth) join campaigns c on c.product_id = a.product`;
 
 /**
- * Finds people of closed campaigns. Each part of a statement names the condition of the index that serves it
- * (migrations/0014): rows that take units have one, those that came to nothing another.
+ * Reads users of closed campaigns. Each part of a statement repeats the condition of the partial index that serves it
+ * (migrations/0014): one index has the rows that take units, another has the released and expired rows.
  */
 export class ArchivedPeople {
   constructor(readonly database: Database) {}
 
-  /** In the order in which they are asked for; without any row: unknown users. */
+  /** Reads users in the order of `asked`. An unknown user has no rows. */
   async read(asked: readonly PersonOf[]): Promise<ArchivedPerson[]> {
     const [reservations, tickets, answers] = await Promise.all([
       this.#rows<SnapshotReservation>(
@@ -63,7 +66,7 @@ export class ArchivedPeople {
     }));
   }
 
-  /** Users of these reservations; null = it does not exist. */
+  /** The users of these reservations; null = the reservation does not exist. */
   async usersOf(reservations: readonly string[]): Promise<(string | null)[]> {
     const { rows } = await this.database.query<{ id: string; user: string }>(
       'select redemption_id as id, user_id as "user" from redemptions where redemption_id = any($1::uuid[])',

@@ -4,14 +4,14 @@ import type { Queryable } from './pool.js';
 export type AuditEntry = {
   actor: string;
   action: string;
-  /** null = about no campaign */
+  /** null = the action concerns no campaign */
   campaignId: string | null;
   before: Record<string, unknown> | null;
   after: Record<string, unknown> | null;
   requestId: string;
 };
 
-/** Writes one operator action in the transaction that carries it out. */
+/** Writes an operator's action, in the transaction that executes it. */
 export async function writeAudit(client: Queryable, entry: AuditEntry): Promise<void> {
   await client.query(
     `insert into audit_log (at, actor, action, campaign_id, before, after, request_id) values (now(), $1, $2, $3, $4, $5, $6)`,
@@ -26,10 +26,10 @@ export async function writeAudit(client: Queryable, entry: AuditEntry): Promise<
   );
 }
 
-/** Who paused a campaign, when, and why; null = no reason was given. */
+/** Who paused a campaign, when, and why. `reason`: null = no reason was given. */
 export type CampaignPause = { by: string; at: Date; reason: string | null };
 
-/** The last pause of each of these campaigns that has one, whatever came after it. */
+/** The last pause of each of these campaigns, even if the campaign was resumed since. */
 export async function lastPauses(
   client: Queryable,
   campaigns: readonly CampaignId[],

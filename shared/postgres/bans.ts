@@ -7,7 +7,7 @@ export type BanFilter = {
   effect: BanEffect | null;
   kind: BanKind | null;
   subject: string | null;
-  /** false = also those that are over */
+  /** false = also bans that have ended */
   inForceOnly: boolean;
 };
 
@@ -26,11 +26,11 @@ type Row = {
 
 const IN_FORCE = 'lifted_at is null and (until is null or until > now())';
 
-/** Table `bans`. Ids are UUIDv7, so their order is that of time. */
+/** Table `bans`. Ids are UUIDv7, so they are ordered by time. */
 export class BansTable {
   constructor(readonly database: Database) {}
 
-  /** @returns null when it is there already */
+  /** @returns null when the same ban exists already */
   async insert(ban: Ban, client: Queryable = this.database): Promise<StoredBan | null> {
     const { rows } = await client.query<Row>(
       `insert into bans (ban_id, effect, kind, subject, until, reason, actor) values ($1, $2, $3, $4, $5, $6, $7)
@@ -48,7 +48,7 @@ export class BansTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Writes what rules have made, with one statement; those that are there already stay as they are. */
+  /** Inserts bans by rules with one statement. Existing bans stay as they are. */
   async insertOfRules(bans: readonly Ban[]): Promise<void> {
     await this.database.query(
       `insert into bans (ban_id, effect, kind, subject, until, reason, actor)
@@ -66,7 +66,7 @@ export class BansTable {
     );
   }
 
-  /** Those in force, newest first: so many of operators, and so many of rules. */
+  /** Bans in force, newest first: at most `limit` by operators and `limit` by rules. */
   async inForce(limit: number): Promise<StoredBan[]> {
     const { rows } = await this.database.query<Row>(
       `(select * from bans where ${IN_FORCE} and actor not like $1 order by ban_id desc limit $2)
@@ -76,7 +76,7 @@ export class BansTable {
     return rows.map(fromRow);
   }
 
-  /** Removes so many bans of rules that ended before this. @returns how many */
+  /** Deletes bans by rules that ended before `before`, at most `limit`. @returns how many were deleted */
   async pruneOfRules(before: Date, limit: number): Promise<number> {
     const { rowCount } = await this.database.query(
       `delete from bans where ban_id in (select ban_id from bans where actor like $1 and until < $2 order by until limit $3)`,
@@ -85,7 +85,7 @@ export class BansTable {
     return rowCount ?? 0;
   }
 
-  /** Made or lifted in the last so many milliseconds. */
+  /** Bans that were made or lifted in the last `ms` milliseconds. */
   async changedWithin(ms: number): Promise<StoredBan[]> {
     const { rows } = await this.database.query<Row>(
       'select * from bans where changed_at > now() - make_interval(secs => $1::float8 / 1000) order by ban_id',
@@ -94,7 +94,7 @@ export class BansTable {
     return rows.map(fromRow);
   }
 
-  /** Newest first. @param beforeId of the page before */
+  /** A page of bans, newest first. @param beforeId the last id of the page before */
   async list(filter: BanFilter, limit: number, beforeId: string | null): Promise<StoredBan[]> {
     const { rows } = await this.database.query<Row>(
       `select * from bans where ($1::text is null or effect = $1) and ($2::text is null or kind = $2)
@@ -110,7 +110,7 @@ export class BansTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Which of these ids stand here, in force or not. */
+  /** Which of these ids exist, in force or not. */
   async known(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const { rows } = await this.database.query<{ ban_id: string }>(
       'select ban_id from bans where ban_id = any($1::uuid[])',
@@ -119,7 +119,7 @@ export class BansTable {
     return new Set(rows.map((row) => row.ban_id));
   }
 
-  /** @returns null when it was lifted before */
+  /** @returns null when the ban has been lifted already */
   async lift(id: string, actor: string, client: Queryable): Promise<StoredBan | null> {
     const { rows } = await client.query<Row>(
       'update bans set lifted_at = now(), lifted_by = $2, changed_at = now() where ban_id = $1 and lifted_at is null returning *',

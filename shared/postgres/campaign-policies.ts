@@ -20,17 +20,17 @@ export type CampaignPolicyWithUnits = CampaignPolicy & { units: number | null };
 const SELECT = `select product_id, terms_version, time_zone, rules -> 'risk' as risk, rules -> 'uniform_refusals' as uniform,
   rules -> 'limits' as limits, rules -> 'audience' as audience, total_limit from campaigns`;
 
-/** What guards have to know of campaigns, from table `campaigns`. */
+/** The policies of campaigns for the guards, from table `campaigns`. */
 export class CampaignPolicies {
   constructor(readonly database: Database) {}
 
-  /** Of all that are not closed. */
+  /** The policies of all campaigns that are not closed. */
   async live(): Promise<CampaignPolicy[]> {
     const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
     return rows.map(fromRow);
   }
 
-  /** The same with their units; null = unlimited. */
+  /** Does the same, with the total of each campaign; null = unlimited. */
   async liveWithUnits(): Promise<CampaignPolicyWithUnits[]> {
     const { rows } = await this.database.query<Row>(`${SELECT} where status <> 'closed'`);
     return rows.map((row) => ({ ...fromRow(row), units: row.total_limit === null ? null : Number(row.total_limit) }));

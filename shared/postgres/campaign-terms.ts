@@ -5,21 +5,21 @@ import type { CampaignId, ProductId } from '../domain/ids.js';
 import type { Stacking } from '../domain/stacking.js';
 import type { Database } from './pool.js';
 
-/** One version of what a campaign promises; it never changes, so a reader may keep it. */
+/** One version of a campaign's terms. A version never changes, so it may be cached. */
 export type TermsVersion = {
   campaignId: CampaignId;
   productId: ProductId;
   type: CampaignType;
   version: number;
-  /** When it came into force; the one before it held until then. */
+  /** When this version came into force. The version before it was valid until then. */
   validFrom: Date;
   name: string;
   discount: Discount | null;
-  /** null = everybody */
+  /** null = every user */
   audience: AudienceRule | null;
   stacking: Stacking;
   startsAt: Date;
-  /** null = open end */
+  /** null = no end */
   endsAt: Date | null;
   timeZone: string;
   perUserLimit: number;
@@ -49,7 +49,7 @@ type Row = {
   require_token: boolean;
 };
 
-/** Table `campaign_terms`: written by a trigger whenever a campaign gets a new version, read here. */
+/** Table `campaign_terms`. A trigger writes a row whenever a campaign gets a new version. */
 export class CampaignTermsTable {
   constructor(readonly database: Database) {}
 
@@ -63,7 +63,7 @@ export class CampaignTermsTable {
     return this.#one('t.campaign_id = $1 and t.version = $2', [campaign, version]);
   }
 
-  /** The same by the product, which is what shoppers name. */
+  /** Does the same by the product id, which shoppers send. */
   async ofProduct(product: ProductId, version: number): Promise<TermsVersion | null> {
     return this.#one('c.product_id = $1 and t.version = $2', [product, version]);
   }

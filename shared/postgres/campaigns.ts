@@ -14,7 +14,7 @@ export type NewCampaign = CampaignTerms & {
   rules: CampaignRules;
 };
 
-/** Units that the rows of a campaign take, by state, and how many rows there are. Kept by triggers. */
+/** Units of a campaign by state, and the number of its reservations. Triggers maintain them. */
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
 export type StoredCampaign = Campaign & RowCounters;
@@ -41,7 +41,10 @@ type Row = StoredTerms & {
 
 const COLUMNS = `c.*, coalesce((select last_no from code_series s where s.campaign_id = c.campaign_id), 0) as codes`;
 
-/** Table `campaigns`: terms are changed here; status and total follow the journal (shared/projection/write-projection.ts). */
+/**
+ * Table `campaigns`. This class changes terms; status and total follow the journal
+ * (shared/projection/write-projection.ts).
+ */
 export class CampaignsTable {
   constructor(readonly database: Database) {}
 
@@ -67,7 +70,7 @@ export class CampaignsTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Newest first. */
+  /** A page of campaigns, newest first. */
   async list(limit: number, beforeNo: number | null): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(
       `select ${COLUMNS} from campaigns c where $2::int is null or no < $2 order by no desc limit $1`,
@@ -76,7 +79,7 @@ export class CampaignsTable {
     return rows.map(fromRow);
   }
 
-  /** Finds by campaign id or by product id, since both are at hand for an operator. */
+  /** Finds a campaign by campaign id or product id, because operators use both. */
   async find(idOrProduct: string): Promise<StoredCampaign | null> {
     const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(idOrProduct);
     const { rows } = await this.database.query<Row>(
@@ -91,7 +94,7 @@ export class CampaignsTable {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Those that Redis keeps: every one that is not closed. */
+  /** All campaigns that are not closed. */
   async live(): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(
       `select ${COLUMNS} from campaigns c where status <> 'closed' order by no`,
@@ -99,16 +102,16 @@ export class CampaignsTable {
     return rows.map(fromRow);
   }
 
-  /** Those that an empty Redis needs: every one. Of a closed campaign in which nothing is held its counters are enough. */
+  /** All campaigns, for filling an empty Redis. */
   async toRestore(): Promise<StoredCampaign[]> {
     const { rows } = await this.database.query<Row>(`select ${COLUMNS} from campaigns c order by no`);
     return rows.map(fromRow);
   }
 
   /**
-   * Changes terms, if they are still those that were read.
-   * @param above the new version is later than this one too
-   * @returns null when they were changed meanwhile
+   * Changes the terms, if they are still those of `current`.
+   * @param above a version of the terms; the new version is also later than this one
+   * @returns null when the terms were changed meanwhile
    */
   async amend(
     current: StoredCampaign,

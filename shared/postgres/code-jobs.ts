@@ -7,7 +7,7 @@ export type CodeJobKind = 'generate' | 'import';
 export const CODE_JOB_STATUSES = ['waiting', 'running', 'done', 'failed'] as const;
 export type CodeJobStatus = (typeof CODE_JOB_STATUSES)[number];
 
-/** A line of an upload that was not taken. */
+/** A line of an upload that was rejected. */
 export type LineError = { line: number; detail: string };
 
 export type CodeJob = {
@@ -15,19 +15,19 @@ export type CodeJob = {
   campaignId: string;
   kind: CodeJobKind;
   status: CodeJobStatus;
-  /** Of generated codes. */
+  /** The form of generated codes. */
   prefix: string;
   symbols: number;
-  /** Codes to make, or lines that can be codes. */
+  /** Codes to generate, or lines of the upload that can be codes. */
   total: number;
   processed: number;
   added: number;
   duplicates: number;
-  /** Lines that are no code, and those for which there was no room. */
+  /** Lines that are not a code, and lines for which the campaign had no room. */
   badLines: number;
-  /** Line of the file up to which the job is done. */
+  /** The last line of the file that has been processed. */
   lastLine: number;
-  /** The first lines that were not taken, by number. */
+  /** The first rejected lines, by line number. */
   errors: LineError[];
   failure: string | null;
   createdAt: Date;
@@ -35,13 +35,13 @@ export type CodeJob = {
   finishedAt: Date | null;
 };
 
-/** What one chunk did. */
+/** The state of a job after one chunk. */
 export type CodeProgress = Pick<
   CodeJob,
   'status' | 'processed' | 'added' | 'duplicates' | 'badLines' | 'lastLine' | 'errors' | 'failure'
 >;
 export type StagedLine = { line: number; code: Code; userId: string | null };
-/** What an upload came to, beside its staged lines. */
+/** The result of an upload, in addition to its staged lines. */
 export type UploadSummary = { total: number; badLines: number; errors: LineError[] };
 
 type Row = {
@@ -64,7 +64,10 @@ type Row = {
   finished_at: Date | null;
 };
 
-/** Tables `code_jobs` and `code_staging`: what was asked for, how far it is, and lines of uploads that wait. */
+/**
+ * Tables `code_jobs` and `code_staging`: the jobs with their progress, and the lines of uploads that have not been
+ * imported yet.
+ */
 export class CodeJobs {
   constructor(readonly database: Database) {}
 
@@ -82,11 +85,11 @@ export class CodeJobs {
   }
 
   /**
-   * Writes an import job and all its lines in one transaction: an upload that breaks off, whichever side ended it, leaves
+   * Writes an import job and all its lines in one transaction. An upload that is interrupted, on either side, leaves
    * nothing.
-   * @param lines texts of lines in COPY's text form: job id, line, code, user id or \N
+   * @param lines rows in the text format of COPY: job id, line, code, user id or \N
    * @param summarise called when all lines have been read
-   * @param within runs in the same transaction
+   * @param within further work in the same transaction
    */
   async upload(
     job: Pick<CodeJob, 'id' | 'campaignId'>,
@@ -119,7 +122,10 @@ export class CodeJobs {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Takes an unfinished job for this transaction. @returns null when it is finished, gone, or being worked on */
+  /**
+   * Locks an unfinished job for this transaction.
+   * @returns null when the job is finished, does not exist, or is locked
+   */
   async lock(jobId: string, client: Queryable): Promise<CodeJob | null> {
     const { rows } = await client.query<Row>(
       `select * from code_jobs where job_id = $1 and status in ('waiting', 'running') for update skip locked`,
@@ -128,7 +134,7 @@ export class CodeJobs {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** Unfinished jobs that nothing has happened to for so long, oldest first. */
+  /** Unfinished jobs that have made no progress for `idleMs`, oldest first. */
   async left(idleMs: number, limit: number): Promise<Pick<CodeJob, 'id' | 'processed'>[]> {
     const { rows } = await this.database.query<{ job_id: string; processed: number }>(
       `select job_id, processed from code_jobs
@@ -147,7 +153,7 @@ export class CodeJobs {
     return rows.map(({ line, code, user_id }) => ({ line, code, userId: user_id }));
   }
 
-  /** Moves a job on, together with what its chunk did, and takes out the lines it is done with. */
+  /** Stores the progress of a job after a chunk, and deletes the lines that have been processed. */
   async advance(job: CodeJob, progress: CodeProgress, client: Queryable): Promise<void> {
     if (job.kind === 'import') {
       await client.query('delete from code_staging where job_id = $1 and line > $2 and line <= $3', [

@@ -8,24 +8,29 @@ import type { Database, Queryable } from './pool.js';
 export type FoundCode = {
   campaignId: CampaignId;
   campaignNo: CampaignNo;
-  /** Number within the campaign, from 1; 0 = the code of a shared campaign. */
+  /** Number of the code in its campaign, from 1; 0 = the code of a shared campaign. */
   codeNo: number;
-  /** The only user who may use it; null = any user. */
+  /** The only user who may use the code; null = any user. */
   userId: UserId | null;
 };
 export type NewCode = { code: Code; codeNo: number; userId: string | null };
 /** How far the numbered codes of each campaign have been read: campaign id → last number. */
 export type CodeMarks = Map<string, number>;
 
-/** Advisory lock: shared from before codes are announced until their commit, exclusive by who waits for all of those. */
+/**
+ * Advisory lock. Transactions that issue codes hold it shared, from before the announcement until the commit. A process
+ * that waits for all of them takes it exclusively.
+ */
 const ISSUING_LOCK = 7_102_003;
 const UUID = /^[0-9a-f-]{36}$/;
 
-/** Table `codes`: every code that was ever issued, of all campaigns, and `code_series`, the last number of each. */
+/**
+ * Table `codes`, with every code that was ever issued, and table `code_series`, with the last number of each campaign.
+ */
 export class CodesTable {
   constructor(readonly database: Database) {}
 
-  /** @returns those that were issued, by canonical code. One prepared statement, however many are asked for. */
+  /** Finds issued codes with one prepared statement. @returns the issued ones among `codes`, by canonical code */
   async find(codes: readonly Code[], client: Queryable = this.database): Promise<ReadonlyMap<Code, FoundCode>> {
     const { rows } = await client.query<{
       code: Code;
@@ -58,7 +63,10 @@ export class CodesTable {
     return new Map(rows.map(({ code, code_no }) => [code_no, code]));
   }
 
-  /** Lengths of codes of campaigns with uniform refusals, closed ones too, by the first hundred of each. */
+  /**
+   * Lengths of the codes of campaigns with uniform refusals, closed campaigns included. Reads the first hundred codes
+   * of each.
+   */
   async uniformLengths(): Promise<number[]> {
     const { rows } = await this.database.query<{ length: number }>(
       `select distinct length(c.code) as length from campaigns join codes c using (campaign_id)
@@ -67,17 +75,17 @@ export class CodesTable {
     return rows.map(({ length }) => length);
   }
 
-  /** Must be held before codes are announced; freed by the end of the transaction. */
+  /** Takes the lock that must be held before codes are announced. The end of the transaction releases it. */
   async lockIssuing(client: Queryable): Promise<void> {
     await client.query(`select pg_advisory_xact_lock_shared(${ISSUING_LOCK})`);
   }
 
-  /** Returns when every transaction that had announced codes before this call has ended. */
+  /** Returns when every transaction that announced codes before this call has ended. */
   async waitForIssuers(): Promise<void> {
     await this.database.query(`select pg_advisory_xact_lock(${ISSUING_LOCK})`);
   }
 
-  /** Locks the numbering of a campaign until the end of the transaction. @returns the last number given */
+  /** Locks the code numbers of a campaign until the end of the transaction. @returns the last number in use */
   async lockSeries(campaignId: string, client: Queryable): Promise<number> {
     await client.query('insert into code_series (campaign_id) values ($1) on conflict do nothing', [campaignId]);
     const { rows } = await client.query<{ last_no: number }>(
@@ -87,7 +95,7 @@ export class CodesTable {
     return rows[0]?.last_no ?? 0;
   }
 
-  /** The last number given in a campaign. */
+  /** The last code number of a campaign. */
   async lastNo(campaignId: string, client: Queryable = this.database): Promise<number> {
     const { rows } = await client.query<{ last_no: number }>('select last_no from code_series where campaign_id = $1', [
       campaignId,
@@ -96,12 +104,14 @@ export class CodesTable {
   }
 
   /**
-   * Writes codes with the next numbers of their campaign, under `lockSeries`.
-   * @throws pg.DatabaseError 23505 when another campaign has issued one of them meanwhile: look again
+   * Inserts codes with the next numbers of their campaign. The caller has called `lockSeries`.
+   * @throws pg.DatabaseError 23505 when another campaign has issued one of the codes meanwhile; the caller must read
+   *   again which codes exist
    */
   async insert(campaignId: string, codes: readonly NewCode[], client: Queryable): Promise<void> {
     if (codes.length === 0) return;
-    // In the order of the index: neighbours in a page, and two campaigns with the same codes wait instead of deadlocking.
+    // Inserted in the order of the index. So neighbours share pages, and two campaigns with the same codes wait for
+    // each other instead of deadlocking.
     await client.query(
       `insert into codes (campaign_id, code, code_no, user_id)
        select $1, code, code_no, user_id from unnest($2::text[], $3::int[], $4::text[]) as t (code, code_no, user_id)
@@ -114,7 +124,7 @@ export class CodesTable {
     ]);
   }
 
-  /** Issues the one code of a shared campaign. @returns false when it was issued before */
+  /** Issues the single code of a shared campaign. @returns false when the code has been issued before */
   async insertShared(campaignId: string, code: Code, client: Queryable): Promise<boolean> {
     const { rowCount } = await client.query(
       'insert into codes (code, campaign_id, code_no) values ($1, $2, 0) on conflict (code) do nothing',
@@ -123,7 +133,7 @@ export class CodesTable {
     return rowCount === 1;
   }
 
-  /** Numbered codes of all campaigns, and shared codes. */
+  /** How many numbered codes and shared codes exist, of all campaigns. */
   async count(client: Queryable = this.database): Promise<{ numbered: number; shared: number }> {
     const { rows } = await client.query<{ numbered: string; shared: string }>(
       `select (select coalesce(sum(last_no), 0) from code_series) as numbered,
@@ -133,8 +143,8 @@ export class CodesTable {
   }
 
   /**
-   * Every code beyond the marks, which move with each page when the next one is asked for; shared codes always, since
-   * they have no number. Pages come as one text, which costs a tenth of rows on both sides.
+   * Reads every code after the marks, page by page. A mark moves when the page after it is requested. Shared codes are
+   * always read, because they have no number. Each page is fetched as one text, which costs a tenth of fetching rows.
    */
   async *beyond(marks: CodeMarks, pageCodes: number): AsyncGenerator<string[]> {
     yield* this.#shared(pageCodes);
@@ -167,12 +177,12 @@ export class CodesTable {
   }
 
   /**
-   * Writes all codes of a campaign as CSV, `code,user_id`, in the order of their numbers; Postgres is read only as fast as
-   * the destination takes it.
-   * @param begin called when Postgres is there and nothing has been written
+   * Writes all codes of a campaign as CSV, `code,user_id`, in the order of their numbers. Reads from Postgres only as
+   * fast as the destination accepts data.
+   * @param begin called when Postgres has responded and before anything is written
    */
   async exportTo(campaignId: string, destination: Writable, begin: () => void): Promise<void> {
-    if (!UUID.test(campaignId)) throw new Error('COPY takes no parameters, and this is no campaign id');
+    if (!UUID.test(campaignId)) throw new Error('this is not a campaign id, and COPY takes no parameters');
     await this.database.withClient(async (client) => {
       await client.query('select 1');
       begin();

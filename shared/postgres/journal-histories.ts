@@ -1,20 +1,20 @@
 import type { Database, Queryable } from './pool.js';
 import { prepared } from './prepared.js';
 
-/** A history of the journal as Postgres knows it (migration 0015). */
+/** A history of the journal in Postgres (migration 0015). */
 export type History = {
   generation: number;
   /** `master_replid` of the Redis server that was verified. */
   server: string;
-  /** Last journal entry of earlier histories that it contains. */
+  /** The last journal entry of earlier histories that this history contains. */
   afterId: string;
-  /** False while it is being recovered. */
+  /** Whether the history went into service; false while Redis is being recovered. */
   opened: boolean;
 };
 
 /**
- * Of the records that this version can read (`journal_processes.version`): 2 = events without data, and journal entries with
- * several promises.
+ * The version of records that this process can read (`journal_processes.version`). 2 = events without data, and journal
+ * entries with several promises.
  */
 export const RECORDS_VERSION = 2;
 
@@ -22,27 +22,31 @@ export const RECORDS_VERSION = 2;
 export type Heartbeat = {
   processId: string;
   kind: 'api' | 'worker';
-  /** Latest history for which it has saved what that history lacks. */
+  /** The latest history for which the process has saved its promises that the history lacks. */
   generation: number;
-  /** Entries that it still has to save. */
+  /** Number of entries that the process still has to save. */
   unsaved: number;
-  /** Generation of the Redis that it uses now; null while it uses none. */
+  /** Generation of the Redis that the process uses; null while it uses none. */
   serving: number | null;
 };
 
 /**
- * What Postgres knows of the journal: the last committed entry, the latest history, and the latest one that went into
- * service (null before the first one). A history that was begun and never opened contains no entry.
+ * The state of the journal in Postgres. `cursor`: the last committed entry. `latest`: the latest history. `current`:
+ * the latest history that went into service. Both histories are null before the first one. A history that never went
+ * into service has no entries.
  */
 export type JournalState = {
   cursor: string;
   latest: History | null;
   current: History | null;
-  /** Whether every worker that is alive can read journal entries with several promises, and there is one. */
+  /** Whether there is a live worker, and all live workers can read journal entries with several promises. */
   mayPack: boolean;
 };
 
-/** A worker that has not reported for so long is not alive any more. One of an earlier version may be frozen, or restart. */
+/**
+ * A worker counts as alive for this long after its last report. The time is longer for earlier versions, because such a
+ * worker may be frozen or may restart.
+ */
 const WORKER_ALIVE_SECONDS = 5;
 const EARLIER_WORKER_SECONDS = 60;
 
@@ -55,7 +59,7 @@ type HistoryRow = {
 
 type StateRow = HistoryRow & { last_id: string; may_pack: boolean | null };
 
-/** The latest history and the latest that is open: one row or two. */
+/** Joins the latest history and the latest opened history: one row or two. */
 const LATEST = `left join lateral (
   (select generation, server, after_id, opened_at is not null as opened
    from journal_histories order by generation desc limit 1)
@@ -92,7 +96,7 @@ export class JournalHistories {
     await this.database.query('delete from journal_processes where process_id = $1', [processId]);
   }
 
-  /** The last entry before a history; null when Postgres does not know the history. */
+  /** The last entry before a history; null when the history is not in Postgres. */
   async beginningOf(generation: number): Promise<string | null> {
     const { rows } = await this.database.query<{ after_id: string }>(
       'select after_id from journal_histories where generation = $1',
@@ -122,7 +126,7 @@ export class JournalHistories {
 
   /**
    * Begins a history that is not in service yet. The caller holds the lock on the cursor.
-   * @returns false when a later one exists: another worker has begun it since
+   * @returns false when a later history exists, because another worker has begun it
    */
   async begin(client: Queryable, history: Omit<History, 'opened'>, reason: string): Promise<boolean> {
     const { generation, server, afterId } = history;
@@ -140,8 +144,8 @@ export class JournalHistories {
   }
 
   /**
-   * Processes that were alive within `withinMs` and have not reported `generation` yet, apart from `processId`: how many,
-   * and how many entries they still have to save.
+   * Counts the other processes (not `processId`) that were alive within `withinMs` and have not reported `generation`
+   * yet, and the entries that they still have to save.
    */
   async awaited(
     generation: number,

@@ -6,7 +6,7 @@ import pg from 'pg';
 
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
-/** Names migrations without the file's ending, so that sources and compiled files are the same migration. */
+/** Names migrations without the file extension, so that a source and its compiled file are the same migration. */
 const migrationSource: Knex.MigrationSource<string> = {
   async getMigrations() {
     const files = await readdir(FOLDER);
@@ -16,14 +16,15 @@ const migrationSource: Knex.MigrationSource<string> = {
   getMigration: (file) => import(pathToFileURL(join(FOLDER, file)).href) as Promise<Knex.Migration>,
 };
 
-/** Named by number; any number that is not used otherwise would do. */
+/** Number of the advisory lock. Any number works that no other code uses. */
 const MIGRATION_LOCK = 7_102_002;
 const TABLE = { tableName: 'schema_migrations' };
 
 /**
- * Applies what is missing, each migration in a transaction of its own. Two at once wait for each other by an advisory lock,
- * which dies with its process; knex's own lock is a row that would outlive a killed one, so it is freed under ours.
- * @returns names of the migrations applied now
+ * Applies missing migrations, each in a transaction of its own. Concurrent calls wait for each other by an advisory
+ * lock, which is released when its process dies. The lock of knex is a row that would survive a killed process, so it
+ * is released while this lock is held.
+ * @returns the names of the migrations that were applied
  */
 export async function migrateToLatest(databaseUrl: string): Promise<string[]> {
   const lock = new pg.Client(databaseUrl);

@@ -2,11 +2,11 @@ import pg from 'pg';
 import { EngineUnavailable } from '../errors/faults.js';
 
 /**
- * Between two statements of a transaction lies a call to Redis at most. A worker that stands still for longer, frozen or cut
- * off, would keep the journal's cursor from all others.
+ * The limit between two statements of a transaction, in which there is at most one call to Redis. Without it, a worker
+ * that is frozen or disconnected would keep the lock on the journal's cursor.
  */
 const IDLE_IN_TRANSACTION_MS = 5_000;
-/** The same for a lock of a connection whose other end is gone without a word: Postgres would notice after two hours. */
+/** Makes Postgres detect dead clients, so that their locks are released. By default, it would take two hours. */
 const NOTICE_DEAD_CLIENTS = '-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3';
 
 export type PoolOptions = {
@@ -19,17 +19,18 @@ export type PoolOptions = {
   onError: (error: Error) => void;
 };
 
-/** What runs a statement: the pool, or the connection of a transaction. */
+/** Runs statements: the pool, or the connection of a transaction. */
 export type Queryable = {
   query<Row extends pg.QueryResultRow>(sql: string | Prepared, values?: unknown[]): Promise<pg.QueryResult<Row>>;
 };
 
-/** A statement that each connection prepares once, under its name. */
+/** A statement that each connection prepares once, under the given name. */
 export type Prepared = { name: string; text: string; values: unknown[] };
 
 /**
- * Postgres as the processes use it: a bounded pool in which every statement has a deadline on both sides. A connection
- * that failed in any way is closed, not returned, so one that hangs cannot be met twice.
+ * A bounded pool of connections to Postgres. Every statement has a time limit in the client and in Postgres. A
+ * connection that failed in any way is closed instead of reused, so a hanging connection cannot affect a second
+ * statement.
  */
 export class Database {
   readonly #pool: pg.Pool;
@@ -47,13 +48,16 @@ export class Database {
       idleTimeoutMillis: 30_000,
       keepAlive: true,
     });
-    // An idle connection that Postgres closes; the next query makes a new one.
+    // Emitted when Postgres closes an idle connection. The next query opens a new one.
     this.#pool.on('error', options.onError);
-    // One that breaks while it is used: its query says so; without a listener it would end the process.
+    // Emitted when a connection in use breaks. Its query reports the error, but without a listener the event would end
+    // the process.
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
-  /** @throws EngineUnavailable when Postgres is away or too slow; pg.DatabaseError when it refuses the statement */
+  /**
+   * @throws EngineUnavailable when Postgres is away or too slow; pg.DatabaseError when Postgres rejects the statement
+   */
   async query<Row extends pg.QueryResultRow>(
     sql: string | Prepared,
     values: unknown[] = [],
@@ -66,10 +70,10 @@ export class Database {
   }
 
   /**
-   * Runs `work` in one transaction: committed when it returns, rolled back when it throws.
-   * @param first statements without values that are sent together with `begin`, for one round trip; each reads what was
-   *   committed before it began, not before the transaction began
-   * @param work takes the results of these statements
+   * Runs `work` in one transaction. Commits when `work` returns, and rolls back when it throws.
+   * @param first statements without values that are sent together with `begin`, in one round trip; each sees what was
+   *   committed before that statement began, not before the transaction began
+   * @param work receives the results of these statements
    */
   async transaction<Value>(
     work: (client: Queryable, results: pg.QueryResult[]) => Promise<Value>,
@@ -88,13 +92,13 @@ export class Database {
       client.release();
       return value;
     } catch (error) {
-      // Closing the connection rolls back, also when the network no longer carries a `rollback`.
+      // Closing the connection rolls back, even if a `rollback` could no longer be sent.
       client.release(true);
       throw asFault(error);
     }
   }
 
-  /** A connection of its own for what is read row by row; `use` must finish with it before it returns. */
+  /** Provides a connection for reading row by row. `use` must not use it after it returns. */
   async withClient<Value>(use: (client: pg.PoolClient) => Promise<Value>): Promise<Value> {
     const client = await this.#pool.connect().catch((error: unknown) => {
       throw asFault(error);
@@ -114,7 +118,7 @@ export class Database {
   }
 }
 
-/** SQLSTATE classes that say "not now" although Postgres itself answered: resources, shutdown, system, rollback. */
+/** SQLSTATE classes of temporary errors that Postgres itself reports: resources, shutdown, system, rollback. */
 const NOT_NOW = /^(08|53|57|58|40|55P03|25006|XX)/;
 
 function asFault(error: unknown): unknown {
@@ -136,7 +140,10 @@ function isConnectionTrouble(error: unknown): boolean {
   );
 }
 
-/** Postgres refused the rows themselves: a constraint (class 23) or a value that no column takes (class 22). */
+/**
+ * Whether Postgres rejected the rows themselves: by a constraint (class 23), or because a value does not fit its column
+ * (class 22).
+ */
 export function isRefusal(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');
 }

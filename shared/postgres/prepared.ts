@@ -1,19 +1,20 @@
 import type { Prepared } from './pool.js';
 
 /**
- * A statement that each connection parses and plans once, under its name, instead of at every call. For statements of the
- * hot path alone: each connection keeps the plans of all names. The one place that decides about names, since a pooler in
+ * A statement that each connection parses and plans once instead of at every call. Only for statements of the hot path,
+ * because each connection keeps the plan of every name. All named statements are made here, because a pooler in
  * transaction mode may not support them.
- * @param name unique for the text
+ * @param name unique to the text
  */
 export function prepared(name: string, text: string, values: unknown[]): Prepared {
   return { name, text, values };
 }
 
 /**
- * A column of a batch as the parameter of `unnest`; a text without characters is null, as in all statements that take it.
- * A column without any value is sent as null, which `unnest` fills up with nulls: many columns of most batches.
- * @returns the literal of an array, since the driver escapes each element by itself; an array where the literal needs that
+ * Makes the parameter of `unnest` for one column of a batch. Empty texts become null. A column without any value is
+ * sent as null, which `unnest` extends with nulls; in most batches, many columns are empty.
+ * @returns an array literal, because the driver is slow at escaping each element; an array if the elements need
+ *   escaping
  */
 export function columnOf<Row, Key extends keyof Row>(rows: readonly Row[], key: Key): unknown[] | string | null {
   let empty = true;
@@ -22,12 +23,12 @@ export function columnOf<Row, Key extends keyof Row>(rows: readonly Row[], key: 
     const value = row[key];
     if (value === null || value === '') return null;
     empty = false;
-    // JSON has none; Postgres refuses it.
+    // JSON has no NaN. Passed as an array, Postgres rejects the value.
     if (Number.isNaN(value)) plain = false;
     return value;
   });
   if (empty) return null;
   const json = JSON.stringify(column);
-  // Both escape quotes by a backslash, but JSON has further escapes.
+  // JSON and array literals escape quotes alike, but JSON has other escapes too.
   return plain && !json.includes('\\') ? `{${json.slice(1, -1)}}` : column;
 }

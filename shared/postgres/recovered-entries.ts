@@ -2,14 +2,14 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { Database, Queryable } from './pool.js';
 
 /**
- * Table `recovered_entries`: journal entries that a new history of Redis lacks. The processes that acknowledged them write
- * them, the worker that recovers applies them once. Applied entries are kept, so that an entry that a second process saves
- * later is not applied again.
+ * Table `recovered_entries`: journal entries that a new history of Redis lacks. The processes that acknowledged the
+ * entries write them. The worker that recovers Redis applies each once. Applied entries are kept, so that an entry that
+ * a second process saves later is not applied again.
  */
 export class RecoveredEntries {
   constructor(readonly database: Database) {}
 
-  /** Saves entries; one that is there already stays as it is. @param entries at most some thousand */
+  /** Saves entries. An existing entry stays as it is. @param entries at most some thousand */
   async save(processId: string, entries: readonly RawEntry[]): Promise<void> {
     if (entries.length === 0) return;
     await this.database.query(
@@ -25,7 +25,7 @@ export class RecoveredEntries {
     return rows.length > 0;
   }
 
-  /** Entries that are not applied yet, in the journal's order. */
+  /** Entries that are not applied yet, in the order of the journal. */
   async pending(client: Queryable, limit: number): Promise<RawEntry[]> {
     const { rows } = await client.query<{ journal_id: string; fields: Record<string, string> }>(
       `select journal_id, fields from recovered_entries where applied_at is null order by generation, number limit $1`,
@@ -40,7 +40,7 @@ export class RecoveredEntries {
     ]);
   }
 
-  /** Removes entries that were applied longer ago than `olderThanMs`. */
+  /** Deletes entries that were applied more than `olderThanMs` ago. */
   async prune(olderThanMs: number): Promise<void> {
     await this.database.query('delete from recovered_entries where applied_at < now() - make_interval(secs => $1)', [
       olderThanMs / 1000,

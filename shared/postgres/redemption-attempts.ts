@@ -3,15 +3,15 @@ import { uuidv7 } from 'uuidv7';
 import type { CampaignId, ReservationId } from '../domain/ids.js';
 import type { Database } from './pool.js';
 
-/** What a user tried to do with a code or a campaign, and the response. */
+/** An attempt of a user with a code or a campaign, and its outcome. */
 export type Attempt = {
   action: 'validate' | 'redeem' | 'checkout';
   /** `valid`, `redeemed`, `reserved`, `queued`, or the code of the error. */
   outcome: string;
   campaignId: CampaignId | null;
-  /** Canonical; null when none was sent. */
+  /** The canonical code; null when none was sent. */
   code: string | null;
-  /** Only codes that exist are kept as they are: what else is sent is not ours to keep, and may be anything. */
+  /** Whether the code exists. Other texts are stored as a hash only, because they may be anything, even secrets. */
   codeExists: boolean;
   userId: string | null;
   deviceFp: string | null;
@@ -20,14 +20,17 @@ export type Attempt = {
   reservationId: ReservationId | null;
 };
 
-/** An attempt with its time, milliseconds since 1970, and its id, made once so that writing it twice is harmless. */
+/** An attempt with its time in ms since 1970, and an id, so that writing it twice is harmless. */
 export type TimedAttempt = Attempt & { id: string; atMs: number };
 
 /** Table `redemption_attempts`. */
 export class RedemptionAttempts {
   constructor(readonly database: Database) {}
 
-  /** One statement for all of them. @throws EngineUnavailable; pg.DatabaseError when Postgres refuses one of them */
+  /**
+   * Inserts all attempts with one statement.
+   * @throws EngineUnavailable; pg.DatabaseError when Postgres rejects one of them
+   */
   async insert(attempts: readonly TimedAttempt[]): Promise<void> {
     const column = <Value>(value: (attempt: TimedAttempt) => Value) => attempts.map(value);
     await this.database.query(
@@ -56,7 +59,7 @@ export class RedemptionAttempts {
   }
 
   /**
-   * Forgets what was written before a moment, oldest first.
+   * Deletes attempts that were made before `before`, oldest first, at most `limit`.
    * @returns how many were removed; fewer than `limit` when nothing is left to remove
    */
   async prune(before: Date, limit: number): Promise<number> {
@@ -71,10 +74,10 @@ export class RedemptionAttempts {
 
 export const newAttemptId = (): string => uuidv7();
 
-/** 96 bits, in 16 characters whatever was sent. */
+/** A hash of 96 bits in 16 characters, whatever the length of the code. */
 const hashOf = (code: string): string => createHash('sha256').update(code).digest('base64url').slice(0, 16);
 
-/** The least UUIDv7 of a millisecond. */
+/** The lowest UUIDv7 of a millisecond. */
 function firstIdOf(moment: Date): string {
   const hex = moment.getTime().toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;

@@ -35,18 +35,21 @@ export const REDEMPTION_COLUMNS = [
   'payment_ref',
 ] as const satisfies readonly (keyof RedemptionRow)[];
 
-/** Units by what became of them; reservations, those that were voided among them. */
+/** Units by state; the number of reservations, voided ones included; and the number of voided reservations. */
 export type RedemptionSums = { held: number; redeemed: number; burned: number; reservations: number; voided: number };
 
 type StockRow = Stock & { status: CampaignStatus };
 
 export type LedgerRow = { status: RedemptionStatus; burned: boolean };
 
-/** Table `redemptions`: written by journal batches, read by operators and by the ledger. */
+/** Table `redemptions`. Journal batches write it; operators and the ledger read it. */
 export class RedemptionsTable {
   constructor(readonly database: Database) {}
 
-  /** A page in the order of their ids, which is the order in which they were made. @param after last id of the page before */
+  /**
+   * A page of reservations in the order of their ids, which is the order in which they were made.
+   * @param after the last id of the page before
+   */
   async page(
     campaignId: string,
     limit: number,
@@ -61,7 +64,7 @@ export class RedemptionsTable {
     return rows;
   }
 
-  /** Units of the campaign that are held, redeemed or burned, and reservations made in the last `seconds`. */
+  /** `taken`: units that are held, redeemed or burned. `recent`: reservations made in the last `seconds`. */
   async summary(campaignId: string, seconds: number): Promise<{ taken: number; recent: number }> {
     const { rows } = await this.database.query<{ taken: string; recent: string }>(
       `select taken, (select count(*) from redemptions
@@ -72,7 +75,7 @@ export class RedemptionsTable {
     return { taken: Number(rows[0]?.taken ?? 0), recent: Number(rows[0]?.recent ?? 0) };
   }
 
-  /** The same of many campaigns at once. */
+  /** Does the same for many campaigns at once. */
   async summaries(
     campaignIds: readonly string[],
     seconds: number,
@@ -91,7 +94,7 @@ export class RedemptionsTable {
     );
   }
 
-  /** The counters of a campaign in the form that Redis has them; null when the campaign is not in Postgres. */
+  /** The counters of a campaign, in the form that Redis returns; null when the campaign is not in Postgres. */
   async stock(campaignId: string, client: Queryable = this.database): Promise<Stock | null> {
     const { rows } = await client.query<StockRow>(
       `select status, total_limit::float8 as total, (total_limit - taken)::float8 as free, held::float8 as held,
@@ -103,7 +106,7 @@ export class RedemptionsTable {
     return rows[0] ?? null;
   }
 
-  /** Units of reservations that were refused because they would have broken the cap. */
+  /** Units of reservations that were voided because they would have exceeded the cap. */
   async refusedByCap(campaignId: string): Promise<number> {
     const { rows } = await this.database.query<{ units: number }>(
       `select coalesce(sum(qty), 0)::float8 as units from redemptions
@@ -113,7 +116,7 @@ export class RedemptionsTable {
     return rows[0]?.units ?? 0;
   }
 
-  /** What the rows of a campaign add up to: units, and reservations. */
+  /** The sums over all rows of a campaign: units and reservations. */
   async sums(campaignId: string): Promise<RedemptionSums> {
     const { rows } = await this.database.query<RedemptionSums>(
       `select coalesce(sum(qty) filter (where status = 'reserved'), 0)::float8 as held,
@@ -137,7 +140,7 @@ export class RedemptionsTable {
     return new Map(rows.map((row) => [row.redemption_id, row]));
   }
 
-  /** Ids of all rows of a campaign, a batch at a time. */
+  /** Reads the ids of all rows of a campaign, in batches. */
   async *idsOf(campaignId: string, batch: number): AsyncGenerator<string[]> {
     let after: string | null = null;
     do {
@@ -152,8 +155,8 @@ export class RedemptionsTable {
   }
 
   /**
-   * Active rows beyond what their user may have, and active rows with one order id that was made here: those that callers
-   * choose may stand for a cart with several units.
+   * Finds active rows beyond the limit of their user, and active rows that share a generated order id. Order ids that
+   * callers choose may be shared, because an order can have several units.
    */
   async duplicates(campaignId: string, perUserLimit: number): Promise<{ redemption_id: string; why: string }[]> {
     const { rows } = await this.database.query<{ redemption_id: string; why: string }>(
@@ -169,7 +172,7 @@ export class RedemptionsTable {
     return rows;
   }
 
-  /** Writes a refused reservation as `voided`, whether or not it has a row already. */
+  /** Writes a rejected reservation as `voided`, whether or not it has a row already. */
   async void(
     client: Queryable,
     row: Pick<

@@ -1,7 +1,7 @@
 import type { RedemptionStatus } from '../domain/reservation.js';
 import type { Database } from './pool.js';
 
-/** What Postgres knows of one reservation, as much as Redis needs to go on with it. */
+/** A reservation in Postgres, with everything that Redis needs to continue it. */
 export type SnapshotReservation = {
   id: string;
   user: string;
@@ -14,9 +14,9 @@ export type SnapshotReservation = {
   lineNo: number;
   dueMs: number;
   reservedMs: number;
-  /** When it was paid, the last time; 0 = never. */
+  /** When the reservation was last paid; 0 = never. */
   redeemedMs: number;
-  /** References of its payments, the first one first. */
+  /** References of its payments, oldest first. */
   payments: string[];
   code: number | null;
   key: string | null;
@@ -31,17 +31,17 @@ export type SnapshotTicket = {
   reservation: string;
   order: string | null;
   joinedMs: number;
-  /** Device that joined; null = unknown. */
+  /** The device that joined the line; null = unknown. */
   device: string | null;
   code: number | null;
   key: string | null;
   answer: string | null;
 };
 
-/** An answer that stands in no other row. `name`: its primary key; `user` "" = an operator's. */
+/** An idempotency record that no other row contains. `name`: its primary key. `user`: "" = an operator. */
 export type SnapshotAnswer = { name: string; user: string; key: string; answer: string; madeMs: number };
 
-/** What takes part in an order: a reservation that has not ended, or a place in line. `claimedMs`: since when. */
+/** A claim on an order: a reservation that has not ended, or a place in line. `claimedMs`: since when. */
 export type SnapshotOrder = {
   reservation: string;
   user: string;
@@ -61,14 +61,14 @@ export const RESERVATION_COLUMNS = `redemption_id as id, user_id as "user", orde
 export const TICKET_COLUMNS = `line_no::float8 as "lineNo", user_id as "user", qty, status, reservation_id as reservation,
   order_id as "order", ${EPOCH_MS('joined_at')} as "joinedMs", device_fp as device, code_no as code,
   idempotency_key as key, idempotency_answer as answer`;
-/** The user that a remembered answer belongs to; "" = an operator's. */
+/** SQL: the user to whom an idempotency record belongs; "" = an operator. */
 export const answerOwner = (answer: string) =>
   `case when ${answer} like 'restock|%' then '' else split_part(${answer}, '|', 3) end`;
-/** The name is `user|key`; in rows of earlier versions only the key. */
+/** The primary key is `user|key`; in rows of earlier versions, only the key. */
 export const ANSWER_COLUMNS = `idempotency_key as name, ${answerOwner('answer')} as "user",
   substr(idempotency_key, strpos(idempotency_key, '|') + 1) as key, answer, ${EPOCH_MS('made_at')} as "madeMs"`;
 
-/** Reads everything about one campaign, in batches, for a Redis that has to be filled. */
+/** Reads all rows of one campaign in batches, to fill Redis. */
 export class CampaignSnapshot {
   constructor(
     readonly database: Database,
@@ -89,7 +89,7 @@ export class CampaignSnapshot {
     } while (after !== null);
   }
 
-  /** Remembered answers that stand in no other row. */
+  /** Reads the idempotency records that no other row contains. */
   async *answers(batch: number): AsyncGenerator<SnapshotAnswer[]> {
     let after: string | null = '';
     do {
@@ -104,7 +104,8 @@ export class CampaignSnapshot {
   }
 
   /**
-   * What takes part in orders since `sinceMs`. Reservations are found by their ids, which begin with the time they were made.
+   * Reads the claims on orders since `sinceMs`. Reservations are found by their ids, which begin with the time at which
+   * they were made.
    */
   async *orders(batch: number, sinceMs: number): AsyncGenerator<SnapshotOrder[]> {
     let after = firstIdAt(sinceMs);
@@ -149,7 +150,10 @@ export class CampaignSnapshot {
     }
   }
 
-  /** Codes that are used in a closed campaign: by its reservations, and by those whose line ended with it and who did nothing since. */
+  /**
+   * Reads the numbers of the used codes of a closed campaign: those of its reservations, and those of users whose place
+   * ended with the campaign and who did nothing since.
+   */
   async *usedCodes(batch: number): AsyncGenerator<number[]> {
     let after = 0;
     for (;;) {
@@ -171,7 +175,7 @@ export class CampaignSnapshot {
     }
   }
 
-  /** Answers to operators, who are not recalled: to each restock. */
+  /** Reads the idempotency records of restocks. They belong to operators, who are not recalled. */
   async restocks(): Promise<SnapshotAnswer[]> {
     const { rows } = await this.database.query<SnapshotAnswer>(
       `select ${ANSWER_COLUMNS} from remembered_answers where campaign_id = $1 and answer like 'restock|%'`,
@@ -181,7 +185,7 @@ export class CampaignSnapshot {
   }
 }
 
-/** Lower than the id of any reservation made at that time or later. */
+/** An id below the id of any reservation that was made at `ms` or later. */
 function firstIdAt(ms: number): string {
   const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;

@@ -3,11 +3,11 @@ import type { Database } from './pool.js';
 type Row = { user_id: string; line_no: string; reservation_id: string };
 type Place = { lineNo: number; reservation: string };
 
-/** Table `waiting_tickets`, as the ledger reads it. */
+/** Table `waiting_tickets`, for the ledger. */
 export class WaitingTickets {
   constructor(readonly database: Database) {}
 
-  /** Every place that is waiting, a batch at a time. */
+  /** Reads all places with status `waiting`, in batches. */
   async *waiting(campaignId: string, batch: number): AsyncGenerator<ReadonlyMap<string, Place>> {
     let after: string | null = '';
     do {
@@ -21,7 +21,7 @@ export class WaitingTickets {
     } while (after !== null);
   }
 
-  /** The places of those users who wait. */
+  /** The places of those of these users who wait. */
   async waitingOf(campaignId: string, users: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     if (users.length === 0) return new Map();
     const { rows } = await this.database.query<Row>(

@@ -4,9 +4,9 @@ import type { Database, Queryable } from './pool.js';
 export type WebhookEndpoint = {
   id: string;
   url: string;
-  /** All of them sign; more than one while a secret is being changed. */
+  /** All secrets sign. There is more than one while a secret is being rotated. */
   secrets: string[];
-  /** null = all */
+  /** null = all types */
   types: EventType[] | null;
   enabled: boolean;
   disabledReason: string | null;
@@ -19,7 +19,10 @@ export type WebhookEndpoint = {
   lastError: string | null;
 };
 
-/** What a delivery is a part of: new events, or a stretch that an operator wants delivered again. */
+/**
+ * A range of events to deliver: new events (`replay` null), or events that an operator wants delivered again. `after`
+ * is excluded, `upTo` is included.
+ */
 export type Stretch = { replay: string | null; after: number; upTo: number };
 export type RetryLimits = { firstDelayMs: number; maxDelayMs: number; giveUpMs: number };
 export type Failure = { enabled: boolean; attempts: number; disabledReason: string | null };
@@ -41,7 +44,7 @@ type Row = {
   last_error: string | null;
 };
 
-/** Ids computed by one statement: some tenths of a second. */
+/** Ids that one statement computes. It takes some tenths of a second. */
 const COMPUTED_IDS = 50_000;
 
 const LATER = (parameter: string) => `now() + make_interval(secs => ${parameter}::float8 / 1000)`;
@@ -50,7 +53,7 @@ const LATER = (parameter: string) => `now() + make_interval(secs => ${parameter}
 export class WebhookEndpoints {
   constructor(readonly database: Database) {}
 
-  /** It hears what happens from now on. */
+  /** Inserts an endpoint. It receives the events that happen from now on. */
   async insert(
     endpoint: Pick<WebhookEndpoint, 'id' | 'url' | 'secrets' | 'types'>,
     client: Queryable = this.database,
@@ -73,7 +76,7 @@ export class WebhookEndpoints {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** A change is a reason to try again at once. */
+  /** Changes an endpoint. Its next delivery is then tried at once. */
   async change(id: string, change: EndpointChange, client: Queryable): Promise<WebhookEndpoint | null> {
     const { rows } = await client.query<Row>(
       `update webhook_endpoints set url = coalesce($2, url), secrets = coalesce($3, secrets),
@@ -98,7 +101,7 @@ export class WebhookEndpoints {
     return rowCount === 1;
   }
 
-  /** Events that were not delivered yet, and stretches that wait to be delivered again. */
+  /** How many events have not been delivered, and how many replays are waiting. */
   async backlog(endpoint: WebhookEndpoint): Promise<{ events: number; replays: number }> {
     const { rows } = await this.database.query<{ events: number; replays: number }>(
       `select (select count(*)::int from outbox where seq > $2 and ($3::text[] is null or type = any($3))) as events,
@@ -109,8 +112,9 @@ export class WebhookEndpoints {
   }
 
   /**
-   * Asks for a stretch of events, or one of them, to be delivered again. Events that were never delivered come in their turn and are left out.
-   * @returns how many that are
+   * Requests a replay of one event or of a range of events. Events that have not been delivered yet are left out,
+   * because they will be delivered anyway.
+   * @returns how many events will be delivered again
    */
   async replay(
     endpoint: WebhookEndpoint,
@@ -134,8 +138,8 @@ export class WebhookEndpoints {
   }
 
   /**
-   * Finds an event by its id. The initial event of a reservation has no id in its row, so the ids of such rows are computed,
-   * the newest first, a bounded number in each statement: some seconds for a million events.
+   * Finds an event by its id. The initial event of a reservation has no id in its row, so the ids of such rows are
+   * computed, newest first, a bounded number in each statement. This takes some seconds for a million events.
    */
   async #seqOf(eventId: string, upTo: number, client: Queryable): Promise<string | null> {
     const { rows: kept } = await client.query<{ seq: string }>('select seq from outbox where event_id = $1', [eventId]);
@@ -153,7 +157,7 @@ export class WebhookEndpoints {
     return null;
   }
 
-  /** Endpoints that may receive something now and have no delivery under way. */
+  /** Endpoints that have something to receive now and no run of deliveries. */
   async due(lastSeq: number): Promise<string[]> {
     const { rows } = await this.database.query<{ endpoint_id: string }>(
       `select endpoint_id from webhook_endpoints e
@@ -164,7 +168,10 @@ export class WebhookEndpoints {
     return rows.map(({ endpoint_id }) => endpoint_id);
   }
 
-  /** Takes an endpoint for one deliverer, so that its events keep their order. @returns null when it is not due, or another's */
+  /**
+   * Leases an endpoint to one run of deliveries, so that its events keep their order.
+   * @returns null when the endpoint is not due, or another run holds it
+   */
   async lease(id: string, lease: string, leaseMs: number): Promise<WebhookEndpoint | null> {
     const { rows } = await this.database.query<Row>(
       `update webhook_endpoints set lease = $2, leased_until = ${LATER('$3')}
@@ -182,7 +189,7 @@ export class WebhookEndpoints {
     );
   }
 
-  /** What to tell next: the oldest replay, else what is new. */
+  /** The next events to deliver: the oldest replay, else new events; null = nothing. */
   async nextStretch(endpoint: WebhookEndpoint, lastSeq: number): Promise<Stretch | null> {
     const { rows } = await this.database.query<{ replay_id: string; next_seq: string; to_seq: string }>(
       'select replay_id, next_seq, to_seq from webhook_replays where endpoint_id = $1 order by replay_id limit 1',
@@ -194,9 +201,9 @@ export class WebhookEndpoints {
   }
 
   /**
-   * It has heard everything of the stretch up to `seq`.
-   * @param delivered whether that ended with a delivery, or only with events that it does not want
-   * @returns the endpoint as it is now; null when it is another's by now, disabled or gone
+   * Records that the endpoint has received the events of the stretch up to `seq`.
+   * @param delivered false = the last events were skipped, because the endpoint does not want their types
+   * @returns the endpoint after the change; null when another run holds it, or it is disabled or deleted
    */
   async advance(
     id: string,
@@ -226,7 +233,10 @@ export class WebhookEndpoints {
     return rows[0] ? fromRow(rows[0]) : null;
   }
 
-  /** A delivery failed: the next one waits twice as long; after a day of failures there is none. */
+  /**
+   * Records a failed delivery. The delay before the next attempt doubles. After `giveUpMs` of failures, the endpoint is
+   * disabled.
+   */
   async fail(id: string, lease: string, error: string, limits: RetryLimits): Promise<Failure | null> {
     const { rows } = await this.database.query<{ enabled: boolean; attempts: number; disabled_reason: string | null }>(
       `update webhook_endpoints set attempts = attempts + 1, failing_since = coalesce(failing_since, now()), last_error = $3,
@@ -240,7 +250,7 @@ export class WebhookEndpoints {
     return row ? { enabled: row.enabled, attempts: row.attempts, disabledReason: row.disabled_reason } : null;
   }
 
-  /** It asked for no further deliveries. */
+  /** Disables an endpoint that asked for no further deliveries. */
   async disable(id: string, lease: string, reason: string): Promise<void> {
     await this.database.query(
       `update webhook_endpoints set enabled = false, disabled_reason = $3, last_error = $3, lease = null, leased_until = null

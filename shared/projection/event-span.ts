@@ -1,7 +1,7 @@
 import { RECORDS_VERSION } from '../postgres/journal-histories.js';
 import type { Queryable } from '../postgres/pool.js';
 
-/** Where the events of a transaction are in the outbox. `after`: the last event before them; 0 = there is none. */
+/** The position of a transaction's events in the outbox. `after`: the last event before them; 0 = none. */
 export type EventSpan = { after: number; first: number; last: number; count: number };
 
 export type SpanRow = {
@@ -13,7 +13,8 @@ export type SpanRow = {
 };
 
 /**
- * The rest of a statement that writes events: their span, and whether a process is alive that cannot read them as they are.
+ * The end of a statement that writes events. It returns their span, and whether a live process needs the events in the
+ * form of earlier versions.
  * @param made name of the query that returns the `seq` of each new event
  */
 export function spanSql(made: string): string {
@@ -22,14 +23,17 @@ export function spanSql(made: string): string {
       and seen_at > clock_timestamp() - interval '1 minute') as earlier from ${made}`;
 }
 
-/** Fills in what processes of earlier versions read. An event that was published before stays away from them. */
+/** Fills in the columns that processes of earlier versions read. Leaves out events that were published before. */
 const COMPLETE = `
   update outbox o set event_id = v.event_id, subject = v.subject, product_id = v.product_id, trace = v.trace, data = v.data
   from outbox_events v
   where v.seq = o.seq and o.seq between $1 and $2 and o.data is null
     and (o.event_id is not null or not exists (select 1 from outbox x where x.event_id = v.event_id))`;
 
-/** Reads the span, and completes its events while a process is alive that needs it. @returns null when nothing was written */
+/**
+ * Reads the span, and completes its events if a live process of an earlier version needs that.
+ * @returns null when nothing was written
+ */
 export async function spanOf(client: Queryable, { rows: [row] }: { rows: SpanRow[] }): Promise<EventSpan | null> {
   if (!row || row.count === 0) return null;
   if (row.earlier) await client.query(COMPLETE, [row.first, row.last]);

@@ -8,24 +8,26 @@ import { eventsOf, type NewEvent } from './events-of-entries.js';
 import { insertEvents, insertInitialEvents } from './new-events.js';
 import { areNewReservations, insertReservations, type NewReservation } from './new-reservations.js';
 
-/** Versions of terms that are remembered; the discount of a version never changes. */
+/** How many versions of terms are cached. The discount of a version never changes. */
 const TERMS_KEPT = 10_000;
 
-/** What events say of a campaign. */
+/** The fields of a campaign that events contain. */
 type EventTerms = { campaignId: string; productId: string; discount: unknown };
 
-/** Events that a transaction has written. `events`: all of them in their order; null = they have to be read back. */
+/** Events that a transaction has written. `events`: all of them, in order; null = they must be read from the outbox. */
 export type WrittenEvents = { span: EventSpan; events: OutboxEvent[] | null };
 
 /**
- * Writes the events of journal entries, and composes those of new reservations from the entries at hand, so that the worker
- * publishes them after the commit without reading them back. The view `outbox_events` computes the same.
+ * Writes the events of journal entries. Composes the events of new reservations from the entries in memory, so that the
+ * worker can publish them after the commit without reading them from the outbox. The view `outbox_events` computes the
+ * same events.
  */
 export class EventWriter {
   /** `campaign number/version` → terms. */
   readonly #terms = new Map<string, EventTerms>();
 
   /**
+   * Writes the events of the entries.
    * @param rowsAreNew whether the transaction has inserted every reservation that the entries make
    * @returns null when there are no events
    */
@@ -33,7 +35,7 @@ export class EventWriter {
     const events = eventsOf(entries);
     const reserved = entries.filter((entry) => entry.kind === 'reserved');
     const byId = new Map(reserved.map((entry) => [entry.reservation, entry]));
-    // An entry that is in the journal twice makes one row.
+    // A reservation that the journal has twice makes only one row.
     const allNew = rowsAreNew && byId.size === reserved.length;
     const plain = allNew && events.every(({ initial }) => initial) && (await this.#learn(client, reserved));
     const span = await (plain ? insertInitialEvents(client, events) : insertEvents(client, events, allNew));
@@ -41,13 +43,15 @@ export class EventWriter {
     return { span, events: plain && isDense(span, events) ? this.#compose(span, events, byId) : null };
   }
 
-  /** The entries as `writeReservations` takes them; null when they are others too, or Postgres lacks their terms. */
+  /**
+   * The entries in the form for `writeReservations`; null when some are of another kind, or Postgres lacks their terms.
+   */
   async reservationsIn(client: Queryable, entries: readonly JournalEntry[]): Promise<readonly NewReservation[] | null> {
     return areNewReservations(entries) && (await this.#learn(client, entries)) ? entries : null;
   }
 
   /**
-   * Writes new reservations, as `reservationsIn` returned them, their events and the cursor of the journal, by one statement.
+   * Writes new reservations from `reservationsIn`, their events and the cursor of the journal, with one statement.
    * @param upTo id of the last entry
    * @returns null when there are no events
    * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
@@ -65,7 +69,7 @@ export class EventWriter {
       const byId = new Map(entries.map((entry) => [entry.reservation, entry]));
       return { span, events: isDense(span, events) ? this.#compose(span, events, byId) : null };
     }
-    // Postgres had some of the rows; their events may be missing all the same.
+    // Some rows existed before, but their events may be missing.
     const missing = await insertEvents(client, eventsOf(entries));
     const [first, last] = [span ?? missing, missing ?? span];
     if (!first || !last) return null;
@@ -73,7 +77,7 @@ export class EventWriter {
     return { span: { after: first.after, first: first.first, last: last.last, count }, events: null };
   }
 
-  /** @returns whether Postgres has the terms of each entry */
+  /** Caches the terms of the entries. @returns whether Postgres has the terms of each entry */
   async #learn(client: Queryable, entries: readonly EntryOf<'reserved'>[]): Promise<boolean> {
     const unknown = new Map<string, [number, number]>();
     for (const { no, terms } of entries) {
@@ -95,7 +99,10 @@ export class EventWriter {
     return entries.every(({ no, terms }) => this.#terms.has(`${no}/${terms}`));
   }
 
-  /** @returns null when an entry does not have everything: the device of a promoted user may be in the ticket alone */
+  /**
+   * Composes the events from the entries.
+   * @returns null when an entry lacks a field: the device of a promoted user may be only in the ticket
+   */
   #compose(
     span: EventSpan,
     events: readonly NewEvent[],
@@ -130,12 +137,15 @@ export class EventWriter {
   }
 }
 
-/** Whether the events have consecutive numbers, each its own. */
+/** Whether the events have consecutive numbers. */
 function isDense({ first, last, count }: EventSpan, events: readonly NewEvent[]): boolean {
   return count === events.length && last - first === count - 1;
 }
 
-/** The id of an event about a reservation, as `event_id_of` computes it: a UUIDv8 of reservation and type. */
+/**
+ * The id of an event about a reservation: a UUIDv8 of reservation and type. The SQL function `event_id_of` computes the
+ * same.
+ */
 export function eventId(reservation: string, type: string): string {
   const hex = hash('sha256', `${reservation} ${type}`);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -17,7 +17,7 @@ const CHANGES: [CampaignStatus, CampaignStatus, string][] = [
   ['draft', 'closed', 'closed'],
 ];
 for (const [before, status, event] of CHANGES) {
-  test(`from ${before} to ${status} is ${event}, without saying who did it`, () => {
+  test(`from ${before} to ${status} is ${event}, without the actor`, () => {
     expect(change(before, status)).toEqual([
       {
         type: `dev.doorbuster.campaign.${event}.v1`,
@@ -36,7 +36,7 @@ test('a change that no script makes is an error, not an event', () => {
   expect(() => change('open', 'draft')).toThrow('makes a draft');
 });
 
-test('joining and leaving the line tell nothing', () => {
+test('joining and leaving the line make no events', () => {
   const line = {
     reservation: 'r',
     user: 'ann',
@@ -58,7 +58,7 @@ test('joining and leaving the line tell nothing', () => {
   ).toEqual([]);
 });
 
-test('a rejected change says what it was about', () => {
+test('the event of a rejected change names its reservation and the reason', () => {
   const fields = { kind: 'redeemed', no: '12', reservation: 'r-1', user: 'ann' };
   expect(rejectedEvent({ journalId: '1234-5', fields }, 'the reservation is voided')).toMatchObject({
     type: 'dev.doorbuster.campaign.change_rejected.v1',

@@ -3,34 +3,40 @@ import type { EventType } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
 
-/** An event before Postgres adds what the redemption and its campaign say. */
+/** An event before Postgres adds the fields of the redemption and its campaign. */
 export type NewEvent = {
   type: EventType;
   no: number;
-  /** null = about the campaign */
+  /** null = the event is about the campaign */
   reservation: string | null;
-  /** What makes it one event: the reservation, which meets every type once at most, else the journal entry. */
+  /**
+   * Identifies the event together with its type, so that it is written once: the reservation, because each type happens
+   * to it at most once, or else the journal entry.
+   */
   once: string;
   /** null = now */
   atMs: number | null;
   trace: string;
   data: Record<string, unknown>;
-  /** Made by the entry that made the reservation: its data follow from the row. */
+  /** Whether the event is of the entry that made the reservation. Its data then follow from the row. */
   initial?: true;
 };
 
-/** The events of a batch of journal entries, in their order. Joining and leaving the line make none. */
+/** The events of a batch of journal entries, in order. Joining and leaving the line make no events. */
 export function eventsOf(entries: readonly JournalEntry[]): NewEvent[] {
   return entries.flatMap(eventsOfEntry);
 }
 
-/** Postgres refused it by itself (worker/persist/refused-entries.ts). */
+/** The event of a reservation that Postgres rejected (worker/persist/refused-entries.ts). */
 export function voidedEvent(no: number, reservation: string, reason: string): NewEvent {
   const type = 'dev.doorbuster.redemption.voided.v1';
   return { type, no, reservation, once: reservation, atMs: null, trace: '', data: { reason } };
 }
 
-/** What a reconciliation could not mend (worker/reconcile); the same verdict is the same event. */
+/**
+ * The event of differences that a reconciliation could not repair (worker/reconcile). The same verdict makes the same
+ * event.
+ */
 export function driftedEvent(no: number, campaignId: string, verdict: Verdict): NewEvent {
   const { lost, duplicated, over_cap, drift } = verdict;
   const differences = verdict.differences
@@ -41,7 +47,7 @@ export function driftedEvent(no: number, campaignId: string, verdict: Verdict): 
   return { type: 'dev.doorbuster.campaign.drifted.v1', no, reservation: null, once, atMs: null, trace: '', data };
 }
 
-/** An acknowledged change that Postgres could not take (`journal_rejects`); a person has to decide. */
+/** The event of an acknowledged change that Postgres rejected (`journal_rejects`). An operator must decide. */
 export function rejectedEvent({ journalId, fields }: RawEntry, reason: string): NewEvent {
   const data = {
     journal_id: journalId,
@@ -114,11 +120,11 @@ function eventsOfReserved(entry: Begun): NewEvent[] {
   return events;
 }
 
-/** Without a first reference there is nothing that it repeats. Each reference is an event of its own. */
+/** Each further reference makes an event of its own. Without a first reference, the payment is not a duplicate. */
 function eventsOfPaidAgain(entry: EntryOf<'paid_again'>): NewEvent[] {
   const { reservation, payment, first } = entry;
   if (first === '') return [];
-  // A digest, since a reference may have characters that the id of an event is not made from.
+  // A digest, because a reference may contain characters that must not be in `once`.
   const digest = createHash('sha256').update(payment).digest('hex');
   const data = { payment_ref: payment, already_paid_by: first };
   return [{ ...about(entry, 'dev.doorbuster.payment.duplicated.v1', data), once: `${reservation} ${digest}` }];

@@ -3,8 +3,8 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { Database, Queryable } from '../postgres/pool.js';
 
 /**
- * Takes the cursor, and reads it with the generation of the latest history. The first statement waits by itself: one that
- * has waited for a lock still sees the histories of the moment at which it began.
+ * Locks the cursor, and reads it with the generation of the latest history. These are two statements, because a
+ * statement that waited for a lock would see the histories of the moment at which it began.
  */
 export const LOCK_WITH_HISTORY = [
   'select 1 from journal_cursor for update',
@@ -12,30 +12,33 @@ export const LOCK_WITH_HISTORY = [
      set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true) from journal_cursor for update`,
 ] as const;
 
-/** The cursor, and the generation of the latest history (null before the first one). */
+/** The cursor and the generation of the latest history (null before the first one). */
 export type LockedCursor = { cursor: string; generation: number | null };
 
-/** Tables `journal_cursor` and `journal_rejects`: how far the journal was written, and what could not be. */
+/**
+ * Tables `journal_cursor` and `journal_rejects`: how far the journal has been persisted, and the entries that were
+ * rejected.
+ */
 export class JournalCursor {
   constructor(readonly database: Database) {}
 
-  /** Id of the last entry that is committed here. */
+  /** Id of the last entry that is committed to Postgres. */
   async read(): Promise<string> {
     return lastId(await this.database.query<{ last_id: string }>('select last_id from journal_cursor'));
   }
 
   /**
-   * Takes the cursor for this transaction; a second writer waits here. Returns how far the first one came. Turns off
-   * sequential scans for the transaction: batches find rows by their keys, and the planner would read all of a table that is
-   * not large yet. A plan that is turned off counts as expensive, so JIT compilation is turned off too.
+   * Locks the cursor for this transaction; a second writer waits here. Returns the cursor. Disables sequential scans
+   * for the transaction: batches find rows by their keys, but the planner would read small tables completely. Disabled
+   * plans count as expensive, which would start JIT compilation, so JIT is disabled too.
    */
   async lock(client: Queryable): Promise<string> {
     return (await this.lockWithHistory(client)).cursor;
   }
 
   /**
-   * The same, with the generation of the latest history (null before the first one). A history begins under this lock, so
-   * it stays the latest until the transaction ends.
+   * Does the same, and also returns the generation of the latest history (null before the first one). A history begins
+   * while this lock is held, so the history stays the latest until the transaction ends.
    */
   async lockWithHistory(client: Queryable): Promise<LockedCursor> {
     const results: QueryResult[] = [];
@@ -47,7 +50,7 @@ export class JournalCursor {
     await client.query('update journal_cursor set last_id = $1, updated_at = now()', [to]);
   }
 
-  /** Keeps an entry that no table takes, with the reason, for a person to look at. */
+  /** Stores an entry that Postgres rejected, with the reason, for an operator. */
   async reject(client: Queryable, entry: RawEntry, reason: string): Promise<void> {
     await client.query(
       'insert into journal_rejects (journal_id, fields, reason) values ($1, $2, $3) on conflict do nothing',
@@ -56,7 +59,7 @@ export class JournalCursor {
   }
 }
 
-/** @param results of `LOCK_WITH_HISTORY` */
+/** Reads the cursor from the results of `LOCK_WITH_HISTORY`. */
 export function lockedCursor(results: readonly QueryResult[]): LockedCursor {
   const rows = results.at(-1)?.rows as { last_id: string; generation: string | null }[];
   const generation = rows[0]?.generation ?? null;

@@ -47,12 +47,13 @@ const INSERT_INITIAL = `
   ) ${spanSql('made')}`;
 
 /**
- * Writes events in the transaction that caused them, after its rows. The caller holds the lock on `journal_cursor`: whatever
- * takes a `seq` commits before the next one takes one, so the order of `seq` is the order of commits, and a reader that has
- * seen one never finds an earlier one afterwards.
+ * Writes events in the transaction that caused them, after its rows. The caller holds the lock on `journal_cursor`, so
+ * a transaction commits before the next one gets its `seq` numbers. So the order of `seq` is the order of commits, and
+ * a reader never finds a `seq` below one that it has read.
  *
- * Of an event about a reservation only what the rows do not say is kept (view `outbox_events`). An event is published once,
- * and none after `voided`: the id of an event is unique; an initial event of a new row needs no id, since its row is unique.
+ * The outbox stores only those fields of an event about a reservation that its rows lack (view `outbox_events`). Event
+ * ids are unique, so an event is published once, and none follows `voided`. An initial event of a new row needs no id,
+ * because its row is unique.
  * @param rowsAreNew whether this transaction has inserted the row of each reservation with an initial event
  * @returns null when nothing was written
  */
@@ -80,7 +81,10 @@ export async function insertEvents(
   );
 }
 
-/** The same for initial events alone, whose reservations are new and made under terms that Postgres has: of promotions. */
+/**
+ * Does the same for initial events only, which is faster. All reservations must be new, and Postgres must have the
+ * terms under which they were made.
+ */
 export async function insertInitialEvents(client: Queryable, events: readonly NewEvent[]): Promise<EventSpan | null> {
   if (events.length === 0) return null;
   return spanOf(

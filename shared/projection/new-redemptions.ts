@@ -48,8 +48,8 @@ const FIELDS = [
 ] as const satisfies readonly (keyof NewRedemption)[];
 
 /**
- * Inserts the rows of new reservations; those that exist already are left as they are.
- * @returns how many are new
+ * Inserts the rows of new reservations. Existing rows stay as they are.
+ * @returns how many rows are new
  * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
  */
 export async function insertRedemptions(client: Queryable, rows: readonly NewRedemption[]): Promise<number> {

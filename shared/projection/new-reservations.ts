@@ -3,10 +3,13 @@ import type { Queryable } from '../postgres/pool.js';
 import { columnOf, prepared } from '../postgres/prepared.js';
 import { type EventSpan, type SpanRow, spanOf, spanSql } from './event-span.js';
 
-/** A new reservation without a place in line before it. */
+/** A new reservation that was not promoted from the line. */
 export type NewReservation = EntryOf<'reserved'>;
 
-/** Rows, their events and the cursor of the journal. Events are numbered in the order of the rows, which is that of the entries. */
+/**
+ * Writes rows, their events and the cursor of the journal. Events are numbered in the order of the rows, which is the
+ * order of the entries.
+ */
 const INSERT = `
   with rows as (
     insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, pay_before,
@@ -48,7 +51,7 @@ const FIELDS = [
   'stacking',
 ] as const satisfies readonly (keyof NewReservation)[];
 
-/** Whether a batch only makes reservations, each once and none from the line: most batches of a sale. */
+/** Whether a batch only makes reservations, each once and none from the line. Most batches of a sale do. */
 export function areNewReservations(entries: readonly JournalEntry[]): entries is readonly NewReservation[] {
   const seen = new Set<string>();
   for (const entry of entries) {
@@ -59,10 +62,10 @@ export function areNewReservations(entries: readonly JournalEntry[]): entries is
 }
 
 /**
- * Writes new reservations with their events and moves the cursor, by one statement. Of a reservation that Postgres has
- * already, neither its row nor its event is written.
- * @param campaigns number → id of each campaign in the entries, so that the statement looks none up
- * @returns where the events are; null = every row existed
+ * Writes new reservations with their events and moves the cursor, with one statement. If a reservation exists already,
+ * neither its row nor its event is written.
+ * @param campaigns number → id of each campaign in the entries, so that the statement does not look them up
+ * @returns the position of the events; null = every row existed
  * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
  */
 export async function insertReservations(

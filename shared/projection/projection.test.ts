@@ -117,7 +117,7 @@ test('nothing leaves nothing', () => {
 test('a new reservation is one row', () => {
   const entry = reserved('r1');
   const { newRedemptions, redemptionChanges } = projectEntries([entry]);
-  // All that it says; how it came is no part of a row.
+  // The row has all fields of the entry, except those of the journal.
   const { kind: _kind, journalId: _journalId, state: _state, ...said } = entry;
   expect(newRedemptions).toEqual([{ ...said, ...nothing, slot: 1, status: 'reserved' }]);
   expect(redemptionChanges).toEqual([]);
@@ -145,7 +145,7 @@ test('a reservation that was made, paid and refunded within a batch is one row a
   expect(redemptionChanges).toEqual([]);
 });
 
-test('changes of a reservation that Postgres has are one change; what it does not say stays as it was', () => {
+test('merges changes of an existing reservation into one; other fields stay as they were', () => {
   const [expired, late] = [
     ended('expired', 'r1', 'deadline'),
     redeemed('r1', { slot: 3, reacquired: true, payment: '' }),
@@ -168,7 +168,7 @@ test('changes of a reservation that Postgres has are one change; what it does no
 });
 
 for (const kind of ['released', 'expired', 'voided'] as const) {
-  test(`${kind} is told with its time and reason`, () => {
+  test(`${kind} is written with its time and reason`, () => {
     const entry = ended(kind, 'r1', 'because');
     const change = { status: kind, releasedMs: entry.atMs, reason: 'because' };
     expect(projectEntries([entry]).redemptionChanges).toEqual([{ ...nothing, reservation: 'r1', ...change }]);

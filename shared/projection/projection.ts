@@ -2,14 +2,14 @@ import type { EntryOf, JournalEntry } from '../contracts/journal.js';
 import type { CampaignStatus } from '../domain/campaign.js';
 import type { RedemptionStatus } from '../domain/reservation.js';
 
-/** What a batch makes of one reservation that Postgres does not have yet: its row as it is at the end of the batch. */
+/** The row of a new reservation, as it is at the end of the batch. */
 export type NewRedemption = Omit<EntryOf<'reserved'>, 'kind' | 'journalId' | 'state' | 'trace' | 'answer' | 'key'> & {
   key: string;
   answer: string;
   trace: string;
 } & RedemptionChange;
 
-/** What a batch makes of a reservation that Postgres has: null = as it was. */
+/** The change of an existing reservation by a batch. null = unchanged. */
 export type RedemptionChange = {
   reservation: string;
   status: RedemptionStatus | null;
@@ -31,10 +31,10 @@ export type TicketChange = {
   endedMs: number | null;
 };
 
-/** An idempotency key and its answer that stand in no other row. */
+/** An idempotency record that no other row contains. */
 export type IdempotencyRow = { no: number; key: string; answer: string; atMs: number };
 
-/** A payment of a reservation that is paid already. */
+/** A payment for a reservation that is paid already. */
 export type FurtherPayment = { reservation: string; payment: string; atMs: number };
 
 export type AuditRow = {
@@ -57,9 +57,9 @@ export type Projection = {
   statuses: Map<number, CampaignStatus>;
   /** Campaign number → ms at which an operator opened it. */
   begun: Map<number, number>;
-  /** Campaign number → units added (negative: taken away) by the batch. */
+  /** Campaign number → units that the batch added (negative: removed). */
   added: Map<number, number>;
-  /** Campaign number → the last line number whose wait is over, and when it was (ms). */
+  /** Campaign number → the last line number that no longer waits, and since when (ms). */
   closedLines: Map<number, { upTo: number; atMs: number }>;
   answers: IdempotencyRow[];
   furtherPayments: FurtherPayment[];
@@ -72,8 +72,8 @@ export function emptyProjection(): Projection {
 }
 
 /**
- * Folds entries, oldest first, into the rows they leave behind, so that a reservation that was made, paid and refunded
- * within a batch is one insert. Pure: the same entries give the same rows.
+ * Folds entries, oldest first, into the rows that result from them. So a reservation that was made, paid and refunded
+ * within a batch is one insert. It is a pure function.
  */
 export function projectEntries(entries: readonly JournalEntry[]): Projection {
   const newRedemptions = new Map<string, NewRedemption>();
@@ -196,7 +196,10 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   };
 }
 
-/** Written out, since there is one for every checkout: an object copied by `...` costs a tenth of all that is done for it here. */
+/**
+ * Lists every field, because this runs for every checkout: copying the object by `...` would add a tenth to the cost of
+ * folding an entry.
+ */
 function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRedemption {
   return {
     reservation: entry.reservation,

@@ -3,7 +3,7 @@ import { answerOwner } from '../postgres/snapshot.js';
 import { insertRedemptions } from './new-redemptions.js';
 import type { NewTicket, Projection, RedemptionChange, TicketChange } from './projection.js';
 
-/** A change for a reservation that Postgres has never seen: the entry that made it is missing. */
+/** A change of a reservation that is not in Postgres: the entry that made the reservation is missing. */
 export class UnknownReservations extends Error {
   override readonly name = 'UnknownReservations';
   constructor(readonly reservations: readonly string[]) {
@@ -11,7 +11,7 @@ export class UnknownReservations extends Error {
   }
 }
 
-/** A change for a campaign that Postgres has never seen. */
+/** A change of a campaign that is not in Postgres. */
 export class UnknownCampaigns extends Error {
   override readonly name = 'UnknownCampaigns';
   constructor(readonly numbers: readonly number[]) {
@@ -20,11 +20,12 @@ export class UnknownCampaigns extends Error {
 }
 
 /**
- * Writes a folded batch, one statement a table, inside the caller's transaction. What ends comes before what begins, so
- * that a unit which went from one to another within the batch never counts twice against the cap.
+ * Writes a folded batch in the caller's transaction, with one statement for each table. Reservations that end are
+ * written before those that begin, so that a unit which passed from one user to another within the batch never counts
+ * twice against the cap.
  * @throws pg.DatabaseError of class 23 when a row breaks the cap, an allowance or a reference
  * @returns whether every reservation of the batch is new
- * @throws UnknownReservations, UnknownCampaigns when a change meets no row
+ * @throws UnknownReservations, UnknownCampaigns when the row of a change does not exist
  */
 export async function writeProjection(client: Queryable, batch: Projection): Promise<boolean> {
   await assertCampaigns(client, batch);
@@ -45,7 +46,7 @@ export async function writeProjection(client: Queryable, batch: Projection): Pro
   return inserted === batch.newRedemptions.length;
 }
 
-/** A voided row stays voided: what Postgres refused does not come back because a later entry speaks of it. */
+/** A voided row stays voided, even if a later entry changes the reservation. */
 async function changeRedemptions(client: Queryable, changes: readonly RedemptionChange[]): Promise<void> {
   if (changes.length === 0) return;
   const column = <Key extends keyof RedemptionChange>(key: Key) => changes.map((change) => change[key]);
@@ -81,7 +82,10 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
 }
 
-/** The first reference that arrives is the payment's; each other one is kept beside it, whatever became of the reservation. */
+/**
+ * Stores payments after the first one. The first reference that arrives is stored with the reservation. Every other
+ * reference is stored separately, whatever the state of the reservation.
+ */
 async function keepFurtherPayments(client: Queryable, payments: Projection['furtherPayments']): Promise<void> {
   if (payments.length === 0) return;
   const values = [
@@ -158,7 +162,10 @@ async function changeTickets(client: Queryable, changes: readonly TicketChange[]
   );
 }
 
-/** By what was added, not to the total that Redis has: a voided unit may have left Redis's total and not this one. */
+/**
+ * Adds the difference instead of writing the total of Redis, because a voided unit may be missing in the total of Redis
+ * but not in this one.
+ */
 async function addUnits(client: Queryable, added: readonly [number, number][]): Promise<void> {
   if (added.length === 0) return;
   await client.query(
@@ -168,7 +175,7 @@ async function addUnits(client: Queryable, added: readonly [number, number][]): 
   );
 }
 
-/** A sale that was opened before its time began then. */
+/** Moves `starts_at` of a sale that was opened before its start time. */
 async function setBeginnings(client: Queryable, begun: readonly [number, number][]): Promise<void> {
   if (begun.length === 0) return;
   await client.query(
@@ -178,7 +185,7 @@ async function setBeginnings(client: Queryable, begun: readonly [number, number]
   );
 }
 
-/** Under the user and the key, so that two users may have the same key. */
+/** The primary key contains user and key, so that two users may use the same key. */
 async function insertAnswers(client: Queryable, rows: Projection['answers']): Promise<void> {
   if (rows.length === 0) return;
   await client.query(
@@ -195,7 +202,10 @@ async function insertAnswers(client: Queryable, rows: Projection['answers']): Pr
   );
 }
 
-/** What changes a campaign is joined with it and would vanish without a trace when it is not there. */
+/**
+ * Checks that the campaigns exist. The statements join their changes with the campaign, so changes of an unknown
+ * campaign would be lost silently.
+ */
 async function assertCampaigns(client: Queryable, batch: Projection): Promise<void> {
   const changed = new Set([
     ...batch.added.keys(),
@@ -212,7 +222,10 @@ async function assertCampaigns(client: Queryable, batch: Projection): Promise<vo
   if (rows.length > 0) throw new UnknownCampaigns(rows.map(({ no }) => no));
 }
 
-/** Closing a campaign ends its line: the script dropped it, so the tickets end here in one statement. */
+/**
+ * Writes statuses. Closing a campaign ends its line: the script removed the line, so one statement here ends the
+ * tickets.
+ */
 async function setStatuses(client: Queryable, statuses: readonly [number, string][]): Promise<void> {
   if (statuses.length === 0) return;
   await client.query(
@@ -229,7 +242,7 @@ async function setStatuses(client: Queryable, statuses: readonly [number, string
   );
 }
 
-/** Tickets of the same batch included: those that were promoted or left do not wait any more. */
+/** Ends the tickets that still wait in closed lines, including tickets of the same batch. */
 async function closeLines(
   client: Queryable,
   lines: readonly [number, { upTo: number; atMs: number }][],

@@ -4,8 +4,8 @@ import { type Jobs, QUEUE_NAMES, type QueueName } from '../contracts/jobs.js';
 import { BULLMQ_PREFIX } from '../redis/keys.js';
 
 /**
- * A job is due until it is done: attempts never run out, and the pause between them stays short, since the outage of an
- * engine ends at an unknown time and service should be back within seconds.
+ * A job is retried until it succeeds. The number of attempts is unlimited, and the pause between them stays short, so
+ * that work resumes within seconds after an outage of Redis or Postgres.
  */
 const UNTIL_DONE: JobsOptions = {
   attempts: Number.MAX_SAFE_INTEGER,
@@ -14,9 +14,9 @@ const UNTIL_DONE: JobsOptions = {
   removeOnFail: { count: 1_000 },
 };
 const RETRY_MAX_MS = 1_000;
-/** How long a queue rests while Redis is full. */
+/** How long a job worker pauses when Redis is full. */
 const REST_MS = 1_000;
-/** Sweeps that earlier versions planned as jobs. */
+/** Sweeps that earlier versions scheduled as repeated jobs. */
 const EARLIER_INTERVALS = [
   'expire',
   'tend',
@@ -29,7 +29,7 @@ const EARLIER_INTERVALS = [
   'archive',
 ] as const;
 
-/** Doubling from 50 ms to one second. */
+/** The pause before an attempt: doubles from 50 ms up to one second. */
 export const retryDelayMs = (attempt: number): number => Math.min(RETRY_MAX_MS, 25 * 2 ** Math.min(attempt, 10));
 
 /** Adds jobs, typed by queue. */
@@ -53,14 +53,14 @@ export class JobQueues {
     };
   }
 
-  /** @param id two jobs of a queue with one id are one job, for as long as the first is not done */
+  /** @param id adding a second job with the same id has no effect until the first job is done */
   async add<Name extends QueueName>(name: Name, id: string, data: Jobs[Name]): Promise<void> {
     await this.#queues[name].add(name, data, { jobId: id });
   }
 
   /**
-   * Removes the intervals of earlier versions, which planned sweeps as jobs. A worker of such a version that still runs
-   * plans its own again.
+   * Removes the repeated jobs of earlier versions, which scheduled sweeps as jobs. A running worker of such a version
+   * adds its jobs again.
    */
   async removeIntervals(): Promise<void> {
     for (const name of EARLIER_INTERVALS) {
@@ -71,8 +71,8 @@ export class JobQueues {
   }
 
   /**
-   * Runs now whatever waits to be tried again. No pause is longer than a second, so what this finds is due, or was put off by
-   * a clock that has jumped since.
+   * Retries all delayed jobs now. No pause is longer than a second, so a delayed job is due soon, or a change of the
+   * system time has delayed it.
    */
   async retryNow(): Promise<void> {
     await Promise.all(QUEUE_NAMES.map((name) => this.#queues[name].promoteJobs()));
@@ -88,7 +88,7 @@ export class JobQueues {
     };
   }
 
-  /** To be looked at by a dashboard; jobs are added by `add` alone. */
+  /** All queues, for the dashboard. Jobs must be added with `add`. */
   all(): Queue[] {
     return QUEUE_NAMES.map((name) => this.#queues[name]);
   }
@@ -100,9 +100,7 @@ export class JobQueues {
 
 export type Processor<Name extends QueueName> = (data: Jobs[Name]) => Promise<void>;
 
-/**
- * Starts taking jobs of one queue. A worker that dies keeps its job for `lockDuration` at most; then another has it.
- */
+/** Starts processing the jobs of one queue. If a worker dies, another worker gets its job after `lockDuration`. */
 export function startJobWorker<Name extends QueueName>(
   name: Name,
   processor: Processor<Name>,
@@ -116,9 +114,9 @@ export function startJobWorker<Name extends QueueName>(
     ...options,
     lockDuration: 4_000,
     stalledInterval: 2_000,
-    // A stalled job is one whose worker died; it runs again however often that happens.
+    // A job is stalled if its worker died. It is run again, however often that happens.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
-    // Added jobs wake a worker at once; this is for a wake-up that was lost.
+    // Added jobs wake a worker at once. This delay matters only if a wake-up was lost.
     drainDelay: 5,
     settings: { backoffStrategy: retryDelayMs },
   });
@@ -130,11 +128,14 @@ export function startJobWorker<Name extends QueueName>(
   return worker;
 }
 
-/** BullMQ repeats a call at once that Redis refuses because it is full: thousands of times a second, to no avail. */
+/**
+ * Pauses a worker while Redis is full, because BullMQ would repeat the refused call without a pause, thousands of times
+ * a second.
+ */
 function restALittle(worker: Worker): void {
   if (worker.isPaused() || worker.closing) return;
   const ignore = () => {
-    // The worker emits its errors as an event of its own.
+    // The worker reports its errors by the `error` event.
   };
   worker.pause(true).catch(ignore);
   const timer = setTimeout(() => {

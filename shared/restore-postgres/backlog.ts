@@ -5,11 +5,14 @@ import { decodeEntry } from '../redis/journal-entries.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
 import { BATCH } from './chunks.js';
 
-/** Entries that Postgres lacks and the journal still has: they are not lost, and have details that no record has. */
+/**
+ * Entries that Postgres lacks and the journal still has. They are not lost, and they have details that the records in
+ * Redis lack.
+ */
 export class Backlog {
   /**
-   * What the entries write: `<reservation> <kind>`, `<number>/<line number>`, `<number> status`. Its events and details are
-   * those of the entries.
+   * Names of what the entries write: `<reservation> <kind>`, `<number>/<line number>`, `<number> status`. Events and
+   * details of these are taken from the entries.
    */
   readonly #names = new Set<string>();
   /** Campaign number → units that the entries add. */
@@ -19,8 +22,8 @@ export class Backlog {
 
   /**
    * @param cursor the last entry that Postgres has
-   * @param lastId the last entry of the picture of Redis
-   * @param directory the campaigns that Redis knows; entries of others are left out
+   * @param lastId the last entry that the picture of Redis contains
+   * @param directory the campaigns in Redis; entries of other campaigns are left out
    */
   constructor(
     readonly journal: Journal,
@@ -33,12 +36,12 @@ export class Backlog {
     return this.#size;
   }
 
-  /** Whether entries between the cursor and the first one of the journal are gone. */
+  /** Whether entries between the cursor and the first entry of the journal are lost. */
   get hasGap(): boolean {
     return this.#gap;
   }
 
-  /** Reads what the entries write; before anything else is asked. */
+  /** Reads the entries. Must be called before the other methods. */
   async read(): Promise<void> {
     for await (const entries of this.entries()) {
       const [first] = entries;
@@ -67,12 +70,12 @@ export class Backlog {
     return this.#restocked.get(no) ?? 0;
   }
 
-  /** Of entries made from records, those that the journal does not have any more. */
+  /** Filters entries that were made from records. @returns those that the journal no longer has */
   without(entries: readonly JournalEntry[]): JournalEntry[] {
     return entries.filter((entry) => 'reservation' in entry && !this.#names.has(`${entry.reservation} ${entry.kind}`));
   }
 
-  /** The entries, in their order. */
+  /** Reads the entries in order. */
   async *entries(): AsyncGenerator<JournalEntry[]> {
     let after = this.cursor;
     for (;;) {
@@ -103,7 +106,7 @@ function namesOf(entry: JournalEntry): string[] {
   }
 }
 
-/** Whether an entry is the very next one: entries of a history are counted from 0 without a gap. */
+/** Whether an entry directly follows the cursor. Entries of a history are numbered from 0 without a gap. */
 function follows(cursor: string, journalId: string): boolean {
   const [committed = '', n] = cursor.split('-');
   const [generation = ''] = journalId.split('-');

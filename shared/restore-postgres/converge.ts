@@ -5,12 +5,15 @@ import { decodeEntry } from '../redis/journal-entries.js';
 import type { CampaignCopy, Records, SaleCopy, Wanted } from '../sale/sale-copy.js';
 
 const BATCH = 1_000;
-/** So many records are read in one moment: about 2 ms of Redis. */
+/** How many records may be read in one atomic step, which takes about 2 ms in Redis. */
 const SMALL_REST = 500;
-/** A sale that runs for ever leaves a rest; after so many rounds it is what happens within one. */
+/**
+ * After this many rounds the reading stops, because a running sale always changes some records. The rest is then what
+ * changes within one round.
+ */
 const ROUNDS = 20;
 
-/** Reservations and users of each campaign. */
+/** Sets of reservations and users, by campaign. */
 export class Names {
   readonly #byProduct = new Map<ProductId, { reservations: Set<string>; users: Set<string> }>();
 
@@ -29,7 +32,7 @@ export class Names {
     return size;
   }
 
-  /** In batches of at most `limit` names of each sort. */
+  /** The names in batches of at most `limit` reservations and `limit` users. */
   wanted(limit: number): Wanted[] {
     return [...this.#byProduct].flatMap(([product, names]) => {
       const [reservations, users] = [[...names.reservations], [...names.users]];
@@ -43,23 +46,26 @@ export class Names {
   }
 }
 
-/** What Redis had at one moment: of the records that were asked for, and of those that changed meanwhile. */
+/** The state of Redis at one moment: the requested records, and those that changed meanwhile. */
 export type Picture = {
-  /** The last journal entry that is contained. */
+  /** The last journal entry that the picture contains. */
   lastId: string;
   campaigns: ReadonlyMap<ProductId, CampaignCopy>;
-  /** Everything that was looked at; what has no record here did not exist. */
+  /** All names that were read. A name without a record did not exist. */
   names: Names;
   records: ReadonlyMap<ProductId, Records>;
-  /** The last entries, of records that were read before them; to be applied to those, in this order. */
+  /**
+   * The last entries, whose records were read before these entries. They must be applied to the records in this order.
+   */
   tail: JournalEntry[];
 };
 
 export type ConvergeDeps = { copy: SaleCopy; journal: Journal };
 
 /**
- * Reads records while the sale goes on, so that all of them are as they were at one entry of the journal. What an entry
- * speaks of is read again until little is left; that is read together with the end of the journal in one moment.
+ * Reads records while the sale goes on, and returns them as they were at one entry of the journal. Records that journal
+ * entries change meanwhile are read again, until few are left. These are read together with the end of the journal in
+ * one atomic step.
  * @param from the last entry before the first record was read
  */
 export async function converge(
@@ -88,7 +94,7 @@ export async function converge(
   for (;;) {
     const moment = await copy.moment(after, [...directory.values()], touched.wanted(BATCH));
     const entries = moment.entries.map(decodeEntry);
-    // A campaign that is this new was not among those that were read.
+    // If a new campaign appears, the atomic step is repeated with it.
     if (await learn(copy, directory, entries)) continue;
     for (const [product, found] of moment.records) keep(records, product, found);
     for (const wanted of touched.wanted(BATCH)) note(names, wanted);
@@ -118,7 +124,7 @@ function keep(records: Map<ProductId, Records>, product: ProductId, found: Recor
   records.set(product, known);
 }
 
-/** @returns whether a campaign was unknown until now */
+/** Adds new campaigns of the entries to the directory. @returns whether there was one */
 async function learn(
   copy: SaleCopy,
   directory: Map<number, ProductId>,
@@ -139,7 +145,7 @@ function touch(names: Names, directory: ReadonlyMap<number, ProductId>, entry: J
   if (entry.kind === 'reserved' && entry.lineNo > 0) touched.users.add(entry.user);
 }
 
-/** Whether the record of this entry was read after it. */
+/** Whether the record that the entry changes was read after the entry. */
 function isContained(read: Names, directory: ReadonlyMap<number, ProductId>, entry: JournalEntry): boolean {
   const product = directory.get(entry.no);
   if (!product) return true;

@@ -4,10 +4,10 @@ import { EngineUnavailable } from '../errors/faults.js';
 import type { FurtherPayment } from '../projection/projection.js';
 import { keys } from '../redis/keys.js';
 
-/** A reservation, or the one that a place in line will become. */
+/** A reservation, or the future reservation of a place in line. */
 export type Named = { reservation: string; user: string; order: string };
 
-/** The references of these reservations' payments, the first one of each first. */
+/** The references of the payments of these reservations; for each reservation, the oldest first. */
 export async function paymentsInRedis(
   redis: Redis,
   product: ProductId,
@@ -21,7 +21,10 @@ export async function paymentsInRedis(
   );
 }
 
-/** How these take part in their orders (lua/includes/orders.lua); those that do not are left out. */
+/**
+ * The claims of these reservations on their orders (lua/includes/orders.lua). Reservations without a claim are left
+ * out.
+ */
 export async function stackingInRedis(
   redis: Redis,
   named: readonly Named[],

@@ -1,35 +1,35 @@
-/** What Postgres lacked of one campaign, beside what the journal still has. */
+/** What Postgres lacked of one campaign, without the entries that the journal still has. */
 export type CampaignFindings = {
   product: string;
-  /** Postgres does not have the campaign at all. */
+  /** Postgres does not have the campaign. */
   unknown: boolean;
   archived: boolean;
   total: { redis: number | null; postgres: number | null } | null;
   status: { redis: string; postgres: string } | null;
   terms: { redis: number; postgres: number } | null;
-  /** Redis has name, discount, audience and the like too. */
+  /** Whether Redis also has the details: name, discount, audience and so on. */
   hasDetails: boolean;
   codes: { redis: number; postgres: number } | null;
-  /** Of an archived campaign, whose reservations Redis does not have: units by which the counters differ. */
+  /** Units by which the counters of an archived campaign differ. Redis does not have its reservations. */
   archivedUnits: number;
   missing: { reservations: number; units: number };
   /** `reserved → redeemed` → how many. */
   changed: Record<string, number>;
   places: { missing: number; ended: number };
-  /** Rows that only Postgres has, or that it has in a later state. */
+  /** Rows that only Postgres has, or that are in a later state there. */
   leftAlone: number;
-  /** Another campaign that has its number in Postgres; then nothing of it can be written. null = none */
+  /** The campaign that has the same number in Postgres, so that this one cannot be written; null = none */
   conflict: string | null;
 };
 
 export type Findings = {
   cursor: string;
   lastId: string;
-  /** Entries that the journal still has after the cursor. */
+  /** Number of entries that the journal has after the cursor. */
   backlog: number;
-  /** Entries between the cursor and the first one that the journal still has are gone. */
+  /** Whether entries between the cursor and the first entry of the journal are lost. */
   gap: boolean;
   campaigns: CampaignFindings[];
-  /** Events that were numbered again; null in a dry run. */
+  /** How many events got a new number; null in a dry run. */
   renumberedEvents: number | null;
 };

@@ -17,11 +17,11 @@ import { isWhole, reportOf, verdictLine } from './report.js';
 import { restorePostgres } from './restore.js';
 
 /**
- * `npm run reconcile -- --after-restore`: makes Postgres whole from Redis. Exit code 0 when nothing is lost or drifted
- * afterwards (in a dry run: when nothing is missing), 1 otherwise, 2 when it could not be done.
+ * `npm run reconcile -- --after-restore`: repairs Postgres from Redis. The exit code is 0 if nothing is lost or drifted
+ * afterwards (in a dry run: if nothing is missing), 1 otherwise, and 2 if the command failed.
  */
 const STATEMENT_MS = 120_000;
-/** How long the journal may stand still before the workers are taken for stopped. */
+/** How long the cursor may stay unchanged before the command assumes that no worker is persisting. */
 const STANDSTILL_MS = 2_000;
 const LEDGER_SETTLE_MS = 3_000;
 
@@ -62,7 +62,7 @@ try {
   await database.close();
 }
 
-/** Prints what the ledger says of every campaign. @returns the exit code */
+/** Prints the ledger's verdict on every campaign. @returns the exit code */
 async function judge({ campaigns }: Findings, journal: Journal, cursor: JournalCursor): Promise<number> {
   const parts = {
     sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),

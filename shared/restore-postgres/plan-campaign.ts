@@ -11,7 +11,7 @@ import type { CampaignRow } from './restored-campaigns.js';
 import type { RestoredRows } from './restored-rows.js';
 
 export type Change = { id: string; record: ReservationRecord; row: ReservationRecord | null; step: Step };
-/** What has to be written of the campaign itself. */
+/** The changes that the campaign's own row needs. */
 type Need = Pick<CampaignFindings, 'total' | 'status' | 'terms' | 'codes'>;
 export type CampaignPlan = {
   need: Need;
@@ -23,7 +23,7 @@ export type CampaignPlan = {
   findings: CampaignFindings;
 };
 
-/** Compares one campaign after the other in Redis with its rows, and plans what has to be written. */
+/** Compares campaigns in Redis with their rows, and plans the necessary changes. */
 export class Planner {
   constructor(
     readonly rows: RestoredRows,
@@ -71,7 +71,7 @@ export class Planner {
         const stored = rows.get(id);
         const row = stored ? recordOfRow(stored) : null;
         const entries = later.get(id) ?? [];
-        // One that did not differ before its last entries is as Postgres has it.
+        // A reservation whose record was not read did not differ, so the row in Postgres is its state before the tail.
         const base = records.get(id) ?? (entries.length > 0 ? row : null);
         const record = entries.reduce(applied, base);
         const step = stepOf(record, row);
@@ -140,7 +140,7 @@ function needOf(copy: CampaignCopy, row: CampaignRow | null): Need {
   const codes = copy.codes > (row?.codes ?? 0) ? { redis: copy.codes, postgres: row?.codes ?? 0 } : null;
   const need: Need = { total: null, status: null, terms: null, codes };
   if (!row || row.product !== copy.product) return need;
-  // Units that Postgres refused left the total of Redis and stayed in that of Postgres.
+  // Units that Postgres rejected were removed from the total of Redis, but not from that of Postgres.
   const fewer = Number(row.total) - Number(copy.total);
   if (row.total !== copy.total && (fewer < 0 || fewer > row.refused)) {
     need.total = { redis: copy.total, postgres: row.total };

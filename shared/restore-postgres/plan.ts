@@ -7,12 +7,13 @@ import { type RecordState, type ReservationRecord, takesUnits } from '../sale/re
 import type { CampaignCopy, PersonCopy } from '../sale/sale-copy.js';
 
 /**
- * What Postgres has to do about one reservation. `end`: its unit is free again, so it comes before what takes a unit.
- * `left_alone`: Postgres has what Redis lacks, or refused the reservation; a person must look at it.
+ * The change that one reservation needs in Postgres. `end`: frees its unit, so it is written before changes that take
+ * units. `left_alone`: only Postgres has the reservation or its later state, or Postgres voided it; an operator must
+ * decide.
  */
 export type Step = 'nothing' | 'insert' | 'end' | 'advance' | 'left_alone';
 
-/** States that a row may still reach from its own. */
+/** For each state, the states that a row may reach later. */
 const LATER: Record<RecordState, readonly RecordState[]> = {
   reserved: ['redeemed', 'reacquired', 'released', 'expired', 'refunded', 'burned', 'voided'],
   redeemed: ['refunded', 'burned', 'voided'],
@@ -32,12 +33,15 @@ export function stepOf(record: ReservationRecord | null, row: ReservationRecord 
   return takesUnits(row.state) && !takesUnits(record.state) ? 'end' : 'advance';
 }
 
-/** A row does not tell a late payment from one in time. */
+/** The state in a row, which does not distinguish late payments. */
 function rowState({ state }: ReservationRecord): RecordState {
   return state === 'reacquired' ? 'redeemed' : state;
 }
 
-/** A reservation after an entry. @param record null = the entry makes it, or it is not known */
+/**
+ * Applies an entry to a reservation.
+ * @param record null = the entry makes the reservation, or the reservation is unknown
+ */
 export function applied(record: ReservationRecord | null, entry: JournalEntry): ReservationRecord | null {
   switch (entry.kind) {
     case 'reserved': {
@@ -64,8 +68,8 @@ export function recordOfRow(row: SnapshotReservation): ReservationRecord {
 }
 
 /**
- * The journal entries that Postgres lacks of a reservation, made again from its record. Times and names that only the
- * original entries had are estimated or empty; where the journal still has those, they are filled in later.
+ * Makes the journal entries that Postgres lacks for a reservation, from its record. Times and names that only the
+ * original entries have are estimated or empty. If the journal still has the entries, these are filled in later.
  */
 export function missingEntries(
   campaign: CampaignCopy,
@@ -116,18 +120,23 @@ export function missingEntries(
   return entries;
 }
 
-/** A place in line as it must be in Postgres. */
+/** A place in line as it should be in Postgres. */
 export type PlaceTarget = {
   lineNo: number;
   status: SnapshotTicket['status'];
-  /** null when only its end is known. */
+  /** null = only the end of the place is known. */
   details: { user: string; qty: number; reservation: string; order: string; code: number | null } | null;
 };
 
-/** A user who is queued and not in line waited in a line that was closed. */
+/**
+ * The end of a place by the state of its user. A user with state `queued` who is not in line waited until the line was
+ * closed.
+ */
 const ENDED: Record<string, PlaceTarget['status']> = { held: 'promoted', left: 'left', queued: 'closed' };
 
-/** The places that Redis knows of: users in line, users whose place ended, and reservations that were promoted. */
+/**
+ * The places that follow from the records in Redis: users in line, users whose place ended, and promoted reservations.
+ */
 export function placesOf(
   people: ReadonlyMap<string, PersonCopy>,
   reservations: ReadonlyMap<string, ReservationRecord>,
@@ -162,8 +171,8 @@ export function placesOf(
 export type PlaceSteps = { inserts: NewTicket[]; ends: TicketChange[] };
 
 /**
- * What Postgres has to do about places. @param tickets its rows with these line numbers, and those of the same users that
- * wait
+ * Plans the changes of places in Postgres.
+ * @param tickets the rows with these line numbers, and the waiting rows of the same users
  */
 export function placeSteps(
   no: number,
@@ -175,7 +184,7 @@ export function placeSteps(
   const known = new Set(tickets.map(({ lineNo }) => lineNo));
   for (const { lineNo, status } of tickets) {
     if (status !== 'waiting') continue;
-    // A user who waits elsewhere, or not at all, has left this place.
+    // A user without this place in Redis has left it.
     const target = places.get(lineNo)?.status ?? 'left';
     if (target !== 'waiting') steps.ends.push({ no, lineNo, status: target, endedMs: nowMs });
   }

@@ -27,7 +27,7 @@ const ACTION = 'reconcile after restore';
 
 type RepairDeps = { redis: Redis; journal: Journal; stream: EventStream; cursor: JournalCursor };
 
-/** Plans and writes what Postgres lacks, in the transaction of the caller. */
+/** Plans and writes the data that Postgres lacks, in the caller's transaction. */
 export class Repair {
   readonly #campaigns: RestoredCampaigns;
   readonly #details: RestoredDetails;
@@ -39,7 +39,7 @@ export class Repair {
     readonly client: Queryable,
     directory: ReadonlyMap<number, ProductId>,
     readonly picture: Picture,
-    /** Campaigns whose number the directory gives to another one. */
+    /** Campaigns whose number belongs to another campaign in the directory. */
     readonly unnamed: readonly CampaignCopy[],
     cursor: string,
   ) {
@@ -72,7 +72,10 @@ export class Repair {
     };
   }
 
-  /** Terms and stock first; then what ends; then what takes a unit or a place. @returns events that were numbered again */
+  /**
+   * Writes terms and stock first, then reservations and places that end, then those that take a unit or a place.
+   * @returns how many events got a new number
+   */
   async #write(plans: readonly CampaignPlan[], nowMs: number): Promise<number> {
     const renumbered = await this.#continueEvents();
     for (const plan of plans) await this.#writeTerms(plan);
@@ -109,7 +112,7 @@ export class Repair {
   }
 
   async #writeStatus({ copy, row, need }: CampaignPlan, nowMs: number): Promise<void> {
-    // What was taken away is taken away last: until here more may have been taken.
+    // A lower total is written last, because more units may have been in use before.
     if (row && need.total && copy.total !== null && Number(row.total) > copy.total) {
       await this.#campaigns.setTotal(copy.no, copy.total + row.refused);
     }
@@ -129,7 +132,10 @@ export class Repair {
     }
   }
 
-  /** Of entries that are gone; those that the journal still has follow with their own details. */
+  /**
+   * Writes the events of entries that the journal no longer has. `#fillIn` writes those of the other entries, with
+   * their details.
+   */
   async #writeEvents(plan: CampaignPlan, nowMs: number): Promise<void> {
     for (const some of chunks(plan.changes)) {
       const entries = some.flatMap(({ id, record, row }) => missingEntries(plan.copy, id, record, row, nowMs));
@@ -137,7 +143,7 @@ export class Repair {
     }
   }
 
-  /** What only the entries have that the journal still holds: details, answers, audit and events. */
+  /** Writes the data that only the entries in the journal have: details, idempotency records, audit log and events. */
   async #fillIn(): Promise<void> {
     for await (const entries of this.#backlog.entries()) {
       await this.#details.fillIn(entries);
@@ -147,7 +153,7 @@ export class Repair {
     }
   }
 
-  /** Idempotency keys whose entries are gone: Redis remembers them for a while. */
+  /** Writes idempotency records whose entries are lost. Redis still has them for a while. */
   async #fillAnswers(plans: readonly CampaignPlan[]): Promise<void> {
     const reservations = new Set(plans.flatMap(({ changes }) => changes.flatMap(({ id, row }) => (row ? [] : [id]))));
     const users = new Map<string, number>(
@@ -176,7 +182,7 @@ export class Repair {
     }
   }
 
-  /** Payments and orders of what Postgres lacked: Redis keeps both beside its records. */
+  /** Writes the payments and orders of restored reservations. Redis stores both separately from the records. */
   async #fillFromRecords({ copy, changes, newTickets }: CampaignPlan, nowMs: number): Promise<void> {
     const { redis } = this.deps;
     for (const some of chunks(changes)) {
@@ -210,7 +216,7 @@ export class Repair {
   }
 }
 
-/** Payment references of rows that Postgres has: the events of the payments still have them. */
+/** Payment references in the events of payments, for rows that Postgres has. */
 function paymentsIn(events: readonly StreamEvent[]): { reservation: string; payment: string }[] {
   return events.flatMap(({ type, subject, json }) => {
     if (type !== 'dev.doorbuster.redemption.redeemed.v1') return [];
@@ -219,7 +225,7 @@ function paymentsIn(events: readonly StreamEvent[]): { reservation: string; paym
   });
 }
 
-/** Payments beside the first one, in the same way. */
+/** Finds duplicate payments in the events, in the same way. */
 function duplicatePaymentsIn(events: readonly StreamEvent[]): DuplicatePayment[] {
   return events.flatMap(({ type, subject, json }) => {
     if (type !== 'dev.doorbuster.payment.duplicated.v1') return [];

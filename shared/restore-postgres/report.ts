@@ -1,12 +1,12 @@
 import type { Verdict } from '../contracts/verdict.js';
 import type { CampaignFindings, Findings } from './findings.js';
 
-/** What the command prints: what Postgres lacks, or lacked, in plain words. */
+/** The report that the command prints: what Postgres lacks, or lacked before the repair. */
 export function reportOf(findings: Findings, dryRun: boolean): string[] {
   const { cursor, lastId, backlog, gap, campaigns, renumberedEvents } = findings;
   const lines = [`Postgres has the journal up to ${cursor}, Redis is at ${lastId}.`];
   if (gap) {
-    const rest = backlog > 0 ? `The journal has the last ${backlog}; earlier ones are gone from it.` : '';
+    const rest = backlog > 0 ? `The journal still has the last ${backlog} of them; earlier entries are lost.` : '';
     lines.push(`Postgres lacks entries that were committed before. ${rest}`.trim());
   } else if (backlog > 0) {
     lines.push(`${backlog} entries have not been written yet.`);
@@ -16,17 +16,17 @@ export function reportOf(findings: Findings, dryRun: boolean): string[] {
   const same = campaigns.length - differing.length;
   if (same > 0) lines.push(`${same} ${same === 1 ? 'campaign is' : 'campaigns are'} the same on both sides.`);
   if (renumberedEvents) lines.push(`${renumberedEvents} events had numbers that were used before; they have new ones.`);
-  if (isWhole(findings)) lines.push('Postgres lacks nothing that the journal does not have.');
+  if (isWhole(findings)) lines.push('Postgres lacks nothing, except entries that the journal has.');
   lines.push(dryRun ? 'Dry run: nothing was written.' : 'Written to Postgres.');
   return lines;
 }
 
-/** Whether Postgres lacks nothing but entries that the journal still has for the worker. */
+/** Whether Postgres lacks nothing except entries that a worker will persist from the journal. */
 export function isWhole({ gap, campaigns }: Findings): boolean {
   return !gap && campaigns.every((campaign) => linesOf(campaign).length === 1);
 }
 
-/** Ends the report: what the ledger says of a campaign. */
+/** The line of the report with the ledger's verdict on a campaign. */
 export function verdictLine({ product_id, confirmed, persisted, lost, duplicated, over_cap, drift }: Verdict): string {
   const clean = lost + duplicated + over_cap + drift === 0;
   const found = `lost ${lost}, duplicated ${duplicated}, over the cap ${over_cap}, drift ${drift}`;
@@ -62,7 +62,7 @@ function linesOf(campaign: CampaignFindings): string[] {
   if (places.missing > 0) add(`places in line missing in Postgres: ${places.missing}`);
   if (places.ended > 0) add(`places in line that have ended: ${places.ended}`);
   if (archivedUnits > 0) {
-    add(`archived: the counters differ by ${archivedUnits} units; the reservations are not in Redis any more`);
+    add(`archived: the counters differ by ${archivedUnits} units; the reservations are no longer in Redis`);
   }
   if (leftAlone > 0) add(`left alone: ${leftAlone} rows that Redis does not have, or has in an earlier state`);
   return lines;

@@ -16,7 +16,7 @@ import { RestoredCampaigns } from './restored-campaigns.js';
 import { RestoredRows } from './restored-rows.js';
 import { scanCampaign } from './scan.js';
 
-/** Redis is read between two statements of the transaction. */
+/** The limit between two statements of the transaction. It is long, because Redis is read in between. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 
 export type RestoreDeps = {
@@ -29,25 +29,25 @@ export type RestoreDeps = {
 
 export type RestoreOptions = {
   dryRun: boolean;
-  /** How long the journal may stand still before it is taken for stopped. */
+  /** How long the cursor may stay unchanged before the workers count as stopped. */
   settleMs: number;
 };
 
-/** Redis has less than Postgres, so Postgres cannot be made whole from it. */
+/** Redis has less than Postgres, so it cannot be used to repair Postgres. */
 export class RedisBehind extends Error {
   override readonly name = 'RedisBehind';
 }
 
 /**
- * Makes Postgres whole from Redis after Postgres was set back, while the sale goes on. Everything is written in one
- * transaction, which holds the cursor of the journal: no worker persists meanwhile, and a repair that is interrupted has
- * changed nothing. Nothing is voided, and rows that Redis does not know are left alone.
+ * Repairs Postgres from Redis after Postgres was set back, while the sale goes on. Everything is written in one
+ * transaction, which holds the lock on the journal's cursor. So no worker persists meanwhile, and an interrupted repair
+ * changes nothing. Nothing is voided, and rows that Redis lacks stay as they are.
  * @throws RedisBehind, EngineUnavailable
  */
 export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
   const { redis, journal, database, cursor } = deps;
   if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
-  // A journal that moves is written by the workers; only what they cannot write is left to this.
+  // First waits while workers persist the journal. The repair writes only what they cannot write.
   await settle({ journal, cursor }, options.settleMs);
   const copy = new SaleCopy(redis);
   const from = await journal.lastId();
@@ -77,7 +77,7 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
     return new Repair(deps, client, directory, picture, unnamed, committed).run(options.dryRun);
   });
   if (!options.dryRun) {
-    // As a worker does after each batch: it notifies those who wait for the commit, and frees the journal.
+    // Notifies the processes that wait for the commit, and trims the journal, as a worker does after each batch.
     await journal.announcePersisted(findings.lastId);
     await journal.trim(findings.lastId);
   }

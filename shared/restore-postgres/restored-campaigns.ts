@@ -5,7 +5,7 @@ import { normaliseCode } from '../domain/codes.js';
 import { type DetailTerms, type FieldTerms, termColumns } from '../domain/terms.js';
 import type { Queryable } from '../postgres/pool.js';
 
-/** What Postgres has of a campaign, as far as Redis knows it too. */
+/** The row of a campaign in Postgres: the columns that Redis has too. */
 export type CampaignRow = {
   id: string;
   no: number;
@@ -14,16 +14,16 @@ export type CampaignRow = {
   /** null = unlimited */
   total: number | null;
   version: number;
-  /** Codes issued. */
+  /** Number of issued codes. */
   codes: number;
   held: number;
   redeemed: number;
   burned: number;
-  /** Units of reservations that were refused because they would have broken the cap: Redis does not count them. */
+  /** Units of reservations that were voided because they would have exceeded the cap. Redis does not count them. */
   refused: number;
 };
 
-/** Terms that Redis keeps too. */
+/** The terms of a campaign that Redis has too. */
 export type KnownTerms = {
   no: number;
   product: string;
@@ -38,7 +38,7 @@ export type KnownTerms = {
   total: number | null;
 };
 
-/** Campaigns of a Postgres that was set back, in the transaction that repairs them. */
+/** Repairs campaigns of a Postgres that was set back, in the caller's transaction. */
 export class RestoredCampaigns {
   constructor(readonly client: Queryable) {}
 
@@ -56,8 +56,9 @@ export class RestoredCampaigns {
   }
 
   /**
-   * Creates a campaign again under its number. Without details, its name, discount, code, time zone and rules are lost;
-   * one that had an audience then admits no user until an operator sets it again. The trigger on campaigns writes its terms.
+   * Creates a campaign again with its number. Without details, its name, discount, code, time zone and rules are lost.
+   * If it had an audience, it then admits no user until an operator sets the audience again. The trigger on `campaigns`
+   * writes its terms.
    */
   async create(terms: KnownTerms): Promise<void> {
     const { details } = terms;
@@ -89,7 +90,7 @@ export class RestoredCampaigns {
     await raiseSequence(this.client, 'campaigns', 'no', terms.no);
   }
 
-  /** The code of a shared campaign. */
+  /** Issues the code of a shared campaign. */
   async #issueCode(campaignId: string, typed: string | null): Promise<void> {
     const code = normaliseCode(typed ?? '');
     if (code.kind !== 'code') return;
@@ -100,8 +101,8 @@ export class RestoredCampaigns {
   }
 
   /**
-   * Makes each version that is missing, with the terms that Redis has now: what came in between is lost.
-   * @returns false when the row has another version by now, and is left alone
+   * Adds each missing version with the current terms of Redis. Intermediate terms are lost.
+   * @returns false when the row has another version by now; nothing is changed then
    */
   async raiseTerms(row: Pick<CampaignRow, 'no' | 'version'>, terms: KnownTerms): Promise<boolean> {
     const { details } = terms;
@@ -129,7 +130,7 @@ export class RestoredCampaigns {
     await this.client.query('update campaigns set total_limit = $2, updated_at = now() where no = $1', [no, total]);
   }
 
-  /** A sale that was opened before its time began then. */
+  /** Moves `starts_at` of a sale that was opened before its start time. */
   async setBeginning(no: number, startsAtMs: number): Promise<void> {
     await this.client.query('update campaigns set starts_at = least(starts_at, ms($2)) where no = $1', [
       no,
@@ -137,7 +138,7 @@ export class RestoredCampaigns {
     ]);
   }
 
-  /** Gives no number of a code a second time. */
+  /** Raises the last code number of a campaign, so that no number is used twice. */
   async raiseCodes(no: number, codes: number): Promise<void> {
     await this.client.query(
       `insert into code_series (campaign_id, last_no) select campaign_id, $2 from campaigns where no = $1
@@ -147,7 +148,7 @@ export class RestoredCampaigns {
   }
 }
 
-/** Continues the sequence of a column after a number, if it has not passed it. */
+/** Makes the sequence of a column continue after `to`, if it has not passed that number. */
 export async function raiseSequence(client: Queryable, table: string, column: string, to: number): Promise<void> {
   await client.query(
     `select setval(name, $3) from (select pg_get_serial_sequence($1, $2)::regclass as name) s

@@ -1,14 +1,16 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import type { Queryable } from '../postgres/pool.js';
 
-/** A payment of a reservation that was paid already; `at` RFC 3339. */
+/** A payment for a reservation that was paid already. `at`: RFC 3339. */
 export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
 
-/** Columns of restored rows that no record in Redis has, from journal entries, events and idempotency records. */
+/**
+ * Fills columns of restored rows that the records in Redis lack, from journal entries, events and idempotency records.
+ */
 export class RestoredDetails {
   constructor(readonly client: Queryable) {}
 
-  /** Fills in what only the original entries have: times, devices, payments, idempotency keys and their answers. */
+  /** Fills in the data that only the original entries have: times, devices, payments and idempotency records. */
   async fillIn(entries: readonly JournalEntry[]): Promise<void> {
     const reserved = entries.filter((entry) => entry.kind === 'reserved');
     const queued = entries.filter((entry) => entry.kind === 'queued');
@@ -80,7 +82,7 @@ export class RestoredDetails {
     );
   }
 
-  /** Keeps the idempotency keys that Redis remembers of reservations whose entries are gone. */
+  /** Writes the idempotency records of reservations whose entries are lost; Redis still has these records. */
   async fillAnswers(
     answers: readonly { reservation: string; key: string; answer: string; terms: number }[],
   ): Promise<void> {
@@ -98,7 +100,7 @@ export class RestoredDetails {
     );
   }
 
-  /** Keeps the references of payments whose entries are gone. */
+  /** Writes the references of payments whose entries are lost. */
   async fillPayments(payments: readonly { reservation: string; payment: string }[]): Promise<void> {
     if (payments.length === 0) return;
     await this.client.query(
@@ -108,7 +110,7 @@ export class RestoredDetails {
     );
   }
 
-  /** How reservations and places take part in their orders, of those of which it is not known. */
+  /** Writes the stacking of reservations and places on their orders, where it is unknown. */
   async fillStacking(claims: readonly { reservation: string; stacking: string }[]): Promise<void> {
     if (claims.length === 0) return;
     const values = [claims.map(({ reservation }) => reservation), claims.map(({ stacking }) => stacking)];
@@ -124,7 +126,7 @@ export class RestoredDetails {
     );
   }
 
-  /** Keeps payments beside the first one whose entries are gone. */
+  /** Writes duplicate payments whose entries are lost. */
   async fillDuplicatePayments(payments: readonly DuplicatePayment[]): Promise<void> {
     if (payments.length === 0) return;
     await this.client.query(

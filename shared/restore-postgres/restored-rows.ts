@@ -7,7 +7,10 @@ import {
 } from '../postgres/snapshot.js';
 import { raiseSequence } from './restored-campaigns.js';
 
-/** Reservations, places, events and histories of a Postgres that was set back, in the transaction that repairs it. */
+/**
+ * Reads and repairs reservations, places, events and histories of a Postgres that was set back, in the caller's
+ * transaction.
+ */
 export class RestoredRows {
   constructor(readonly client: Queryable) {}
 
@@ -29,7 +32,7 @@ export class RestoredRows {
     return rows;
   }
 
-  /** Places of these users that wait. */
+  /** The waiting places of these users. */
   async waitingTickets(campaignId: string, users: readonly string[]): Promise<SnapshotTicket[]> {
     if (users.length === 0) return [];
     const { rows } = await this.client.query<SnapshotTicket>(
@@ -39,7 +42,7 @@ export class RestoredRows {
     return rows;
   }
 
-  /** Ids of all reservations of a campaign, a batch at a time. */
+  /** Reads the ids of all reservations of a campaign, in batches. */
   async *reservationIds(campaignId: string, batch: number): AsyncGenerator<string[]> {
     let after: string | null = null;
     do {
@@ -53,7 +56,7 @@ export class RestoredRows {
     } while (after !== null);
   }
 
-  /** All places of a campaign that wait, a batch at a time. */
+  /** Reads all waiting places of a campaign, in batches. */
   async *allWaiting(campaignId: string, batch: number): AsyncGenerator<SnapshotTicket[]> {
     let after: string | null = '';
     do {
@@ -68,10 +71,10 @@ export class RestoredRows {
   }
 
   /**
-   * Continues the numbers of events after those that the stream has. Events that got a number of the stream a second
-   * time never reached it, so they get a new one.
-   * @param published number → event id, of the stream
-   * @returns how many were numbered again
+   * Makes new events continue after the numbers of the stream. Events with a number that another event has in the
+   * stream were never published, so they get a new number.
+   * @param published number → event id, from the stream
+   * @returns how many events got a new number
    */
   async continueOutbox(lastSeq: number, published: ReadonlyMap<number, string>): Promise<number> {
     await raiseSequence(this.client, 'outbox', 'seq', lastSeq);
@@ -84,7 +87,7 @@ export class RestoredRows {
     return again.length;
   }
 
-  /** Records the history that Redis is in, if Postgres does not have it. */
+  /** Writes the current history of Redis, if Postgres lacks it. */
   async keepHistory(generation: number, server: string, afterId: string): Promise<void> {
     await this.client.query(
       `insert into journal_histories (generation, server, after_id, reason, opened_at)

@@ -8,7 +8,10 @@ import type { RestoredRows } from './restored-rows.js';
 const BATCH = 1_000;
 const NOTHING = new Map<string, never>();
 
-/** Adds the reservations and users of a campaign whose rows differ from what Redis has. @param row null = all of them */
+/**
+ * Adds to `suspects` the reservations and users of a campaign whose rows differ from Redis.
+ * @param row the campaign in Postgres; null = Postgres lacks it, so everything differs
+ */
 export async function scanCampaign(
   copy: SaleCopy,
   rows: RestoredRows,

@@ -39,7 +39,7 @@ const PRIVATE = [
   'x',
 ];
 for (const address of PRIVATE) {
-  test(`nobody outside can be reached at "${address}"`, () => expect(isPublicAddress(address)).toBe(false));
+  test(`"${address}" is not public`, () => expect(isPublicAddress(address)).toBe(false));
 }
 for (const address of ['1.1.1.1', '172.15.0.1', '172.32.0.1', '100.63.0.1', '::ffff:1.1.1.1', '2606:4700::1111']) {
   test(`${address} is public`, () => expect(isPublicAddress(address)).toBe(true));

@@ -3,29 +3,30 @@ import { lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** The address an endpoint stands for is one that only we can reach: our own machine, our network, a cloud's metadata. */
+/** The address of an endpoint is private: this machine, its network, or the metadata service of a cloud. */
 export class PrivateAddress extends Error {
   override readonly name = 'PrivateAddress';
 }
 
 /**
- * Services that clouds give their machines at addresses of public ranges: Azure's (which also hands out certificates). The others'
- * metadata services lie in ranges that are not public: 169.254.169.254, fd00:ec2::254, 100.100.100.200, 192.0.0.192.
+ * Internal cloud services at addresses in public ranges: only Azure has one, which also issues certificates. The
+ * metadata services of other clouds are in ranges that are not public: 169.254.169.254, fd00:ec2::254, 100.100.100.200,
+ * 192.0.0.192.
  */
 const METADATA = new Set(['168.63.129.16']);
 
-/** Whether anybody on the internet could be reached there. Everything with a special meaning is refused, not only what is private. */
+/** Whether the address can belong to a host on the internet. Rejects all special ranges, not only private ones. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   if (parsed.range() !== 'unicast' || METADATA.has(parsed.toString())) return false;
-  // Global IPv6 lies in 2000::/3; ipaddr calls the rest `unicast` as well.
+  // Global IPv6 addresses are in 2000::/3, but ipaddr also calls other ranges `unicast`.
   return parsed.kind() === 'ipv4' || ((parsed as ipaddr.IPv6).parts[0] ?? 0) >> 13 === 1;
 }
 
 /**
- * What is wrong with a URL as an endpoint's; null = nothing. Names are not looked up here: what they mean is decided when a
- * connection is made, since it may change.
+ * Why a URL cannot be the URL of an endpoint; null = it can. Host names are not resolved here, because their addresses
+ * may change. Each connection checks them.
  */
 export function endpointUrlProblem(text: string, allowPrivate: boolean): string | null {
   if (!URL.canParse(text)) return 'must be a URL';
@@ -37,7 +38,9 @@ export function endpointUrlProblem(text: string, allowPrivate: boolean): string 
   return null;
 }
 
-/** The address in a URL that names none by DNS. `URL` has turned 0x7f.1 and 2130706433 into 127.0.0.1 already. */
+/**
+ * The IP address in a URL; null = the host is a name. `URL` has already turned 0x7f.1 and 2130706433 into 127.0.0.1.
+ */
 export function literalAddress(url: URL): string | null {
   const host = url.hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? null : host;
@@ -47,8 +50,8 @@ type Resolve = (name: string, done: (error: Error | null, addresses: LookupAddre
 const resolveByDns: Resolve = (name, done) => lookup(name, { all: true }, done);
 
 /**
- * `lookup` for a connection: the addresses it answers are those that are connected to, so a name cannot mean one thing when
- * it is checked and another one afterwards. One private address among several is enough to refuse.
+ * Makes the `lookup` function of a connection. The connection uses exactly the addresses that this function checked, so
+ * a name cannot resolve to another address between check and use. A name with any private address is rejected.
  */
 export function publicLookup(resolve: Resolve = resolveByDns): LookupFunction {
   return (name: string, options: LookupOptions, done: Parameters<LookupFunction>[2]) => {
@@ -57,7 +60,7 @@ export function publicLookup(resolve: Resolve = resolveByDns): LookupFunction {
       if (error) done(error, '');
       else if (!first) done(new Error(`${name} has no address`), '');
       else if (!addresses.every(({ address }) => isPublicAddress(address)))
-        done(new PrivateAddress(`${name} means a private address`), '');
+        done(new PrivateAddress(`${name} resolves to a private address`), '');
       else if (options.all) done(null, addresses);
       else done(null, first.address, first.family);
     });

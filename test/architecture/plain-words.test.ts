@@ -14,9 +14,10 @@ const TEXTS = ['loadtest', 'scripts', 'torture', 'migrations', 'test'];
 /** Folders whose comments stay within the formatter's width. */
 const NARROW = [
   'api',
-  'shared/redis',
   'client',
   'pages',
+  'worker',
+  'shared',
   'examples',
   'loadtest',
   'scripts',

@@ -92,7 +92,7 @@ test('an endpoint that answers 410 is disabled until an operator enables it; ret
     return !data.enabled && data;
   });
   expect(gone).toMatchObject({
-    disabled_reason: 'it answered 410 Gone',
+    disabled_reason: 'it responded with 410 Gone',
     deliveries: { backlog: 1, failed_attempts: 1 },
   });
   expect((await hooks('POST', `/${id}/replay`, { event_id: receiver.received[0]?.event.id })).body.code).toBe(

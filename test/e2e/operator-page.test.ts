@@ -138,14 +138,14 @@ inBrowser('the operator’s page', () => {
     await first.checkout({ qty: 2 });
     await arrive(service.url, 'midnight', 'bob').checkout();
     await number(page, 'waiting', '2');
-    await shows(page, 'Nothing is free. The next unit that comes back goes to the first in line.');
+    await shows(page, 'No unit is free. The next returned unit goes to the first user in line.');
     expect(await page.getByRole('row').filter({ hasText: 'ann' }).getByRole('cell').allTextContents()).toEqual([
       '1',
       '2',
       expect.stringMatching(/^\d+ s$|min/),
     ]);
     await payments.release(String(held[1]));
-    await shows(page, 'The first in line wants 2 and only 1 is free.');
+    await shows(page, 'The first user in line wants 2 units and only 1 is free.');
     await press(page, 'Pause');
     await shows(page, 'The campaign is paused. Places stay');
     await press(page, 'Restock');
@@ -165,7 +165,7 @@ inBrowser('the operator’s page', () => {
     await number(page, 'held', '3');
     await press(page, 'Reconcile');
     await page.getByRole('dialog').getByRole('button', { name: 'Reconcile' }).click();
-    await shows(page, 'Both sides agree.');
+    await shows(page, 'Redis and Postgres agree.');
 
     await press(page, 'Close');
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
@@ -204,7 +204,7 @@ inBrowser('the operator’s page', () => {
       buffer: Buffer.from('HELLO-ONE\nHELLO-ONE\n???\nHELLO-TWO\n'),
     });
     await press(page, 'Import');
-    await shows(page, 'Done: 2 codes imported. 1 were issued before, 1 lines are no codes.');
+    await shows(page, 'Done: 2 codes imported. 1 were issued before, 1 lines are not codes.');
     await shows(page, /^Line 3: /);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -365,7 +365,7 @@ inBrowser('every view', () => {
         await shows(page, 'For the axe');
         await check('list');
         await page.goto(`${service.url}/admin#/campaigns/${product}`);
-        await shows(page, 'Nothing is free.');
+        await shows(page, 'No unit is free.');
         await check('campaign');
         await press(page, 'Restock');
         await check('dialog');
@@ -379,7 +379,7 @@ inBrowser('every view', () => {
         await shows(page, 'reseller-7');
         await check('bans');
         await page.goto(`${service.url}/admin#/health`);
-        await shows(page, 'All is well');
+        await shows(page, 'Everything is in order');
         await check('health');
         await operator.call('DELETE', `/admin/bans/${ban.data.id}`);
         expect(faults).toEqual([]);

@@ -275,7 +275,7 @@ inBrowser('the page of a sale', () => {
     const { page, faults } = await openSale(product);
     await press(page, BUY);
     await shows(page, 'Sold out');
-    expect(await textOf(page, 'trouble')).toBe('Everything is taken at the moment.');
+    expect(await textOf(page, 'trouble')).toBe('All units are taken at the moment.');
     expect(await accessibilityFindings(page)).toEqual([]);
     await payments.release(held);
     await press(page, 'Try again');

@@ -230,7 +230,7 @@ test('reconcile --after-restore distinguishes what the journal still has from wh
   const found = await repair(true);
   expect(found).toMatchObject({ gap: false });
   expect(isWhole(found)).toBe(true);
-  expect(reportOf(found, true)).toContain('Postgres lacks nothing that the journal does not have.');
+  expect(reportOf(found, true)).toContain('Postgres lacks nothing, except entries that the journal has.');
   await repair();
   expect(await store.isCaughtUp()).toBe(true);
   expect(await store.campaignRow(campaign)).toEqual({ status: 'paused', total_limit: 2, taken: 2 });

@@ -64,7 +64,7 @@ test('a row that is gone from Postgres is written again from the promise in Redi
   const difference = {
     reservation: ids[1],
     side: 'redis',
-    why: 'promised in Redis, no row in Postgres',
+    why: 'promised in Redis without a row in Postgres',
     redis: 'reserved',
     postgres: null,
   };
@@ -89,7 +89,7 @@ test('a reservation that ended in Redis and is reserved in Postgres is ended the
   expect(result.before.differences).toContainEqual({
     reservation: ids[0],
     side: 'postgres',
-    why: 'the two sides have different states',
+    why: 'Redis and Postgres have different states',
     redis: 'released',
     postgres: 'reserved',
   });
@@ -113,14 +113,14 @@ test('rows that Redis lacks are filled in from Postgres', async () => {
       {
         reservation: ids[2],
         side: 'postgres',
-        why: 'a row in Postgres that Redis does not know',
+        why: 'a row in Postgres that is not in Redis',
         redis: null,
         postgres: 'reserved',
       },
       {
         reservation: ids[0],
         side: 'postgres',
-        why: 'the two sides have different states',
+        why: 'Redis and Postgres have different states',
         redis: 'reserved',
         postgres: 'redeemed',
       },
@@ -141,7 +141,7 @@ test('counters that lie are counted again', async () => {
     {
       reservation: null,
       side: 'counters',
-      why: 'the counters say another number of units held than Postgres has rows for',
+      why: 'the counter of held units in Redis differs from the rows in Postgres',
       redis: '4',
       postgres: '3',
     },
@@ -170,7 +170,9 @@ test('differences that no repair may decide are reported: in the response, the l
     expect(result.differences).toEqual(expect.arrayContaining(differences));
   }
   expect((await ledger(service.env, product)).code).toBe(1);
-  const told = service.worker.log.filter((line) => line.includes('the two sides differ') && line.includes(product));
+  const told = service.worker.log.filter(
+    (line) => line.includes('Redis and Postgres differ') && line.includes(product),
+  );
   expect(told.length).toBe(4);
   const { rows } = await postgres.query(
     "select data from outbox_events where type = 'dev.doorbuster.campaign.drifted.v1' and product_id = $1",
@@ -206,7 +208,7 @@ test('places in line, statuses and totals are compared, and nothing that Postgre
     [2, 3].map((line) => ({
       reservation: expect.any(String),
       side: 'redis',
-      why: 'waits in Redis, no place in Postgres',
+      why: 'a user waits in Redis without a place in Postgres',
       redis: `waiting, line number ${line - 1}`,
       postgres: null,
     })),
@@ -236,7 +238,7 @@ test('reservations are not journaled again before the units they need', async ()
   expect(result.differences).toContainEqual({
     reservation: null,
     side: 'counters',
-    why: 'Redis has another total than Postgres',
+    why: 'the totals of Redis and Postgres differ',
     redis: '15',
     postgres: '2',
   });

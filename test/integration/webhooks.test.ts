@@ -132,7 +132,7 @@ test('a delivery waits longer after each failure, and then goes on where it was,
   }
   expect(waits).toEqual([60, 120, 150]);
   expect(await read(endpoint)).toMatchObject({
-    lastError: 'it answered 500',
+    lastError: 'it responded with 500',
     failingSince: expect.any(Date),
     enabled: true,
   });
@@ -165,9 +165,12 @@ test('an endpoint that fails for a day is disabled and reported; enabled again, 
     "update webhook_endpoints set next_attempt_at = now(), failing_since = now() - interval '24 hours'",
   );
   await deliverTo(endpoint.id, day);
-  expect(await read(endpoint)).toMatchObject({ enabled: false, disabledReason: 'failing too long: it answered 503' });
+  expect(await read(endpoint)).toMatchObject({
+    enabled: false,
+    disabledReason: 'failing too long: it responded with 503',
+  });
   expect(day.log.lines.filter(({ level }) => level === 'error').map(({ message }) => message)).toEqual([
-    'a webhook endpoint failed too long and was disabled',
+    'a webhook endpoint failed for too long and was disabled',
   ]);
   expect(await day.metrics.registry.getSingleMetricAsString('doorbuster_webhook_deliveries_total')).toContain(
     '{outcome="given_up"} 1',
@@ -189,7 +192,11 @@ test('an endpoint that answers 410 is disabled at once', async () => {
   expect(await isDue(endpoint)).toBe(false);
   await deliverTo(endpoint.id, parts());
   expect(receiver.received.length).toBe(1);
-  expect(await read(endpoint)).toMatchObject({ enabled: false, disabledReason: 'it answered 410 Gone', attempts: 0 });
+  expect(await read(endpoint)).toMatchObject({
+    enabled: false,
+    disabledReason: 'it responded with 410 Gone',
+    attempts: 0,
+  });
 });
 
 test('an endpoint that fails does not hold up another one', async () => {
@@ -294,7 +301,7 @@ test('a delivery does not follow where it is sent', async () => {
   expect([receiver.received.length, inside.received.length, (await read(endpoint)).lastError]).toEqual([
     1,
     0,
-    'it answered 307',
+    'it responded with 307',
   ]);
 });
 
@@ -304,7 +311,7 @@ test('a delivery does not wait for an endpoint that never answers, nor for one t
   const endpoint = await subscribe(receiver.url);
   await happen(1);
   await deliverTo(endpoint.id, parts({ webhookTimeoutMs: 50 }));
-  expect((await read(endpoint)).lastError).toBe('no answer in time');
+  expect((await read(endpoint)).lastError).toBe('no response in time');
   await endpoints.change(endpoint.id, { url: 'http://127.0.0.1:1/' }, store.database);
   await deliverTo(endpoint.id, parts());
   expect(await read(endpoint)).toMatchObject({ attempts: 1, lastError: expect.stringContaining('ECONNREFUSED') });

@@ -27,16 +27,22 @@ export type ArchiveDeps = {
   limits: ArchiveLimits;
 };
 
-/** Answers of a campaign that are still in Redis, and how many this run has forgotten. */
+/**
+ * An archived campaign whose idempotency records are still in Redis. `upTo`: how far the walk over its keys has come.
+ * `forgotten`: how many records this run has removed.
+ */
 type Remembered = { campaign: StoredCampaign; upTo: string; forgotten: number };
 
 /**
- * Takes what is over out of Redis, and makes room there: first the records of a closed campaign, by one script, then its
- * remembered answers, batch by batch. In this order, so that a repeated request in between is either answered from the
- * user's record or recalls the user. A worker that dies goes on where the campaign says that it was.
+ * Removes closed campaigns from Redis, to free memory: first the records of a campaign, by one script, then its
+ * idempotency records, batch by batch. In this order, a repeated request in between either gets its idempotency record
+ * or recalls the user. The campaign stores the progress, so another worker continues if this one dies.
  */
 export class ArchiveClosed {
-  /** Campaigns that differ, by when they are looked at again: adding all their rows up is dear. */
+  /**
+   * Campaigns whose rows in Postgres differ from Redis → when they are compared again. The comparison is rare because
+   * summing all rows of a campaign is expensive.
+   */
   readonly #differ = new Map<ProductId, number>();
 
   constructor(readonly deps: ArchiveDeps) {}
@@ -44,16 +50,17 @@ export class ArchiveClosed {
   async run(): Promise<void> {
     const { sale, cursor, limits } = this.deps;
     const endsAt = performance.now() + limits.archiveRunMs;
-    // One read for all: should it be old by then, a campaign is found unsettled and waits for the next run.
+    // Read once for all campaigns. If it is out of date for a campaign, the script finds that campaign unsettled, and
+    // the next run archives it.
     const committed = await cursor.read();
     let remembered: Remembered[] = [];
     for (const product of (await sale.directory()).values()) {
       const one = await this.#archive(product, committed);
       if (one) remembered.push(one);
-      // Those that are done cost next to nothing, so the next run comes further.
+      // Campaigns that are done cost almost nothing, so the next run gets further.
       if (performance.now() > endsAt) break;
     }
-    // Each in its turn, so that a large campaign keeps no other one waiting.
+    // One batch of each campaign in turn, so that a large campaign does not delay the others.
     while (remembered.length > 0) {
       const left: Remembered[] = [];
       for (const one of remembered) if (await this.#forgetSome(one)) left.push(one);
@@ -61,7 +68,9 @@ export class ArchiveClosed {
     }
   }
 
-  /** @returns what is left to be forgotten of it; null when it is not archived, or wholly */
+  /**
+   * @returns the campaign with its progress; null when it is not archived, or has no idempotency record left in Redis
+   */
   async #archive(product: ProductId, committed: string): Promise<Remembered | null> {
     const { archive, cursor, campaigns, log, limits } = this.deps;
     let outcome = await archive.archive(product, committed, null, limits);
@@ -74,10 +83,11 @@ export class ArchiveClosed {
         this.#differ.set(product, performance.now() + limits.archiveDiffersMs);
         log.warn(
           { campaign: product, ...counted },
-          'a closed campaign stays in Redis: Postgres has other rows; reconcile it',
+          'a closed campaign stays in Redis because its rows in Postgres differ; reconcile it',
         );
       }
-      if (outcome.kind === 'archived') log.info({ campaign: product, reservations: counted.reservations }, 'archived');
+      if (outcome.kind === 'archived')
+        log.info({ campaign: product, reservations: counted.reservations }, 'a campaign was archived');
     }
     if (outcome.kind !== 'archived' && outcome.kind !== 'unchanged') return null;
     this.#differ.delete(product);
@@ -90,19 +100,22 @@ export class ArchiveClosed {
     return performance.now() < (this.#differ.get(product) ?? 0);
   }
 
-  /** @returns whether there is more of it */
+  /** @returns whether more idempotency records of the campaign are left */
   async #forgetSome(one: Remembered): Promise<boolean> {
     const { archive, idempotencyKeys, log, limits } = this.deps;
     const { productId, id } = one.campaign;
     const { keys, upTo } = await idempotencyKeys.page(id, one.upTo, limits.forgetBatch);
     const outcomes = await Promise.all(keys.map((owned) => archive.forgetAnswer(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
-    // After all of them, so that one that failed is met again.
+    // The progress is stored after the whole batch, so that a record that could not be removed is tried again.
     const kept = await archive.forgetAnswer(productId, null, upTo);
     if (kept.kind !== 'forgotten') return false;
     one.upTo = upTo;
     if (upTo !== ALL_KEYS) return true;
-    log.info({ campaign: productId, in_this_run: one.forgotten }, 'the answers of an archived campaign left Redis');
+    log.info(
+      { campaign: productId, in_this_run: one.forgotten },
+      'the idempotency records of an archived campaign were removed from Redis',
+    );
     return false;
   }
 }

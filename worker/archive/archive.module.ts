@@ -9,9 +9,9 @@ import { IdempotencyKeys } from './idempotency-keys.js';
 import { IdempotencyRows } from './idempotency-rows.js';
 
 export type Archiving = {
-  /** Takes campaigns that are over out of Redis. */
+  /** Removes closed campaigns from Redis. */
   run: () => Promise<void>;
-  /** Removes responses that are not returned any more. */
+  /** Deletes idempotency records in Postgres that have expired. */
   prune: () => Promise<void>;
 };
 

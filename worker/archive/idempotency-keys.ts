@@ -2,13 +2,16 @@ import type { OwnedKey } from '../../shared/domain/ids.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { ANSWER_COLUMNS } from '../../shared/postgres/snapshot.js';
 
-/** Where a walk over a campaign's idempotency keys begins, and where it is over. */
+/** The position at which a walk over a campaign's idempotency keys begins, and the one at which it has ended. */
 export const FIRST_KEY = '';
 export const ALL_KEYS = 'done';
 
 const TABLES = ['redemptions', 'waiting_tickets', 'remembered_answers'] as const;
 type Table = (typeof TABLES)[number];
-/** Each by the index that its campaign's rows are read in the order of, from the first one on. */
+/**
+ * For each table: the column by which the rows of a campaign are read in order (an index covers it), its type, and a
+ * value before the first row.
+ */
 const OWNED = 'user_id as "user", idempotency_key as key';
 const WALKS: Record<Table, { id: string; type: string; first: string; columns: string }> = {
   redemptions: { id: 'redemption_id', type: 'uuid', first: '00000000-0000-0000-0000-000000000000', columns: OWNED },
@@ -16,11 +19,14 @@ const WALKS: Record<Table, { id: string; type: string; first: string; columns: s
   remembered_answers: { id: 'idempotency_key', type: 'text', first: '', columns: ANSWER_COLUMNS },
 };
 
-/** Walks the idempotency keys of a campaign: of its reservations, of its tickets, and those that stand by themselves. */
+/**
+ * Walks the idempotency keys of a campaign: those of its reservations, of its tickets, and of idempotency records
+ * without either.
+ */
 export class IdempotencyKeys {
   constructor(readonly database: Database) {}
 
-  /** @param after FIRST_KEY, or what the page before has returned as `upTo`: a table and its last row */
+  /** @param after FIRST_KEY, or `upTo` of the page before: a table and its last row */
   async page(campaignId: string, after: string, limit: number): Promise<{ keys: OwnedKey[]; upTo: string }> {
     const [name, ...rest] = after.split(' ');
     const table = TABLES.find((one) => one === name) ?? 'redemptions';

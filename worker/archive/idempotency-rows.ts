@@ -1,10 +1,10 @@
 import type { Database } from '../../shared/postgres/pool.js';
 
-/** Table `remembered_answers`: written by journal batches, read when Redis is filled. */
+/** Table `remembered_answers`. Journal batches write it, and it is read when Redis is filled. */
 export class IdempotencyRows {
   constructor(readonly database: Database) {}
 
-  /** Forgets what no key is asked for any more, at most `limit` rows. */
+  /** Deletes records that are older than the lifetime of an idempotency key, at most `limit` rows. */
   async prune(olderThanMs: number, limit: number): Promise<void> {
     await this.database.query(
       `delete from remembered_answers where idempotency_key in (

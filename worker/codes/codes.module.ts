@@ -8,7 +8,7 @@ import { type IssueDeps, issueCodes, resumeLeftJobs } from './issue-codes.js';
 
 export type CodeIssuing = { issue: (jobId: string) => Promise<void>; resumeLeft: () => Promise<void> };
 
-/** Makes and imports codes, and gives the campaign what was issued. */
+/** Generates and imports codes, and adds the issued ones to their campaign in Redis. */
 export function codesModule({ database, commands, sale, queues, metrics, log }: Core): CodeIssuing {
   const campaigns = new CampaignsTable(database);
   const deps: IssueDeps = {

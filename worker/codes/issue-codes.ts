@@ -12,9 +12,9 @@ export type IssueDeps = {
   jobs: CodeJobs;
   codes: CodesTable;
   news: CodeNotifications;
-  /** Makes the codes that a campaign has by now known to Redis, and hands them to those who wait for one. */
+  /** Adds the issued codes of a campaign to Redis, and queues the promotion of users who wait for a code. */
   issued: (campaignId: CampaignId) => Promise<void>;
-  /** Adds the next run of a job; the same run twice is one. */
+  /** Adds the next run of a job. Adding the same run twice makes one job. */
   again: (job: Pick<CodeJob, 'id' | 'processed'>) => Promise<void>;
   metrics: Metrics;
   log: Log;
@@ -31,9 +31,9 @@ const MAX_LEFT = 100;
 const FULL = 'the campaign has as many codes as it can have';
 
 /**
- * Goes on with a job, chunk by chunk, until it is done or the run has taken long enough. A chunk and the job's progress are
- * one transaction, so a worker may die anywhere: the next one goes on where the last commit was, and nothing is issued or
- * counted twice.
+ * Continues a job, chunk by chunk, until the job is done or the run has used its time. A chunk and the job's progress
+ * are written in one transaction. So a worker may die at any point: the next one continues after the last commit, and
+ * no code is issued or counted twice.
  */
 export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> {
   const until = performance.now() + deps.limits.codeRunMs;
@@ -43,30 +43,30 @@ export async function issueCodes(jobId: string, deps: IssueDeps): Promise<void> 
     deps.metrics.codesIssued.inc({ kind: job.kind }, job.added);
     if (job.added > 0) await deps.issued(job.campaignId as CampaignId);
     if (job.status === 'done' || job.status === 'failed') {
-      deps.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'codes');
+      deps.log.info({ job: jobId, campaign: job.campaignId, status: job.status }, 'a code job ended');
       return;
     }
     if (performance.now() > until) return deps.again({ id: jobId, processed: job.processed });
   }
 }
 
-/** Adds runs for jobs that no worker is at: their worker or their API died, or Redis has forgotten them. */
+/** Adds runs for jobs that no worker is processing: their worker or API process died, or Redis lost them. */
 export async function resumeLeftJobs({ jobs, again, limits }: IssueDeps): Promise<void> {
   for (const job of await jobs.left(limits.codeLeftIdleMs, MAX_LEFT)) await again(job);
 }
 
-/** What a chunk adds to its job. */
+/** What one chunk adds to its job. */
 type Chunk = { fresh: NewCode[]; lines: number; duplicates: number; errors: LineError[]; lastLine: number };
 type Advanced = Pick<CodeJob, 'campaignId' | 'kind' | 'status' | 'processed' | 'added'>;
 
-/** @returns the job with `added` of this chunk; null when there is nothing to do, or another worker is at it */
+/** @returns the job with `added` of this chunk; null when the job is done or another worker is processing it */
 async function issueChunk(jobId: string, deps: IssueDeps): Promise<Advanced | null> {
   const { database, jobs, codes, news } = deps;
   return database.transaction(async (client) => {
     const job = await jobs.lock(jobId, client);
     if (job === null) return null;
     const lastNo = await codes.lockSeries(job.campaignId, client);
-    // Last, since another transaction that waits for it waits for this whole chunk.
+    // Acquired last: another transaction that waits for this lock waits until this whole chunk is committed.
     await codes.lockIssuing(client);
     const room = deps.limits.codesPerCampaign - lastNo;
     const chunk = await (job.kind === 'generate' ? drawChunk : importChunk)(job, lastNo, room, deps, client);
@@ -139,7 +139,7 @@ function duplicateOf(issued: { campaignId: string; codeNo: number } | undefined,
 function progressOf(job: CodeJob, chunk: Chunk, room: number, limits: { codeJobErrors: number }): CodeProgress {
   const processed = job.processed + chunk.lines;
   const full = job.kind === 'generate' && room <= 0 && processed < job.total;
-  // A chunk of its own says that it is done, so that a reader of it finds the codes usable.
+  // The status becomes `done` in an extra, empty chunk, so that all codes are usable when a reader finds the job done.
   const isOver = processed >= job.total && chunk.lines === 0;
   return {
     status: full ? 'failed' : isOver ? 'done' : 'running',

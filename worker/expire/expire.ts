@@ -4,9 +4,10 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 
 /**
- * Ends what is overdue in campaigns, closed ones included: their holds end too. Bounded per call;
- * a campaign with more is called again until it has none. Another sweep at the same time only finds less.
- * @param products the campaigns to look at; all that Redis knows by default
+ * Expires overdue reservations, those of closed campaigns included. Each call of the script is bounded; a campaign with
+ * more overdue reservations is called again until it has none. A second sweep at the same time does no harm: it finds
+ * fewer reservations.
+ * @param products the campaigns to check; by default all campaigns in Redis
  */
 export async function expireOverdue(
   sale: SaleStore,
@@ -28,7 +29,10 @@ export async function expireOverdue(
       if (outcome.kind === 'not_found' || (outcome.expired === 0 && outcome.promoted === 0)) continue;
       metrics.expired.inc(outcome.expired);
       metrics.promoted.inc(outcome.promoted);
-      log.info({ campaign: product, expired: outcome.expired, promoted: outcome.promoted }, 'swept');
+      log.info(
+        { campaign: product, expired: outcome.expired, promoted: outcome.promoted },
+        'overdue reservations expired',
+      );
       if (outcome.due > 0 || outcome.promoted >= limits.sweepBatch) withMore.push(product);
     }
     campaigns = withMore;

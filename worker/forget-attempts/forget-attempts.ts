@@ -1,7 +1,7 @@
 import type { BansTable } from '../../shared/postgres/bans.js';
 import type { RedemptionAttempts } from '../../shared/postgres/redemption-attempts.js';
 
-/** Forgets attempts that were kept long enough, a bounded number in one run; the next run goes on. */
+/** Deletes attempts that are older than `keepDays`. One run deletes a bounded number; the next run continues. */
 export async function forgetAttempts(
   attempts: RedemptionAttempts,
   keepDays: number,
@@ -13,7 +13,7 @@ export async function forgetAttempts(
   }
 }
 
-/** The same for bans of rules that ended long ago; those of operators stay. */
+/** Deletes bans by rules that ended long ago, in the same way. Bans by operators stay. */
 export async function forgetRuleBans(
   bans: BansTable,
   limits: { ruleBansKeepMs: number; pruneBatch: number; attemptsPruneBatches: number },

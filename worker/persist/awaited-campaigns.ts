@@ -1,17 +1,18 @@
 import type { RawEntry } from '../../shared/contracts/journal.js';
 import { PackedPromise } from '../../shared/redis/packed-promises.js';
 
-/** Durable campaigns that are remembered; a sale has one. */
+/** How many campaigns with `confirmation: durable` are remembered. A sale has one. */
 const CAMPAIGNS_KEPT = 10_000;
 
 /**
- * Knows the campaigns whose responses wait for the commit in Postgres (`confirmation: durable`), by their packed entries:
- * payments and releases do not say it. What is not known costs such a response some milliseconds.
+ * Remembers the campaigns whose responses wait for the commit in Postgres (`confirmation: durable`). It learns them
+ * from packed entries, because entries of payments and releases do not contain the confirmation mode. If a campaign is
+ * not known yet, its response waits some milliseconds longer for its batch.
  */
 export class AwaitedCampaigns {
   readonly #numbers = new Set<number>();
 
-  /** Whether a response may wait for one of the entries. */
+  /** Whether a response may be waiting for the commit of one of the entries. */
   areIn(entries: readonly RawEntry[]): boolean {
     let found = false;
     for (const entry of entries) {

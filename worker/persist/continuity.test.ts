@@ -23,7 +23,7 @@ describe('firstBreak', () => {
     expect(firstBreak('100-4', ['100-5', '200-0'], new Map([[200, '100-6']]))).toBe('200-0');
   });
 
-  it('finds a history that Postgres does not know, and one that does not start at its first entry', () => {
+  it('finds a history that is not in Postgres, and one that does not start at its first entry', () => {
     expect(firstBreak('100-4', ['200-0'], none)).toBe('200-0');
     expect(firstBreak('100-4', ['200-1'], new Map([[200, '100-4']]))).toBe('200-1');
   });

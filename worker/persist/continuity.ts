@@ -1,19 +1,21 @@
 import { compareJournalIds, generationOf, nextId, numberOf } from '../../shared/redis/journal-ids.js';
 
-/** Entries between the cursor in Postgres and the journal are missing: Postgres was set back, or the journal was cut. */
+/**
+ * Entries between the cursor in Postgres and the journal are missing: Postgres was set back, or the journal was cut.
+ */
 export class JournalGap extends Error {
   override readonly name = 'JournalGap';
   constructor(
     /** The last entry that Postgres has. */
     readonly cursor: string,
-    /** The first entry that the journal has after it; null = none, although later ones were given. */
+    /** The first entry that the journal has after the cursor; null = none, although later entries were acknowledged. */
     readonly found: string | null,
   ) {
     super(`Postgres has the journal up to ${cursor}, and Redis continues with ${found ?? 'nothing'}`);
   }
 }
 
-/** The journal belongs to another history than the one that Postgres knows as the latest. */
+/** The journal belongs to a history that is not the latest one in Postgres. */
 export class ForeignHistory extends Error {
   override readonly name = 'ForeignHistory';
   constructor(
@@ -28,9 +30,9 @@ export class ForeignHistory extends Error {
 export type Beginnings = ReadonlyMap<number, string>;
 
 /**
- * Whether `ids` follow the cursor without a gap: each is the next one of its history, or the first one of a history that
- * begins where the one before it ended.
- * @returns the first id that does not follow; null when all do
+ * Checks that `ids` follow the cursor without a gap. Each id must be the next one of its history, or the first one of a
+ * history that begins after the entry before it.
+ * @returns the first id that does not follow the entry before it; null = all ids follow
  */
 export function firstBreak(cursor: string, ids: readonly string[], beginnings: Beginnings): string | null {
   let before = cursor;
@@ -42,7 +44,10 @@ export function firstBreak(cursor: string, ids: readonly string[], beginnings: B
   return null;
 }
 
-/** Histories in which nothing was appended may lie in between: each of them began at the same entry. */
+/**
+ * Whether the history of `id` begins after the entry `before`. Empty histories may lie in between, because each of them
+ * began after the same entry.
+ */
 function beginsAfter(beginnings: Beginnings, id: string, before: string): boolean {
   const afterId = beginnings.get(generationOf(id));
   return afterId !== undefined && compareJournalIds(afterId, before) === 0;

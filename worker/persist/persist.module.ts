@@ -8,14 +8,15 @@ import { Persist, type PersistDeps } from './persist.js';
 import { RefusedEntries } from './refused-entries.js';
 import { JournalRelay } from './relay.js';
 
-/** Journal → Postgres. @param publish takes the events of each batch after its commit */
+/** Persists the journal to Postgres. @param publish receives the events of each batch after its commit */
 export function persistModule(
   { openPool, database, journal, history, filler, metrics, log }: Core,
   { publish }: Required<Pick<PersistDeps, 'publish'>>,
 ): Persist {
   const cursor = new JournalCursor(database);
   return new Persist({
-    // A pool of its own: a batch that hangs is given up soon, so that service is back soon; other statements may take long.
+    // A pool with a short statement timeout: a batch that hangs is cancelled and retried soon. Other statements may
+    // take longer.
     database: openPool({
       name: 'doorbuster-worker-persist',
       connections: 2,
@@ -32,7 +33,7 @@ export function persistModule(
   });
 }
 
-/** Persists what is new, as long as the process runs. */
+/** Persists new journal entries for as long as the process runs. */
 export function relayModule(
   { redis, history: { gate }, commands, name, life, metrics, log }: Core,
   persist: Persist,

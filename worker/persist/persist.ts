@@ -26,23 +26,26 @@ export type PersistDeps = {
   metrics: Metrics;
   log: Log;
   limits: { batchEntries: number };
-  /** Takes the events of each batch that was committed. */
+  /** Receives the events of each committed batch. */
   publish?: (written: WrittenEvents) => void;
 };
 
-/** Whether Redis is out of service, and whether ids have no gaps. */
+/** `draining`: Redis is out of service. `numbered`: journal ids have no gaps. */
 type How = { draining: boolean; numbered: boolean };
 
 type Batch = ({ kind: 'done' | 'written' } & Persisted) | { kind: 'refused'; entries: number; error: Error };
 
-/** How far the journal is committed. `isUrgent`: the next batch should follow at once, since it is full or responses wait for it. */
+/**
+ * `upTo`: the last committed journal id. `isUrgent`: the next batch should follow at once, because this batch was full
+ * or responses wait for commits.
+ */
 export type Persisted = { upTo: string; isUrgent: boolean };
 
 /**
- * Writes the journal to Postgres, in its order, each entry once: the cursor moves in the transaction that writes, and is
- * locked by it, so a call that runs twice, late, or beside another finds nothing left to do. Only the history that Postgres
- * knows as the latest is written, and only without a gap. A batch that Postgres rejects is halved until the bad entry is
- * alone; that one is voided and the rest is saved.
+ * Writes the journal to Postgres in order, each entry once. The transaction that writes a batch locks and moves the
+ * cursor, so a repeated, late or concurrent call finds nothing left to do. Only the latest history in Postgres is
+ * written, and only without a gap. A batch that Postgres rejects is halved until the bad entry is alone. That entry is
+ * voided, and the others are saved.
  */
 export class Persist {
   #firstBatch: number;
@@ -54,16 +57,18 @@ export class Persist {
   }
 
   /**
-   * Returns when everything up to and with `to` is committed.
-   * @throws JournalGap, ForeignHistory when the journal does not continue what Postgres has; nothing is written or trimmed
+   * Returns when every entry up to and including `to` is committed.
+   * @throws JournalGap, ForeignHistory when the journal does not continue the cursor in Postgres; nothing is written or
+   *   trimmed
    */
   upTo(to: string): Promise<Persisted> {
     return this.#upTo(to, { draining: false, numbered: true });
   }
 
   /**
-   * The same for a Redis that is out of service, by the worker that recovers it and has verified its journal.
-   * @param numbered false: an older version wrote the journal, whose ids have gaps
+   * Does the same while Redis is out of service. Only the worker that recovers Redis calls it, after it has verified
+   * the journal.
+   * @param numbered false = an older version wrote the journal, so its ids may have gaps
    */
   async drain(to: string, numbered = true): Promise<void> {
     await this.#upTo(to, { draining: true, numbered });
@@ -74,7 +79,7 @@ export class Persist {
     let size = this.#firstBatch;
     for (;;) {
       const batch = await this.#writeNext(to, size, how).catch((error: unknown) => {
-        // Too slow for so much, perhaps; the next run begins with less.
+        // The batch may have been too large for a slow Postgres, so the next run begins with a smaller one.
         this.#firstBatch = Math.max(SMALLEST_FIRST_BATCH, Math.floor(this.#firstBatch / 2));
         throw error;
       });
@@ -154,21 +159,23 @@ export class Persist {
     return read;
   }
 
-  /** Asked only when a batch spans histories, since a history is long. */
+  /** Queries Postgres only when a batch spans histories, which is rare. */
   async #beginnings(cursor: string, ids: readonly string[]): Promise<Beginnings> {
     const known = generationOf(cursor);
     if (ids.every((id) => generationOf(id) === known)) return new Map();
     return new Map((await this.deps.histories.since(known)).map(({ generation, afterId }) => [generation, afterId]));
   }
 
-  /** The one entry that Postgres does not take: its promise is voided, in Redis first, since that can be repeated. */
+  /**
+   * Settles the one entry that Postgres rejects. Its promise is voided in Redis first, because voiding can be repeated.
+   */
   async #writeAlone(raw: RawEntry, error: Error): Promise<void> {
     const { database, cursor, refused } = this.deps;
     let entry: JournalEntry | null = null;
     try {
       entry = decodeEntry(raw);
     } catch {
-      // Kept as it is in journal_rejects.
+      // The entry cannot be decoded. It is stored as it is in journal_rejects.
     }
     await database.transaction(async (client: Queryable) => {
       if (compareJournalIds(await cursor.lock(client), raw.journalId) >= 0) return;
@@ -177,7 +184,7 @@ export class Persist {
     });
   }
 
-  /** Announces what is committed, then removes it from the journal. Both may be repeated and both may be late. */
+  /** Announces the committed entries and removes them from the journal. Both may be repeated, and both may be late. */
   async #committed(upTo: string): Promise<void> {
     const { journal } = this.deps;
     await Promise.all([journal.announcePersisted(upTo), journal.trim(upTo)]);

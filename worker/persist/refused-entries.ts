@@ -12,7 +12,7 @@ import { insertEvents } from '../../shared/projection/new-events.js';
 import { Journal } from '../../shared/redis/journal.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 
-/** The user's allowance or order is taken by another row: the unit is real and goes to the next. */
+/** Another row uses the user's allowance or order. The unit exists, and goes to the next user. */
 const TAKEN_CONSTRAINTS = new Set([
   'redemptions_one_per_allowance',
   'redemptions_within_limit',
@@ -20,17 +20,17 @@ const TAKEN_CONSTRAINTS = new Set([
   'redemptions_combinable',
 ]);
 
-/** The cap was reached: the unit never existed, or Postgres lacks the restock that made it. */
+/** The cap was reached: the unit never existed, or Postgres lacks the restock that added it. */
 const CAP_CONSTRAINT = 'campaigns_cap';
 const SCAN_BATCH = 1_000;
 
-/** Another row uses the code: the unit is real, the code is not to be had. */
+/** Another row uses the code. The unit exists, but the code cannot be issued again. */
 const CODE_CONSTRAINT = 'redemptions_one_per_code';
 
 /**
- * What becomes of an entry that Postgres refuses by itself. A reservation, or a late payment that took a unit again, is
- * voided: in Redis by lua/void.lua and here as a row with its reason. Anything else is kept in journal_rejects, counted
- * and logged as an error. Never silence.
+ * Settles an entry that Postgres rejects even when it is written alone. A reservation, or a late payment that took a
+ * unit again, is voided: in Redis by lua/void.lua, and in Postgres as a row with its reason. Any other entry is stored
+ * in journal_rejects, counted and logged as an error.
  */
 export class RefusedEntries {
   constructor(
@@ -41,7 +41,7 @@ export class RefusedEntries {
     readonly log: Log,
   ) {}
 
-  /** @throws PostgresBehind when the entry must not be settled, since Postgres lacks what came before it */
+  /** @throws PostgresBehind when the entry must not be settled, because Postgres lacks earlier entries */
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
     const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
@@ -58,8 +58,8 @@ export class RefusedEntries {
   }
 
   /**
-   * Compares the total that Redis sold by when it wrote this entry with the total of Postgres. Redis never has more, unless
-   * Postgres lacks a restock: then the unit exists, and so does the promise.
+   * Compares the total that Redis had when it wrote this entry with the total in Postgres. The total in Redis is larger
+   * only if Postgres lacks a restock. Then the unit exists and the promise is kept.
    */
   async #assertNotBehind(client: Queryable, product: ProductId, raw: RawEntry, no: number): Promise<void> {
     const redis = await this.#totalAt(product, raw.journalId, no);
@@ -73,7 +73,7 @@ export class RefusedEntries {
     }
   }
 
-  /** The total in Redis without the restocks that the journal has after an entry. */
+  /** The total that Redis had at an entry: the current one without the restocks that follow in the journal. */
   async #totalAt(product: ProductId, journalId: string, no: number): Promise<number | null> {
     const journal = new Journal(this.sale.scripts.redis);
     for (;;) {
@@ -89,12 +89,12 @@ export class RefusedEntries {
         if (entries.length < SCAN_BATCH) break;
         after = entries.at(-1)?.journalId ?? after;
       }
-      // The same total before and after: no restock came between the two readings.
+      // The total is the same before and after, so no restock happened while the journal was read.
       if ((await this.sale.reader.stock(product))?.total === stock.total) return total;
     }
   }
 
-  /** @returns false when Postgres takes not even the voided row, as with a value that fits no column */
+  /** @returns false when Postgres rejects even the voided row, for example because a value does not fit its column */
   async #void(
     client: Queryable,
     product: ProductId,

@@ -9,21 +9,21 @@ import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Persist } from './persist.js';
 
-/** How often a relay that may not work looks whether it may. */
+/** How often a relay that does not hold the lease, or waits for Redis to be in service, checks again. */
 const LOOK_EVERY_MS = 250;
-/** How often a relay that waits for an entry looks whether it still may work. */
+/** How long a relay waits for an entry before it checks its lease again. */
 const WAIT_MS = 500;
-/** Between two attempts: doubles from the first to the last. */
+/** The pause between two attempts doubles from the first value to the last. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
-/** A gap is repaired by an operator; until then it is reported this often. */
+/** How often a gap is logged until an operator has repaired it. */
 const REPORT_GAP_EVERY_MS = 10_000;
 
 export type RelayDeps = {
-  /** On a connection of its own, since it waits for entries there. */
+  /** Has a connection of its own, which it blocks while it waits for entries. */
   journal: Journal;
   persist: Pick<Persist, 'upTo'>;
-  /** Whether Redis is in service; a journal that is being recovered is not relayed. */
+  /** Whether Redis is in service. A journal that is being recovered is not relayed. */
   inService: () => boolean;
   lease: Pick<RelayLease, 'hold' | 'release'>;
   metrics: Metrics;
@@ -32,10 +32,10 @@ export type RelayDeps = {
 };
 
 /**
- * Persists what is new in the journal, as long as this worker holds the lease. While a batch is written the next one
- * grows, and it grows for at least `gatherMs` unless a response waits for the commit: many promises share one
- * transaction. An entry that follows a quiet moment is persisted at once. The relay needs no queue and no write to Redis, so that it can drain the journal
- * of a Redis that is full. It keeps no state that matters: a second relay finds nothing left to do.
+ * Persists new journal entries as long as this worker holds the lease. The next batch collects entries while a batch is
+ * written, and for at least `gatherMs` unless a response waits for the commit. So many promises share one transaction.
+ * An entry after a quiet moment is persisted at once. The relay needs no queue and no write to Redis, so it can drain
+ * the journal of a Redis that is full. It keeps no state that matters: a second relay finds nothing left to do.
  */
 export class JournalRelay {
   #stopping = false;

@@ -3,7 +3,10 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 
-/** Hands out free units to the line until there are no more of either, a batch at a time so that others get their turn. */
+/**
+ * Promotes waiting users until no unit is free or no user waits. Works in batches, so that other calls to Redis can run
+ * in between.
+ */
 export async function promoteWaiting(
   sale: SaleStore,
   metrics: Metrics,
@@ -15,6 +18,6 @@ export async function promoteWaiting(
     const outcome = await sale.line.promote(product, limits.promoteBatch);
     if (outcome.kind === 'not_found' || outcome.count === 0) return;
     metrics.promoted.inc(outcome.count);
-    log.info({ campaign: product, promoted: outcome.count }, 'promoted');
+    log.info({ campaign: product, promoted: outcome.count }, 'waiting users promoted');
   }
 }

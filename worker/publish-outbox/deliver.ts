@@ -33,13 +33,14 @@ export type DeliverDeps = {
   limits: DeliverLimits;
 };
 
-/** One run at one endpoint. */
+/** One run of deliveries to one endpoint. */
 type Run = DeliverDeps & { lease: string; connection: EndpointConnection };
 
 /**
- * Tells one endpoint what it has not heard, one event after the other: the next one goes when this one is delivered, so an
- * endpoint that fails holds up only itself. How far it is moves after each delivery; a crash in between delivers that
- * one event again. Ends when there is nothing left, at the first failure, or when the run has taken long enough.
+ * Sends one endpoint the events that it has not received, one after the other. Each is sent after the one before it was
+ * delivered, so an endpoint that fails delays only its own events. The position of the endpoint moves after each
+ * delivery. A crash in between delivers that one event again. The run ends when no event is left, at the first failure,
+ * or when it has used its time.
  */
 export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<void> {
   const { endpoints, limits } = deps;
@@ -62,7 +63,7 @@ export async function deliverTo(endpointId: string, deps: DeliverDeps): Promise<
   }
 }
 
-/** @returns the endpoint, as long as it may receive more */
+/** @returns the endpoint if it may receive more, else null */
 async function deliverStretch(
   run: Run,
   endpoint: WebhookEndpoint,
@@ -82,7 +83,7 @@ async function deliverStretch(
   return endpoints.advance(endpoint.id, lease, limits.webhookLeaseMs, stretch, stretch.upTo, false);
 }
 
-/** @returns whether it was delivered; otherwise what follows from that is done */
+/** @returns whether the event was delivered. If not, the failure has been recorded, or the endpoint disabled */
 async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent): Promise<boolean> {
   const { endpoints, metrics, log, lease } = run;
   const body = cloudEvent(event, run.source);
@@ -99,28 +100,31 @@ async function deliver(run: Run, endpoint: WebhookEndpoint, event: OutboxEvent):
       return true;
     }
     if (status === GONE) {
-      await endpoints.disable(endpoint.id, lease, 'it answered 410 Gone');
+      await endpoints.disable(endpoint.id, lease, 'it responded with 410 Gone');
       metrics.webhookDeliveries.inc({ outcome: 'gone' });
-      log.warn(about, 'a webhook endpoint answered 410 and was disabled');
+      log.warn(about, 'a webhook endpoint responded with 410 and was disabled');
       return false;
     }
-    error = `it answered ${status}`;
+    error = `it responded with ${status}`;
   } catch (thrown) {
     error = thrown instanceof Error ? thrown.message : String(thrown);
   }
   const failure = await endpoints.fail(endpoint.id, lease, error, run.limits.webhookRetry);
   metrics.webhookDeliveries.inc({ outcome: failure && !failure.enabled ? 'given_up' : 'failed' });
   if (failure && !failure.enabled)
-    log.error({ ...about, reason: error }, 'a webhook endpoint failed too long and was disabled');
+    log.error({ ...about, reason: error }, 'a webhook endpoint failed for too long and was disabled');
   else
     log.warn(
       { ...about, reason: error, attempts: failure?.attempts },
-      'a webhook was not delivered; it will be tried again',
+      'a webhook was not delivered; it will be retried',
     );
   return false;
 }
 
-/** Standard Webhooks. Every secret signs, so that a receiver may change to a new one when it likes. */
+/**
+ * Headers by Standard Webhooks. Every secret of the endpoint signs, so a receiver may switch to a new secret at any
+ * time.
+ */
 function signedHeaders(endpoint: WebhookEndpoint, event: OutboxEvent, body: string, now: Date): Record<string, string> {
   return {
     'content-type': 'application/cloudevents+json; charset=utf-8',

@@ -9,24 +9,25 @@ export type EventPublisherDeps = PublishDeps & {
 };
 
 /**
- * Publishes events after their commit, in the worker that has committed them, from memory: the stream takes a batch only if
- * it ends with the event before it. After anything else (another publisher, a failure, a batch that has to be read, too
- * many that wait) it reads the outbox, as the sweep does. A crash loses nothing that the sweep would not find.
+ * Publishes events from memory, in the worker that committed them. The stream accepts a batch only if the last event of
+ * the stream is the one before the batch. Otherwise the publisher reads the outbox, as the sweep does: after another
+ * publisher, after a failure, for a batch without its events, and when too many events wait. If a worker crashes, the
+ * sweep publishes its events.
  */
 export class EventPublisher {
   #waiting: WrittenEvents[] = [];
   #events = 0;
   #publishing: Promise<void> | null = null;
   #wakeTimer: NodeJS.Timeout | null = null;
-  /** Last event that was committed here. */
+  /** The last event that this worker committed. */
   #last = 0;
-  /** Whether an endpoint is in use, as of the last sweep. */
+  /** Whether an endpoint was in use at the last sweep. */
   #endpointsInUse = true;
   readonly #stop = new AbortController();
 
   constructor(readonly deps: EventPublisherDeps) {}
 
-  /** Takes the events of a batch that was committed; batches come in the order of their commits. */
+  /** Receives the events of a committed batch. Batches arrive in the order of their commits. */
   committed(written: WrittenEvents): void {
     if (this.#stop.signal.aborted) return;
     const events = written.events?.length ?? 0;
@@ -40,19 +41,22 @@ export class EventPublisher {
     if (this.#endpointsInUse) this.#wakeTimer ??= setTimeout(() => this.#wake(), this.deps.limits.publishAfterMs);
   }
 
-  /** Publishes what was missed, wakes endpoints that are due, and measures how far behind everything is. */
+  /**
+   * Publishes events that were missed, starts deliveries to endpoints that are due, and measures the lag of each
+   * destination.
+   */
   async sweep(): Promise<void> {
     this.#endpointsInUse = await sweepOutbox(this.deps);
   }
 
-  /** Publishes what waits, so that no event has to wait for another worker. */
+  /** Publishes the waiting events, so that none waits for another worker. */
   async stop(): Promise<void> {
     this.#stop.abort();
     if (this.#wakeTimer) {
       clearTimeout(this.#wakeTimer);
       this.#wake();
     }
-    // Without Redis it would wait for it.
+    // The limit is needed because publishing waits for Redis while Redis is away.
     await Promise.race([this.#publishing, sleep(STOP_LIMIT_MS, undefined, { ref: false })]);
   }
 
@@ -60,11 +64,12 @@ export class EventPublisher {
     for (let batch = this.#waiting.shift(); batch; batch = this.#waiting.shift()) {
       this.#events -= batch.events?.length ?? 0;
       if (await this.#append(batch).catch(() => false)) continue;
-      // Several batches are committed meanwhile under load; one reading finds the events of all of them.
+      // Under load, several batches are committed during this pause. One read of the outbox finds the events of all of
+      // them.
       await sleep(this.deps.limits.publishAfterMs, undefined, { signal: this.#stop.signal }).catch(() => {});
       this.#forget();
       await this.#publishFromOutbox().catch(() => {
-        // An engine is away; the next batch or the sweep tries again.
+        // Redis or Postgres is away. The next batch or the sweep tries again.
       });
     }
   }
@@ -73,7 +78,7 @@ export class EventPublisher {
     await publishToStream(this.deps, await this.deps.outbox.lastSeq());
   }
 
-  /** @returns false when the outbox has to be read */
+  /** @returns false when the events have to be read from the outbox */
   async #append({ span, events }: WrittenEvents): Promise<boolean> {
     if (!events) return false;
     const { publishBatch } = this.deps.limits;
@@ -81,7 +86,7 @@ export class EventPublisher {
     for (let from = 0; from < events.length; from += publishBatch) {
       const some = events.slice(from, from + publishBatch);
       const last = await appendToStream(this.deps, some, after);
-      // Another publisher has read these from the outbox.
+      // Another publisher has appended events from the outbox.
       if (last !== null) return last >= span.last;
       after = some.at(-1)?.seq ?? after;
     }

@@ -13,17 +13,17 @@ type Row = {
 
 export type EventRange = { after: number; upTo: number; types: readonly string[] | null };
 
-/** Table `outbox` and view `outbox_events`, for what carries events to others. */
+/** Table `outbox` and view `outbox_events`, for the stream and the webhooks. */
 export class Outbox {
   constructor(readonly database: Database) {}
 
-  /** 0 = there is none */
+  /** Sequence number of the last event; 0 = none. */
   async lastSeq(): Promise<number> {
     const { rows } = await this.database.query<{ seq: string }>('select coalesce(max(seq), 0) as seq from outbox');
     return Number(rows[0]?.seq ?? 0);
   }
 
-  /** Events later than `after` and up to `upTo`, in their order. */
+  /** Events after `after` and up to `upTo`, in order. */
   async read({ after, upTo, types }: EventRange, limit: number): Promise<OutboxEvent[]> {
     const { rows } = await this.database.query<Row>(
       `select seq, event_id, type, subject, occurred_at, trace, data from outbox_events
@@ -33,7 +33,7 @@ export class Outbox {
     return rows.map(fromRow);
   }
 
-  /** Age of the first event later than `after`; 0 = there is none. */
+  /** Age in seconds of the first event after `after`; 0 = no such event. */
   async lagSeconds(after: number): Promise<number> {
     const { rows } = await this.database.query<{ seconds: number }>(
       `select greatest(0, extract(epoch from now() - occurred_at))::float8 as seconds from outbox
@@ -44,7 +44,7 @@ export class Outbox {
   }
 
   /**
-   * Forgets events that are old enough and that the stream and every endpoint in use have.
+   * Deletes events that are old enough, and that the stream and every enabled endpoint have received.
    * @returns how many were removed; fewer than `limit` when nothing is left to remove
    */
   async prune(streamSeq: number, olderThanMs: number, limit: number): Promise<number> {

@@ -5,8 +5,8 @@ import { isPublicAddress, literalAddress, PrivateAddress, publicLookup } from '.
 export type PostLimits = { webhookTimeoutMs: number; webhookAnswerBytes: number };
 
 /**
- * One connection to one endpoint, kept for the events of a run. Redirects are responses like any other: an owner who moves says so
- * to an operator, not by sending us elsewhere.
+ * One connection to one endpoint, kept open for the events of a run. Redirects are not followed: they count as failed
+ * deliveries. An owner who moves an endpoint asks an operator to change its URL.
  */
 export class EndpointConnection {
   readonly #agents = {
@@ -20,7 +20,10 @@ export class EndpointConnection {
     readonly lookup = publicLookup(),
   ) {}
 
-  /** @returns the status. @throws when there was no answer, PrivateAddress when there must not be one */
+  /**
+   * @returns the status of the response
+   * @throws when there is no response, and PrivateAddress when the address is private
+   */
   post(target: string, headers: Record<string, string>, body: string): Promise<number> {
     const url = new URL(target);
     const literal = literalAddress(url);
@@ -36,12 +39,15 @@ export class EndpointConnection {
         headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
         ...(this.allowPrivate ? {} : { lookup: this.lookup }),
       });
-      const deadline = setTimeout(() => request.destroy(new Error('no answer in time')), this.limits.webhookTimeoutMs);
-      // The status is the answer, however the rest of it ends.
+      const deadline = setTimeout(
+        () => request.destroy(new Error('no response in time')),
+        this.limits.webhookTimeoutMs,
+      );
+      // The status decides, even if the rest of the response fails.
       const finish = (error?: Error) => {
         clearTimeout(deadline);
         if (status > 0) resolve(status);
-        else reject(error ?? new Error('the connection was closed without an answer'));
+        else reject(error ?? new Error('the connection was closed without a response'));
       };
       request.on('response', (response) => {
         status = response.statusCode ?? 0;

@@ -10,11 +10,11 @@ import { pruneOutbox } from './publish.js';
 export type Events = {
   publisher: EventPublisher;
   deliver: (endpointId: string) => Promise<void>;
-  /** Removes events that are old and delivered. */
+  /** Deletes old events that have been delivered. */
   prune: () => Promise<void>;
 };
 
-/** Committed events → the event stream and webhooks. */
+/** Publishes committed events to the event stream and to webhooks. */
 export function publishOutboxModule({ config, log, metrics, life, clock, database, filler, queues }: Core): Events {
   const outbox = new Outbox(database);
   const stream = new EventStream(filler.scripts, LIMITS.eventStreamLength);

@@ -8,18 +8,18 @@ export type PublishDeps = {
   outbox: Outbox;
   stream: EventStream;
   endpoints: WebhookEndpoints;
-  /** Makes the job that tells one endpoint; the same id is the same job. */
+  /** Adds the job that delivers to one endpoint. Adding it twice for the same `lastSeq` makes one job. */
   wake: (endpointId: string, lastSeq: number) => Promise<void>;
   metrics: Metrics;
-  /** `source` of the events. */
+  /** The `source` attribute of the CloudEvents. */
   source: string;
   limits: { publishBatch: number };
 };
 
 /**
- * Publishes what the stream does not have, wakes endpoints that are due, and measures how far behind everything is. Running
- * it twice, late or beside another does no harm.
- * @returns whether an endpoint is in use
+ * Publishes the events that the stream lacks, starts deliveries to endpoints that are due, and measures the lag of each
+ * destination. A repeated, late or concurrent run does no harm.
+ * @returns whether any endpoint is enabled
  */
 export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
   const { outbox, endpoints, metrics } = deps;
@@ -35,15 +35,18 @@ export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
   return inUse.length > 0;
 }
 
-/** Makes the jobs of endpoints that have not received everything up to `upTo` and have no job yet. */
+/** Adds a job for each endpoint that has not received all events up to `upTo` and has no job yet. */
 export async function wakeEndpoints({ endpoints, wake }: PublishDeps, upTo: number): Promise<void> {
   for (const endpointId of await endpoints.due(upTo)) await wake(endpointId, upTo);
 }
 
-/** Appends to the stream what it lacks of the outbox. @returns how far the stream is */
+/**
+ * Appends the events of the outbox that the stream lacks.
+ * @returns the sequence number of the last event of the stream
+ */
 export async function publishToStream(deps: PublishDeps, upTo: number): Promise<number> {
   const { outbox, stream, limits } = deps;
-  // A Redis that lost its data gets what it would still have.
+  // A Redis that lost its data gets only as many events as the stream keeps.
   let after = Math.max(await stream.lastSeq(), upTo - stream.length);
   while (after < upTo) {
     const events = await outbox.read({ after, upTo, types: null }, limits.publishBatch);
@@ -55,7 +58,11 @@ export async function publishToStream(deps: PublishDeps, upTo: number): Promise<
   return after;
 }
 
-/** @param after the last event that the stream must have; null = any. @returns another last event of it, else null */
+/**
+ * Appends events to the stream.
+ * @param after the event that the stream must end with; null = any
+ * @returns null when the events were appended, else the last event of the stream
+ */
 export async function appendToStream(
   { stream, source, metrics }: PublishDeps,
   events: readonly OutboxEvent[],
@@ -72,7 +79,7 @@ export async function appendToStream(
   return last;
 }
 
-/** Removes old events that every destination has received. */
+/** Deletes old events that every destination has received. */
 export async function pruneOutbox(
   outbox: Outbox,
   stream: EventStream,

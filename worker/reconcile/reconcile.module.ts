@@ -7,7 +7,7 @@ import { JobResults } from '../../shared/redis/job-results.js';
 import type { Core } from '../core.js';
 import { type ReconcileDeps, reconcileAll, reconcileCampaign } from './reconcile.js';
 
-/** Compares both sides: one campaign, whose result an operator may wait for, or all of them. */
+/** Compares Redis and Postgres: one campaign, whose result an operator may wait for, or all campaigns. */
 export function reconcileModule(
   { sale, journal, database, metrics, log, commands }: Core,
   { refill }: Pick<ReconcileDeps, 'refill'>,

@@ -12,7 +12,7 @@ import { driftedEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import type { Reservations } from '../../shared/sale/reservations.js';
 
-/** How long it may take until a campaign that was filled is in service again, and how often that is tried. */
+/** How long Redis may need until it is in service again after a campaign was filled, and how often that is checked. */
 const BACK_IN_SERVICE_MS = 10_000;
 const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
@@ -24,21 +24,22 @@ export type ReconcileDeps = LedgerDeps & {
   metrics: Metrics;
   log: Log;
   settleMs: number;
-  /** Takes everybody out of service for a moment and fills this campaign from Postgres. */
+  /** Fills this campaign from Postgres. Redis is out of service for that moment, for all campaigns. */
   refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
 };
 
 /**
- * Compares a campaign unit by unit, repairs what is provably safe, and compares again.
+ * Compares a campaign unit by unit, repairs the differences that are provably safe to repair, and compares again.
  *
- * Safe at any time: a reservation that is in Redis and never reached Postgres is journaled again, and Postgres accepts or
- * refuses it; a reservation that ended in Redis while Postgres still has it reserved is ended there, since one leaves
- * `reserved` only by a real event. What Postgres has and Redis does not, and wrong counters, are repaired by filling the
- * campaign from Postgres. That costs everybody a moment of 503, so only an operator asks for it (`refill`).
+ * Two repairs are safe at any time. A reservation that is in Redis and never reached Postgres is journaled again, and
+ * Postgres accepts or rejects it. A reservation that ended in Redis but is still reserved in Postgres is ended there
+ * too, because a reservation leaves `reserved` only by a real event. Rows that only Postgres has, and wrong counters,
+ * are repaired by filling the campaign from Postgres. During that, all requests get 503 for a moment, so only an
+ * operator asks for it (`refill`).
  *
- * Not safe after Postgres was set back: where it lacks a restock, it would void the reservations that are journaled
- * again; where it lacks a promise, filling from it would remove the promise. Both are left to the command
- * `npm run reconcile -- --after-restore`, which writes what Redis has in the right order.
+ * After Postgres was set back, neither is safe. If it lacks a restock, it would void the reservations that are
+ * journaled again. If it lacks a promise, filling Redis from Postgres would remove the promise. Both are left to the
+ * command `npm run reconcile -- --after-restore`, which writes the data of Redis in the right order.
  */
 export async function reconcileCampaign(
   deps: ReconcileDeps,
@@ -65,8 +66,8 @@ export async function reconcileCampaign(
 }
 
 /**
- * After a repair. Filling a campaign takes Redis out of service for a moment, also for this worker: to give up then would make
- * the next attempt find nothing and say that there was nothing.
+ * Compares again after a repair, and waits while Redis is out of service. Filling a campaign causes that for a moment,
+ * for this worker too. If the job failed here, its retry would find no difference and report that there was none.
  */
 async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Promise<Verdict> {
   const giveUpAt = performance.now() + BACK_IN_SERVICE_MS;
@@ -81,8 +82,9 @@ async function compareAgain(deps: ReconcileDeps, campaign: StoredCampaign): Prom
 }
 
 /**
- * The scheduled comparison of all live campaigns: total, units by state, people waiting and status, which costs two reads
- * each. Only where they differ twice, with the journal empty in between, every unit and every place is compared.
+ * The scheduled comparison of all live campaigns. It compares total, units by state, number of waiting users and
+ * status, with two reads for each campaign. If they differ twice, with an empty journal each time, it compares every
+ * unit and every place in line.
  */
 export async function reconcileAll(deps: ReconcileDeps, options: { refill: boolean }): Promise<void> {
   let drift = 0;
@@ -118,10 +120,10 @@ async function journalAgain(
   return entries;
 }
 
-/** An event for what only a person can decide. */
+/** Writes an event about differences that only an operator can resolve. */
 async function alert({ database, cursor }: ReconcileDeps, campaign: StoredCampaign, verdict: Verdict): Promise<void> {
   await database.transaction(async (client) => {
-    // Writers of events hold it: their order is the order of commits.
+    // Every writer of events holds this lock, so that the order of events is the order of commits.
     await cursor.lock(client);
     await insertEvents(client, [driftedEvent(campaign.no, campaign.id, verdict)]);
   });
@@ -135,8 +137,12 @@ function report(
   repaired: { journaled: number; refilled: boolean },
 ): void {
   for (const { side } of before) metrics.differences.inc({ side });
-  for (const difference of after) log.error({ campaign: campaign.productId, ...difference }, 'the two sides differ');
+  for (const difference of after)
+    log.error({ campaign: campaign.productId, ...difference }, 'Redis and Postgres differ');
   if (before.length > 0) {
-    log.warn({ campaign: campaign.productId, found: before.length, left: after.length, ...repaired }, 'reconciled');
+    log.warn(
+      { campaign: campaign.productId, found: before.length, left: after.length, ...repaired },
+      'a campaign was reconciled',
+    );
   }
 }

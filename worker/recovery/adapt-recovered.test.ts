@@ -82,7 +82,7 @@ function adapt(raws: RawEntry[], rows: KnownRows) {
 }
 
 describe('adaptEntries', () => {
-  it('takes an entry that Postgres does not have, and leaves out one that it has', () => {
+  it('adds an entry that Postgres lacks, and leaves out one that it has', () => {
     expect(adapt([reserved(RESERVATION, 1_000, 9_000)], nothingKnown()).kinds).toEqual(['reserved']);
     expect(adapt([reserved(RESERVATION, 1_000, 9_000)], known('redeemed', 2_000, 9_000)).kinds).toEqual([]);
   });
@@ -102,16 +102,16 @@ describe('adaptEntries', () => {
     expect(adapt([redeemed(2_000)], nothingKnown()).reasons).toEqual(['Postgres has no such reservation']);
   });
 
-  it('rejects a change that is older than what the row says, and one of a voided row', () => {
+  it('rejects a change that is older than the last change of the row, and one of a voided row', () => {
     expect(adapt([released(2_000)], known('redeemed', 3_000, 9_000)).reasons).toHaveLength(1);
     expect(adapt([released(4_000)], known('voided', 3_000, 9_000)).reasons).toEqual(['the reservation is voided']);
   });
 
-  it('leaves out a change that is there already', () => {
+  it('leaves out a change that has been applied already', () => {
     expect(adapt([redeemed(2_000)], known('redeemed', 2_000, 9_000))).toMatchObject({ kinds: [], reasons: [] });
   });
 
-  it('expires what was overdue before a later entry, so that its unit is free for it', () => {
+  it('expires reservations that were overdue before a later entry, so that it can use their units', () => {
     const rows = known('reserved', 1_000, 2_000);
     const { kinds, entries } = adapt([reserved(OTHER, 2_500, 9_000)], rows);
     expect(kinds).toEqual(['expired', 'reserved']);

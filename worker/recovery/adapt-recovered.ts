@@ -2,16 +2,16 @@ import type { EntryOf, JournalEntry, RawEntry } from '../../shared/contracts/jou
 import type { Queryable } from '../../shared/postgres/pool.js';
 import { decodeReservation } from '../../shared/sale/reservation-record.js';
 
-/** Row of a reservation as Postgres has it. `changedMs`: when it was last changed; `dueMs` 0 = nothing to pay. */
+/** Row of a reservation in Postgres. `changedMs`: when it last changed. `dueMs`: 0 = nothing to pay. */
 type KnownReservation = { no: number; status: string; burned: boolean; changedMs: number; dueMs: number };
 type KnownTicket = { reservation: string; status: string };
 
-/** What Postgres has of everything that a chunk of entries is about. */
+/** The rows in Postgres that a chunk of entries refers to. */
 export type KnownRows = {
   reservations: Map<string, KnownReservation>;
   /** `campaign number/line number` → ticket. */
   tickets: Map<string, KnownTicket>;
-  /** Reservation ids of tickets. */
+  /** Reservation ids of the tickets. */
   ticketReservations: Set<string>;
   /** Campaign number → the highest line number, and whether it is closed. */
   campaigns: Map<number, { lastLineNo: number; closed: boolean }>;
@@ -22,12 +22,13 @@ export type Adapted = { entries: JournalEntry[]; rejected: { raw: RawEntry; reas
 type Change = EntryOf<'redeemed' | 'released' | 'expired' | 'voided' | 'refunded'>;
 
 /**
- * Makes entries that Redis lost fit to the rows that Postgres has, so that the usual batch can write them:
- * - an entry whose effect is there already is left out;
- * - a change of a reservation that Postgres does not have brings the reservation with it (`record`);
- * - a reservation whose deadline passed before a later entry is expired first, so that its unit is free for it;
- * - a change that is older than what the row says is rejected, and so is a change of a voided row.
- * @param raws, decoded the same entries, in the order of the journal
+ * Adapts entries that Redis lost to the rows in Postgres, so that they can be written like a usual batch:
+ * - an entry that has been applied already is left out;
+ * - a change of a reservation that Postgres lacks adds the reservation first, from its `record`;
+ * - a reservation whose deadline passed before a later entry is expired first, so that the later entry can use its
+ *   unit;
+ * - a change that is older than the last change of the row is rejected, and so is a change of a voided row.
+ * @param raws, decoded the same entries in both forms, in the order of the journal
  */
 export function adaptEntries(raws: readonly RawEntry[], decoded: readonly JournalEntry[], known: KnownRows): Adapted {
   const adapted: Adapted = { entries: [], rejected: [] };
@@ -41,7 +42,7 @@ export function adaptEntries(raws: readonly RawEntry[], decoded: readonly Journa
   return adapted;
 }
 
-/** @returns why the entry is rejected; null when it was taken or is there already */
+/** @returns why the entry is rejected; null when it was added or has been applied already */
 function adaptOne(entry: JournalEntry, raw: RawEntry, known: KnownRows, { entries }: Adapted): string | null {
   switch (entry.kind) {
     case 'reserved':
@@ -104,7 +105,7 @@ function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: Journa
   if (known.reservations.has(entry.reservation)) return null;
   const campaign = known.campaigns.get(entry.no);
   const taken = known.tickets.has(`${entry.no}/${entry.lineNo}`);
-  // Another user joined under this number since: the place moves to the end of the line.
+  // Another user has taken this line number since, so the place moves to the end of the line.
   const lineNo = taken ? (campaign?.lastLineNo ?? entry.lineNo) + 1 : entry.lineNo;
   if (campaign) campaign.lastLineNo = Math.max(campaign.lastLineNo, lineNo);
   known.tickets.set(`${entry.no}/${lineNo}`, { reservation: entry.reservation, status: 'waiting' });
@@ -117,7 +118,7 @@ function adaptQueued(entry: EntryOf<'queued'>, known: KnownRows, entries: Journa
   return null;
 }
 
-/** Ends every reservation of the campaign whose deadline had passed by then. */
+/** Expires every reservation of the campaign whose deadline had passed at `atMs`. */
 function expireOverdue(no: number, atMs: number, known: KnownRows, { entries }: Adapted): void {
   for (const [reservation, row] of known.reservations) {
     if (row.no !== no || row.status !== 'reserved' || row.dueMs === 0 || row.dueMs > atMs) continue;
@@ -141,7 +142,7 @@ function remember(known: KnownRows, entry: EntryOf<'reserved'>): void {
   if (ticket) ticket.status = 'promoted';
 }
 
-/** The reservation that a change is about, from the record that was saved with it. */
+/** Decodes the changed reservation from the record that was saved with the entry; null = no record was saved. */
 function reservationBehind(entry: Change, { fields }: RawEntry): EntryOf<'reserved'> | null {
   if (!fields.record) return null;
   const { user, qty, slot, dueMs, lineNo, orderId, code } = decodeReservation(fields.record);
@@ -172,7 +173,7 @@ function statusAfter(entry: Change): string {
   return entry.kind;
 }
 
-/** Reads what Postgres has of everything that the entries are about, overdue reservations of their campaigns included. */
+/** Reads the rows that the entries refer to, and the overdue reservations of their campaigns. */
 export async function readKnownRows(client: Queryable, entries: readonly JournalEntry[]): Promise<KnownRows> {
   const nos = [...new Set(entries.map(({ no }) => no))];
   const ids = entries.flatMap((entry) => ('reservation' in entry ? [entry.reservation] : []));

@@ -15,7 +15,7 @@ import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { type Adapted, adaptEntries, readKnownRows } from './adapt-recovered.js';
 
-/** Entries of one transaction: some tens of milliseconds. */
+/** Entries in one transaction. It takes some tens of milliseconds. */
 const CHUNK = 500;
 
 export type ApplyRecoveredDeps = {
@@ -27,18 +27,19 @@ export type ApplyRecoveredDeps = {
   log: Log;
 };
 
-/** Where a history begins: the last entry of earlier ones that it contains. */
+/** Where a history begins: `afterId` is the last entry of earlier histories that it contains. */
 export type Beginning = Pick<History, 'generation' | 'afterId'>;
 
 /** Numbers of the campaigns that were changed, and how many entries were applied and rejected. */
 export type Applied = { campaigns: Set<number>; applied: number; rejected: number };
 
 /**
- * Applies the entries that Redis lost to Postgres, in the order of the journal and in chunks, each entry once. Postgres may
- * have part of what they say, or later changes: an entry is adapted to the rows it meets (adapt-recovered.ts). The cap and
- * the allowances hold as always. An entry that cannot be applied becomes a voided row or a row of `journal_rejects`, with
- * an event.
- * @param histories that went into service, and the one that begins now: an entry that all later ones contain is not missing
+ * Applies to Postgres the entries that Redis lost, in the order of the journal and in chunks, each entry once. Postgres
+ * may have part of their effects, or later changes, so each entry is adapted to the existing rows (adapt-recovered.ts).
+ * The cap and the allowances hold as always. An entry that cannot be applied becomes a voided row or a row of
+ * `journal_rejects`, with an event.
+ * @param histories those that went into service, and the one that begins now. An entry that all later histories contain
+ *   is not missing
  */
 export async function applyRecovered(deps: ApplyRecoveredDeps, histories: readonly Beginning[]): Promise<Applied> {
   const total: Applied = { campaigns: new Set(), applied: 0, rejected: 0 };
@@ -108,7 +109,9 @@ async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: rea
   };
 }
 
-/** The one entry that Postgres does not take: its reservation is voided, anything else is kept for a person. */
+/**
+ * Settles the one entry that Postgres rejects: its reservation is voided, any other entry is stored for an operator.
+ */
 async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error): Promise<Chunk> {
   const { database, cursor, recovered } = deps;
   const reason = isRefusal(error) ? (error.constraint ?? error.message) : error.message;
@@ -165,8 +168,8 @@ async function reject(
 }
 
 /**
- * Whether an entry is part of every later history, and so was persisted from the journal. It was saved because of a history
- * that never went into service.
+ * Whether every later history contains the entry, so that it was persisted from the journal. Such an entry was saved
+ * because of a history that never went into service.
  */
 export function isContained(journalId: string, histories: readonly Beginning[]): boolean {
   const own = generationOf(journalId);

@@ -9,7 +9,10 @@ import { LockLost } from './recovery-lock.js';
 
 type Deps = { database: Database; cursor: JournalCursor; histories: JournalHistories; journal: Journal };
 
-/** A generation later than all known ones, also than those that a Postgres that was set back has lost. */
+/**
+ * A generation later than all known ones. It is later even than those that Postgres has lost by being set back, because
+ * it is at least the current time.
+ */
 export async function nextGeneration(
   { postgres, epoch, journal }: Look,
   nowMs: () => Promise<number>,
@@ -25,8 +28,10 @@ export async function nextGeneration(
 }
 
 /**
- * Registers a history in Postgres under the lock on the cursor: from here on no worker persists an older one.
- * @returns the last entry of the histories before it, the last entry of the journal, and whether the journal continues the cursor
+ * Registers a history in Postgres while holding the lock on the cursor. From then on, no worker persists an older
+ * history.
+ * @returns `afterId`: the last entry of earlier histories that this one contains; `lastId`: the last entry of the
+ *   journal; `drainable`: whether the journal continues the cursor
  * @throws LockLost when another worker has registered a later one
  */
 export async function beginHistory(
@@ -41,7 +46,7 @@ export async function beginHistory(
     const follows =
       firstId !== null && isNextOrCommitted(firstId, committed) && compareJournalIds(lastId, committed) > 0;
     const drainable = !behind && follows;
-    // Behind a gap, which only a Postgres that was set back has, the journal still counts.
+    // An intact journal counts even after a gap. Only a Postgres that was set back has a gap.
     const afterId = drainable || (intact && compareJournalIds(lastId, committed) > 0) ? lastId : committed;
     assertHeld();
     if (!(await histories.begin(client, { ...epoch, afterId }, reason))) {

@@ -9,17 +9,18 @@ import type { FillAction, RedisFill } from './redis-fill.js';
 /** @see lua/includes/orders.lua */
 export type OrderClaim = { reservation: string; user: UserId; order: OrderId; stacking: string; ttlMs: number };
 
-/** Records in one call: about a millisecond of Redis. */
+/** Records in one call. Redis needs about a millisecond for them. */
 const BATCH = 1_000;
 
 /**
- * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (SaleStore.load), so
- * no script sees half of the campaign. Every method throws FencedOut when another worker has begun to fill Redis since.
+ * Writes a campaign's records into a Redis that is out of service. The campaign hash is written last (Campaigns.load),
+ * so no script finds half of the campaign. Every method throws FencedOut if another worker has begun to fill Redis
+ * since.
  */
 export class CampaignRestore {
   /**
-   * @param token with which this worker has begun
-   * @param seenMs when those who wait count as seen; null = the campaign does not ask for presence
+   * @param token the one with which this worker has begun to fill Redis
+   * @param seenMs when waiting users were last seen; null = the campaign does not require presence
    */
   constructor(
     readonly fill: RedisFill,
@@ -28,7 +29,7 @@ export class CampaignRestore {
     readonly seenMs: number | null = null,
   ) {}
 
-  /** Removes the campaign and what an older Redis may still hold of it. */
+  /** Removes the campaign and every record of it that an older Redis may still have. */
   clear(): Promise<void> {
     return this.fill.write(this.token, 'remove', [...campaignKeys(this.product), keys.payments(this.product)]);
   }
@@ -42,7 +43,7 @@ export class CampaignRestore {
     ]);
   }
 
-  /** @param references of each reservation's payments, the first one first */
+  /** @param references for each reservation, the references of its payments, oldest first */
   async payments(references: readonly (readonly [string, readonly string[]])[]): Promise<void> {
     await this.#write('payments', [keys.payments(this.product)], references, ([id, some]) => [
       id,
@@ -61,7 +62,7 @@ export class CampaignRestore {
     ]);
   }
 
-  /** Which device took which place in line. */
+  /** Writes which device took which place in line. */
   async holders(holders: readonly { user: string; lineNo: number; device: string }[]): Promise<void> {
     await this.#write('holders', [keys.holders(this.product)], holders, ({ user, lineNo, device }) => [
       user,
@@ -82,7 +83,7 @@ export class CampaignRestore {
     }
   }
 
-  /** What takes part in orders; added to what is there, since codes of several campaigns may be on one. */
+  /** Adds reservations to their orders. Existing claims stay, because one order may have codes of several campaigns. */
   async orders(claims: readonly OrderClaim[]): Promise<void> {
     for (let start = 0; start < claims.length; start += BATCH) {
       const some = claims.slice(start, start + BATCH);

@@ -71,7 +71,7 @@ describe('diagnose', () => {
     expect(diagnose({ ...inService, postgres, journal: trimmed }).kind).toBe('postgres_behind');
   });
 
-  it('finds Postgres behind when it does not know the history of a verified server', () => {
+  it('finds Postgres behind when it lacks the history of a verified server', () => {
     const look = { ...inService, epoch: { generation: 110, server: 'primary' } };
     expect(diagnose(look).kind).toBe('postgres_behind');
   });
@@ -100,7 +100,7 @@ describe('diagnose', () => {
     expect(diagnose({ ...inService, journal })).toMatchObject({ kind: 'recover', intact: true });
   });
 
-  it('takes a history that was begun and never opened for none', () => {
+  it('ignores a history that was begun and never opened', () => {
     const postgres = { ...inService.postgres, latest: unopened };
     expect(diagnose({ ...inService, postgres })).toMatchObject({ kind: 'recover', intact: true, behind: false });
     expect(diagnose({ ...inService, ...promoted, postgres })).toMatchObject({ kind: 'recover', intact: true });
@@ -121,7 +121,7 @@ describe('diagnose', () => {
     expect(diagnose({ ...inService, journal, postgres: { ...postgres, cursor: '90-7' } }).kind).toBe('in_service');
   });
 
-  it('finds Postgres behind when it does not know the history of the first entry', () => {
+  it('finds Postgres behind when it lacks the history of the first entry', () => {
     const journal = { firstId: '95-3', lastId: '100-2', entries: 9 };
     const postgres = { ...inService.postgres, cursor: '90-5' };
     expect(diagnose({ ...inService, journal, postgres, firstBegins: null }).kind).toBe('postgres_behind');

@@ -3,34 +3,36 @@ import type { Epoch } from '../../shared/redis/epoch.js';
 import type { JournalPosition } from '../../shared/redis/journal.js';
 import { compareJournalIds, generationOf, JOURNAL_START, nextId, numberOf } from '../../shared/redis/journal-ids.js';
 
-/** What the worker sees of a Redis server and of Postgres in one look. */
+/** The state of a Redis server and of Postgres, read together. */
 export type Look = {
   /** `master_replid` of the server. */
   server: string;
   epoch: Epoch | null;
   journal: JournalPosition;
-  /** Read before the journal, which is therefore never older than its cursor, unless Redis is. */
+  /** Read before the journal. So the journal ends before this cursor only if Redis is older than Postgres. */
   postgres: JournalState;
-  /** The cursor read after the journal: what was persisted and trimmed in between is not missing. */
+  /**
+   * The cursor, read after the journal. Entries that were persisted and trimmed between the two reads are not missing.
+   */
   cursorAfter: string;
   /** The last entry before the history of the journal's first entry; null when Postgres does not know that history. */
   firstBegins: string | null;
-  /** Whether entries that Redis lost wait to be applied. */
+  /** Whether entries that Redis lost wait in Postgres to be applied. */
   recovered: boolean;
 };
 
-/** The reason of the recovery of an installation that has no data yet. */
+/** The reason for the recovery of an installation without data. */
 export const FIRST_START = 'first start';
 
 export type Diagnosis =
   | { kind: 'in_service' }
   /** Entries between the cursor and the journal are missing in Postgres, not in Redis. */
   | { kind: 'postgres_behind' }
-  /** This server was in service, and another one has been since. */
+  /** This server was in service, and another server has been in service since. */
   | { kind: 'superseded' }
   /**
-   * `intact`: the server contains everything that Postgres has, and its journal the rest. `behind`: Postgres was set back,
-   * so nothing may be filled from there.
+   * `intact`: the server has everything that Postgres has, and its journal has the rest. `behind`: Postgres was set
+   * back, so Redis must not be filled from it.
    */
   | { kind: 'recover'; reason: string; intact: boolean; behind: boolean };
 
@@ -41,20 +43,20 @@ const recover = (reason: string, intact: boolean, behind = false): Diagnosis => 
   behind,
 });
 
-/** Judges a look. Pure, so that every case has a test. */
+/** Decides what to do about the state in `look`. It is a pure function, so every case has a test. */
 export function diagnose(look: Look): Diagnosis {
   const { server, epoch, journal, postgres, recovered } = look;
   const { cursor, latest, current } = postgres;
   const behind = latest !== null && isBehind(look.cursorAfter, journal, look.firstBegins);
   if (epoch === null) {
-    // Redis is never filled from a Postgres that is behind it, so what it has is whole.
+    // Redis is never filled from a Postgres that is behind it, so its data are complete.
     if (behind) return recover('Redis was out of service while Postgres was behind', true, true);
     const nothingYet = latest === null && compareJournalIds(cursor, JOURNAL_START) === 0;
     return recover(nothingYet ? FIRST_START : 'Redis is empty or was being filled', false);
   }
   const verified = epoch.server === server;
   if (latest === null) {
-    // Written by a version that did not number histories: what it says is compared by order alone.
+    // An older version, which did not number histories, wrote the journal. Only the order of the ids can be compared.
     return recover('the first numbered history', compareJournalIds(journal.lastId, cursor) >= 0);
   }
   if (epoch.generation > latest.generation) {
@@ -64,7 +66,8 @@ export function diagnose(look: Look): Diagnosis {
   if (current && epoch.generation < current.generation) {
     return verified ? { kind: 'superseded' } : recover('Redis is of an older history', false);
   }
-  // The epoch is of the history in service. A later one may have been begun, in which nothing was written.
+  // The epoch belongs to the history in service. A later history may have been registered, but nothing was written in
+  // it.
   const afterId = (epoch.generation === latest.generation ? latest : current)?.afterId ?? JOURNAL_START;
   const older = compareJournalIds(journal.lastId, cursor) < 0 && !isFresh(journal, afterId, cursor);
   if (older) return recover(verified ? 'Redis lost its journal' : 'Redis is older than Postgres', false);
@@ -78,12 +81,12 @@ export function diagnose(look: Look): Diagnosis {
   return recovered ? recover('a process saved entries late', true) : { kind: 'in_service' };
 }
 
-/** Nothing was appended in the latest history yet, and nothing after its beginning was committed. */
+/** Whether the latest history has no entry yet, and nothing after its beginning was committed. */
 function isFresh(journal: JournalPosition, afterId: string, cursor: string): boolean {
   return journal.entries === 0 && compareJournalIds(cursor, afterId) === 0;
 }
 
-/** Whether entries between the cursor and the journal are missing in Postgres, which was set back. */
+/** Whether entries between the cursor and the journal are missing in Postgres, because it was set back. */
 export function isBehind(
   cursor: string,
   { firstId, lastId, entries }: JournalPosition,

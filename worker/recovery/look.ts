@@ -20,7 +20,7 @@ type Deps = {
   cursor: JournalCursor;
 };
 
-/** What Redis, its journal and Postgres say of themselves now. @throws EngineUnavailable */
+/** Reads the current state of Redis, its journal and Postgres. @throws EngineUnavailable */
 export async function lookAt({
   sale,
   journal,
@@ -30,7 +30,8 @@ export async function lookAt({
   cursor,
 }: Deps): Promise<Look & { role: string }> {
   const { redis } = sale.scripts;
-  // In this order: the cursor may move on meanwhile, and the journal is never behind it.
+  // The cursor is read first, because it may move meanwhile. Read in this order, an up-to-date journal never ends
+  // before the cursor.
   const postgres = await watch.beat();
   const [text, epoch, position, pending] = await Promise.all([
     engine(() => redis.call('INFO', 'replication') as Promise<string>),

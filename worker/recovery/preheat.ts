@@ -6,19 +6,20 @@ export type PreheatDeps = {
   database: Database;
   campaigns: CampaignsTable;
   sale: SaleStore;
-  /** Writes to Postgres what the journal has. */
+  /** Persists all entries of the journal. */
   drain: () => Promise<void>;
-  /** Fills one campaign from Postgres, with everybody kept out meanwhile. */
+  /** Fills one campaign from Postgres. Redis is out of service meanwhile. */
   refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
 };
 
 /**
- * Puts a campaign into Redis that was not there a moment ago. One without any reservation is put there by the script,
- * which leaves alone what an operator has put there first. One with a history was lost from a Redis that is in service.
+ * Loads a campaign that Redis lacks. The script loads a campaign without reservations and tickets; it changes nothing
+ * if an operator has loaded the campaign meanwhile. A campaign with reservations or tickets was lost by a Redis in
+ * service, so it is refilled from Postgres.
  */
 export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Promise<void> {
   await deps.drain();
-  // Read again: what was drained may have changed it.
+  // Read again, because the drained entries may have changed the campaign.
   const newest = (await deps.campaigns.find(campaign.productId)) ?? campaign;
   if (!(await hasHistory(deps.database, campaign.id))) {
     await deps.sale.campaigns.load(newest);

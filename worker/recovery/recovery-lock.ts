@@ -1,27 +1,27 @@
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
-/** PostgreSQL's advisory locks are named by number; any would do that nothing else uses here. */
+/** Number of the advisory lock in PostgreSQL. Any number works that no other code uses. */
 const RECOVERY_LOCK = 7_102_001;
-/** A holder that is stopped for longer loses the lock: Postgres ends its transaction. */
+/** A holder that is frozen for longer loses the lock, because Postgres ends its transaction. */
 const HOLDER_LIMIT_MS = 3_000;
 const RENEW_EVERY_MS = 500;
 
-/** The lock was lost while its holder worked; what it does next is another worker's. */
+/** The lock was lost while its holder worked. Another worker may hold it by now, so the holder must stop. */
 export class LockLost extends Error {
   override readonly name = 'LockLost';
 }
 
 /**
- * Which worker recovers Redis: an advisory lock of a transaction in Postgres, renewed twice a second. A holder that is
- * frozen or cut off loses it after three seconds. The lock makes recoveries exclusive in ordinary operation; what a former
- * holder still writes to Redis is refused there, by its token.
+ * Decides which worker recovers Redis. It is an advisory lock of a transaction in Postgres, renewed twice a second. A
+ * holder that is frozen or disconnected loses it after three seconds. The lock makes recoveries exclusive in ordinary
+ * operation. If a former holder still writes to Redis, the scripts reject its token.
  */
 export class RecoveryLock {
   constructor(readonly database: Database) {}
 
   /**
    * Runs `work` while holding the lock.
-   * @param work is given a check that throws LockLost
+   * @param work receives a function that throws LockLost when the lock is lost
    * @returns false when another worker holds it
    */
   async hold(work: (assertHeld: () => void) => Promise<void>): Promise<boolean> {

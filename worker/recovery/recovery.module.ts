@@ -8,13 +8,16 @@ import { preheat } from './preheat.js';
 import { Recovery, type RecoveryDeps } from './recovery.js';
 import { RedisFill } from './redis-fill.js';
 
-/** With a datastore away the worker starts all the same, and does its work when they are back. */
+/**
+ * How long the start waits for Redis to be in service. If a datastore is away, the worker starts without it and begins
+ * its work when the datastore is back.
+ */
 const SERVICE_WAIT_MS = 3_000;
 
 export type Refilling = {
   /** Fills one campaign from Postgres; Redis is out of service meanwhile. */
   refill: (campaign: StoredCampaign, reason: string) => Promise<void>;
-  /** Puts a campaign into Redis that is missing there. */
+  /** Loads a campaign that Redis lacks. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
 };
 
@@ -62,7 +65,7 @@ export function recoveryModule(core: Core, persist: Persisting): Refilling {
   return { refill, preheat: (campaign) => preheat({ database, campaigns, sale, drain, refill }, campaign) };
 }
 
-/** Waits before the first job until Redis is verified or filled, unless that takes longer. */
+/** Waits until Redis is in service, at most `limitMs`. */
 async function inServiceWithin(gate: RedisGate, limitMs: number): Promise<void> {
   const until = performance.now() + limitMs;
   while (!gate.isOpen && performance.now() < until) await sleep(10);

@@ -20,16 +20,16 @@ import type { RedisFill } from './redis-fill.js';
 import { restoreCampaign } from './restore-campaign.js';
 import { UnsavedEntries } from './unsaved-entries.js';
 
-/** How often the worker looks while Redis is in service, and while it is not. */
+/** How often the worker checks Redis: while it is in service, and while it is not. */
 const LOOK_EVERY_MS = 500;
 const LOOK_SOON_MS = 50;
-/** A worker on a superseded server takes over when no process has used the newer one for this long. */
+/** A worker on a superseded server takes over when no process has used the newer server for this long. */
 const TAKE_OVER_MS = 5_000;
 
 export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   processId: string;
   database: Database;
-  /** Holds the connection of the lock. */
+  /** Provides the connection that holds the recovery lock. */
   lockDatabase: Database;
   campaigns: CampaignsTable;
   cursor: JournalCursor;
@@ -37,10 +37,10 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
   recovered: RecoveredEntries;
   journal: Journal;
   fill: RedisFill;
-  /** A store without a gate: it fills the Redis that the gate keeps others from. */
+  /** A store without a gate: it fills Redis while the gate rejects all other calls. */
   sale: SaleStore;
   watch: HistoryWatch;
-  /** Persists what the journal has up to an entry, while Redis is out of service. */
+  /** Persists the journal up to an entry, while Redis is out of service. */
   drain: (upTo: string, numbered: boolean) => Promise<void>;
   leaveServer: (reason: string) => void;
   nowMs: () => Promise<number>;
@@ -50,10 +50,11 @@ export type RecoveryDeps = Omit<ApplyRecoveredDeps, 'cursor'> & {
 };
 
 /**
- * Keeps Redis and Postgres on one history. After every change of server it verifies that Redis has everything that Postgres
- * has and everything that the processes have acknowledged. If so, a new history begins within milliseconds. If not, what is
- * missing is written to Postgres, Redis is filled from there, and then the new history begins. Until then every call is
- * refused with 503. Workers agree by a lock in Postgres on which one does it (docs/decisions/0021-histories.md).
+ * Keeps Redis and Postgres on one history. After every change of server it verifies that Redis has everything that
+ * Postgres has, and everything that the processes have acknowledged. If so, a new history begins within milliseconds.
+ * If not, the missing entries are written to Postgres, Redis is filled from Postgres, and then the new history begins.
+ * Until then every call gets 503. A lock in Postgres makes sure that one worker does this at a time
+ * (docs/decisions/0021-histories.md).
  */
 export class Recovery {
   #stopping = false;
@@ -70,7 +71,7 @@ export class Recovery {
     deps.sale.scripts.redis.on('ready', () => this.#wake?.());
   }
 
-  /** Looks for as long as the worker runs: Redis may be lost without its connection being lost. */
+  /** Starts checking Redis, for as long as the worker runs: Redis may lose its data without losing its connections. */
   start(): void {
     this.#loop = this.#run();
   }
@@ -81,7 +82,7 @@ export class Recovery {
     await this.#loop;
   }
 
-  /** Looks once and recovers if necessary. @returns whether Redis is in service. @throws EngineUnavailable */
+  /** Checks Redis once and recovers it if necessary. @returns whether Redis is in service. @throws EngineUnavailable */
   async ensureInService(): Promise<boolean> {
     const diagnosis = await this.#diagnose();
     if (diagnosis === null) return false;
@@ -101,19 +102,19 @@ export class Recovery {
     }
   }
 
-  /** Fills one campaign from Postgres although Redis is in service: every call gets 503 for that moment. */
+  /** Fills one campaign from Postgres although Redis is in service. Every call gets 503 for that moment. */
   async refill(campaign: StoredCampaign, reason: string): Promise<void> {
     const { deps } = this;
     const done = await this.#lock.hold(async (assertHeld) => {
       const look = await lookAt(this.deps);
       const { epoch } = look;
       if (epoch === null || diagnose(look).kind !== 'in_service') {
-        throw new EngineUnavailable('redis', 'it is being recovered, or ahead of Postgres');
+        throw new EngineUnavailable('redis', 'it is being recovered, or it is ahead of Postgres');
       }
       deps.log.warn({ campaign: campaign.productId, reason }, 'a campaign is refilled from Postgres');
       const token = tokenOf(deps.processId, epoch.generation);
       await deps.fill.begin(token);
-      // No unit moves from here on, so what the journal has now is all.
+      // No unit changes from here on, so the journal is complete now.
       await deps.drain((await deps.journal.position()).lastId, true);
       await this.#restore([campaign], token, assertHeld);
       await deps.fill.end(token, epoch);
@@ -128,7 +129,11 @@ export class Recovery {
     return null;
   }
 
-  /** This server was in service and another one is now. What only its journal has is saved; then the other one is looked for. */
+  /**
+   * Handles a server that another server has superseded: saves the entries that only its journal has, then leaves it to
+   * connect to the other server. Takes over if the other server is gone.
+   * @returns false: Redis is not in service yet
+   */
   async #standAside(): Promise<boolean> {
     const { watch, histories, processId, leaveServer, log } = this.deps;
     const look = await lookAt(this.deps);
@@ -149,7 +154,7 @@ export class Recovery {
 
   /**
    * Begins a new history.
-   * @param takeOver also from a server that has been superseded
+   * @param takeOver begin it although another server has superseded this one
    */
   async #recover(assertHeld: () => void, takeOver: boolean): Promise<void> {
     const { deps } = this;
@@ -158,22 +163,22 @@ export class Recovery {
     const diagnosis: Diagnosis = takeOver
       ? { kind: 'recover', reason: 'the server of the latest history is gone', intact: false, behind: false }
       : diagnose(look);
-    // Another worker may have been first.
+    // Another worker may have recovered Redis already.
     if (look.role !== 'master' || diagnosis.kind !== 'recover') return;
     const generation = await nextGeneration(look, deps.nowMs);
     const token = tokenOf(deps.processId, generation);
     const epoch: Epoch = { generation, server: look.server };
-    // A server that is in use is taken out of service first, so that what it has is final.
-    // Not while Postgres is behind: a recovery that fails then must leave Redis as it is.
+    // A server that is in use is taken out of service first, so that its data are final. Not while Postgres is behind:
+    // if the recovery fails then, it must leave Redis as it is.
     const inUse = look.epoch?.server === look.server && !diagnosis.behind;
     if (inUse) await deps.fill.begin(token);
     await this.#unsaved.saveFromJournal(look);
     const { afterId, lastId, drainable } = await beginHistory(deps, epoch, diagnosis, assertHeld);
     await this.#unsaved.untilReported(generation);
     assertHeld();
-    // A Postgres that was set back is repaired first, by an operator; the entries wait for that.
+    // If Postgres was set back, an operator repairs it first. The entries wait until then.
     const missing = !diagnosis.behind && (await deps.recovered.hasPending());
-    // An epoch of an older version is replaced by a fill without content.
+    // The epoch of an older version is replaced by a fill that writes no campaigns.
     const replaceable = look.epoch !== null && look.epoch.generation > 0;
     if (diagnosis.intact && !missing && !inUse && replaceable) {
       const { kind } = await deps.fill.beginHistory(look.epoch, epoch, lastId);
@@ -185,7 +190,7 @@ export class Recovery {
         deps.log.warn({ reason: diagnosis.reason }, 'Redis is being recovered; until then every call gets 503');
       }
       if (!inUse) await this.#takeOutOfService(token, look.epoch, lastId);
-      // Before the first history entries were not numbered.
+      // Before the first history, entries were not numbered.
       if (drainable) await deps.drain(afterId, look.postgres.latest !== null);
       const applied = missing
         ? await applyRecovered(deps, [...(await deps.histories.opened()), { generation, afterId }])
@@ -206,8 +211,10 @@ export class Recovery {
   }
 
   /**
-   * A server changes its id while it runs when its first replica comes, and processes append until they notice that. What
-   * they appended after the history was registered would be in neither, so the recovery begins anew.
+   * Takes Redis out of service, and checks that no entry was appended meanwhile. A running server changes its id when
+   * its first replica connects, and processes append until they notice that. Neither history would contain entries that
+   * were appended after the new one was registered, so the recovery begins again.
+   * @throws LockLost when entries were appended meanwhile
    */
   async #takeOutOfService(token: string, before: Epoch | null, lastId: string): Promise<void> {
     const { fill, journal } = this.deps;
@@ -221,7 +228,7 @@ export class Recovery {
     const now = await this.deps.nowMs();
     for (const { productId } of campaigns) {
       assertHeld();
-      // Read again: the drain may have changed its status and its total.
+      // Read again, because the drain may have changed the status and the total.
       const newest = await this.deps.campaigns.find(productId);
       if (newest) await restoreCampaign(this.deps, newest, now, token);
     }
@@ -255,7 +262,7 @@ export class Recovery {
         served = await this.ensureInService();
       } catch (error) {
         failed = !(error instanceof EngineUnavailable);
-        // What engines report while they are away is not repeated here every half second.
+        // The connections already log that an engine is away, so it is not logged here again every half second.
         if (error instanceof LockLost) this.deps.log.warn({ reason: error.message }, 'a recovery was given up');
         else if (!(error instanceof EngineUnavailable))
           this.deps.log.error({ err: error }, 'Redis could not be recovered; trying again');

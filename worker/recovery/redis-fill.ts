@@ -14,14 +14,14 @@ const FILL_KEYS = { filler: keys.filler, epoch: keys.epoch, journal: keys.journa
 export type FillAction = 'remove' | 'reservations' | 'people' | 'holders' | 'codes' | 'answers' | 'orders' | 'payments';
 
 /**
- * Fills a Redis that is out of service. The worker that began last holds the token; every write of another worker, one that was
- * paused for instance, throws FencedOut and changes nothing.
+ * Fills a Redis that is out of service. The worker that began last holds the token. A write of any other worker, for
+ * example one that was frozen, throws FencedOut and changes nothing.
  */
 export class RedisFill {
-  /** @param scripts without a gate, which is shut while Redis is filled */
+  /** @param scripts a runner without a gate, because the gate rejects calls while Redis is filled */
   constructor(readonly scripts: ScriptRunner) {}
 
-  /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token names this attempt only */
+  /** Takes Redis out of service: from here on every script replies `rebuilding`. @param token unique to this attempt */
   async begin(token: string): Promise<void> {
     await this.scripts.run(beginFillScript, { keys: FILL_KEYS, args: { token } });
   }
@@ -51,9 +51,10 @@ export class RedisFill {
   }
 
   /**
-   * Begins another history in a Redis that keeps what it has.
+   * Begins another history in a Redis that keeps its data.
    * @param expected the epoch that was read; null = none
-   * @param lastId last entry of the journal when Postgres registered the history: a later one would be in neither
+   * @param lastId last entry of the journal when Postgres registered the history. The script refuses if there is a
+   *   later entry, because neither history would contain it
    */
   beginHistory(expected: Epoch | null, next: Epoch, lastId: string): Promise<BeginHistoryOutcome> {
     return this.scripts.run(beginHistoryScript, {

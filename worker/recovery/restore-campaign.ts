@@ -11,17 +11,18 @@ import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
 import { RedisFill } from './redis-fill.js';
 
-/** Rows in one round trip: about 2 ms of Redis and a megabyte of memory. */
+/** Rows in one round trip. They take about 2 ms in Redis and a megabyte of memory. */
 const BATCH_ROWS = 2_000;
 
 export type RestoreDeps = { database: Database; sale: SaleStore; log: Log; idempotencyTtlMs: number };
 
 /**
- * Fills Redis with one campaign from Postgres, a closed one in which nothing is held as an archived one. Else: reservations with their deadlines, what each user holds, the line in its
- * order, the orders that codes are on, the remembered answers, and last the counters, with which the campaign is in service again.
- * @param nowMs by Redis
- * @param token with which this worker has begun to fill Redis
- * @throws FencedOut when another worker has begun since
+ * Fills Redis with one campaign from Postgres. A closed campaign without held units is restored as archived. For any
+ * other campaign it writes the reservations with their deadlines, the record of each user, the line in order, the
+ * orders of codes, the idempotency records, and last the counters, which put the campaign into service again.
+ * @param nowMs by the clock of Redis
+ * @param token the one with which this worker has begun to fill Redis
+ * @throws FencedOut when another worker has begun to fill Redis since
  */
 export async function restoreCampaign(
   deps: RestoreDeps,
@@ -50,7 +51,7 @@ export async function restoreCampaign(
   }
   if (campaign.status === 'closed' && campaign.held === 0) {
     if (campaign.codes > 0) for await (const codes of snapshot.usedCodes(BATCH_ROWS)) await restore.codes(codes);
-    // A closed campaign is not restocked, so all of its restocks are older than its last change.
+    // A closed campaign cannot be restocked, so all of its restocks are older than its last change.
     const mayRemember = campaign.updatedAt.getTime() > nowMs - deps.idempotencyTtlMs;
     if (mayRemember) await remember(await snapshot.restocks());
     await loadArchived(deps.sale, campaign, nowMs, token);
@@ -86,7 +87,7 @@ export async function restoreCampaign(
   for (let start = 0; start < entries.length; start += BATCH_ROWS) {
     const some = entries.slice(start, start + BATCH_ROWS);
     await restore.people(some);
-    // The code that a user waits with, or waited with to the end.
+    // The code that a user waits with, or waited with until the campaign closed.
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
@@ -100,7 +101,7 @@ export async function restoreCampaign(
   }
 }
 
-/** The device that a new idempotency key of the same user may come from; lua/reserve.lua. */
+/** The device that may use a new idempotency key for the same user's place (lua/reserve.lua). */
 function holderOf({
   status,
   user,
@@ -113,7 +114,7 @@ function holderOf({
 
 type Answered = { user: string; key: string | null; answer: string | null; madeMs: number };
 
-/** Empty when Redis would have forgotten it. */
+/** The claim of a reservation on its order; empty when the claim would have expired in Redis. */
 function claimOf({ reservation, user, order, stacking, claimedMs }: SnapshotOrder, sinceMs: number): OrderClaim[] {
   const ttlMs = Math.round(claimedMs - sinceMs);
   if (ttlMs <= 0) return [];
@@ -131,10 +132,11 @@ function stillRemembered(
   });
 }
 
-/** What is over needs its counters only; a user who comes back to it is recalled. */
+/** Loads only the counters of a campaign that is over. A user who returns to it is recalled. */
 async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: number, token: string): Promise<void> {
   const { redeemed, burned, reservations } = campaign;
-  // No user joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
+  // No user can join its line any more, so `waiting` and `lastLineNo` are 0. The pass is named by the time, because
+  // promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
   await sale.campaigns.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
 }

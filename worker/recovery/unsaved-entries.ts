@@ -6,7 +6,7 @@ import type { Journal } from '../../shared/redis/journal.js';
 import { earliest, generationOf } from '../../shared/redis/journal-ids.js';
 import type { Look } from './diagnosis.js';
 
-/** How long live processes are waited for; longer only while they report that they are saving entries. */
+/** How long to wait for live processes; the longer limit applies while they report that they are saving entries. */
 const COLLECT_MS = 1_000;
 const COLLECT_SAVING_MS = 30_000;
 const LOOK_FOR_REPORTS_MS = 20;
@@ -21,13 +21,16 @@ type Deps = {
   log: Log;
 };
 
-/** Acknowledged entries that Postgres does not have yet, from the processes that acknowledged them and from an old journal. */
+/**
+ * Collects acknowledged entries that Postgres lacks: from the processes that acknowledged them, and from the journal of
+ * a superseded server.
+ */
 export class UnsavedEntries {
   #collectedFrom = '';
 
   constructor(readonly deps: Deps) {}
 
-  /** Waits until each live process has saved those of its promises that the new history lacks, within a limit. */
+  /** Waits, within a limit, until each live process has saved those of its promises that the new history lacks. */
   async untilReported(generation: number): Promise<void> {
     const { histories, processId, watch } = this.deps;
     while (watch.savedGeneration < generation) await watch.beat();
@@ -41,8 +44,8 @@ export class UnsavedEntries {
   }
 
   /**
-   * Saves entries that only this server's journal has: it acknowledged them after a later history had begun elsewhere.
-   * Their processes may be gone.
+   * Saves entries that only the journal of this server has. They were acknowledged after a later history had begun on
+   * another server, and the processes that acknowledged them may be gone.
    */
   async saveFromJournal({ epoch, server, journal, postgres }: Look): Promise<void> {
     const { histories, recovered, processId, log } = this.deps;

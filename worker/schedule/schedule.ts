@@ -7,13 +7,13 @@ import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { AmendOutcome } from '../../shared/sale/scripts/campaign.js';
 
-/** Who the audit log names for what the clock did. */
+/** The actor in the audit log for changes by schedule. */
 export const CLOCK_ACTOR = 'clock';
 
-/** How long Redis may have terms that Postgres does not have: longer than any operator's transaction. */
+/** How long Redis may have terms that Postgres lacks. It is longer than any operator's transaction. */
 const AHEAD_MS = 10_000;
 
-/** Since when Redis has had terms of this version, which Postgres does not have. */
+/** Campaign → the version of the terms that only Redis has, and since when. */
 export type TermsAhead = Map<ProductId, { version: number; sinceMs: number }>;
 
 export type Schedule = {
@@ -24,17 +24,17 @@ export type Schedule = {
   /** By the clock of Redis. */
   nowMs: number;
   limits: { preheatMs: number };
-  /** Puts a campaign into Redis with all that Postgres knows of it. */
+  /** Loads a campaign into Redis, with all its data from Postgres. */
   preheat: (campaign: StoredCampaign) => Promise<void>;
-  /** Kept from one call to the next. */
+  /** The caller keeps this map from one call to the next. */
   ahead: TermsAhead;
 };
 
 /**
- * Brings Redis and the calendar together. Every campaign that is not closed is put into Redis if it is missing there
- * (so the first request meets a warm sale, also when the API died between Postgres and Redis), its newest terms are
- * carried over, and it is started and finished at its times. The scripts judge by Redis's clock and refuse what is early
- * or done, so running late, early or twice changes nothing.
+ * Applies the schedule to Redis. Every campaign that is not closed is loaded into Redis if it is missing there, so that
+ * the first request finds it loaded, even if the API died between the writes to Postgres and Redis. Its newest terms
+ * are copied to Redis, and it is started and finished at its times. The scripts use the clock of Redis and refuse a
+ * change that is early or already made, so a late, early or repeated run changes nothing.
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, campaigns, log, nowMs, limits, preheat } = schedule;
@@ -57,9 +57,9 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
 }
 
 /**
- * Gives Postgres the terms that only Redis has: they are in force. A crash leaves them (api/admin/campaigns.ts puts terms into
- * Redis before Postgres commits them), and so does a Postgres that was set back. A limit that Redis refuses to lower stays,
- * since users may have used it.
+ * Copies terms that only Redis has to Postgres, because those terms are in force. A crash can cause this
+ * (api/admin/campaigns.ts writes terms to Redis before Postgres commits them), and so can a Postgres that was set back.
+ * If Redis refuses to lower the limit per user, Postgres gets the old limit back, because users may have used it.
  */
 async function settleTerms(
   { sale, copy, campaigns, log, nowMs, ahead }: Schedule,
@@ -74,10 +74,13 @@ async function settleTerms(
   if (outcome.kind === 'refused') {
     const terms = { ...campaign, perUserLimit: outcome.perUserLimit };
     const later = await campaigns.amend(campaign, terms, campaign.rules, campaigns.database, termsVersion);
-    // An operator has changed them meanwhile.
+    // An operator has changed the terms meanwhile.
     if (!later) return;
     await sale.campaigns.amend(later);
-    log.warn({ campaign: productId, version: later.termsVersion }, 'the limit per user stays as it was');
+    log.warn(
+      { campaign: productId, version: later.termsVersion },
+      'the limit per user was not lowered, because users may have used it',
+    );
     return;
   }
   const { version } = outcome;
@@ -88,17 +91,18 @@ async function settleTerms(
   if (inForce?.version !== version) return;
   const raised = await campaigns.database.transaction(async (client) => {
     const row = { no: campaign.no, version: termsVersion };
-    // An operator has changed them meanwhile.
+    // An operator has changed the terms meanwhile.
     if (!(await new RestoredCampaigns(client).raiseTerms(row, inForce))) return false;
     const [before, after] = [{ version: termsVersion }, { version, name: inForce.details?.name ?? campaign.name }];
     const action = 'campaign.amend';
     await writeAudit(client, { actor: CLOCK_ACTOR, action, campaignId: campaign.id, before, after, requestId: '' });
     return true;
   });
-  if (raised) log.warn({ campaign: productId, version }, 'Postgres has the terms of Redis');
+  if (raised) log.warn({ campaign: productId, version }, 'the terms in Redis were copied to Postgres');
 }
 
 async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {
   const outcome = await sale.campaigns.setStatus(product, action, CLOCK_ACTOR, '');
-  if (outcome.kind === 'changed') log.info({ campaign: product, status: outcome.after }, 'by schedule');
+  if (outcome.kind === 'changed')
+    log.info({ campaign: product, status: outcome.after }, 'a campaign changed by schedule');
 }

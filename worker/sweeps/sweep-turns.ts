@@ -1,17 +1,21 @@
 import type { Redis } from 'ioredis';
 import { keys } from '../../shared/redis/keys.js';
 
-/** Frequent sweeps are asked for once in this time; it bounds how late another worker takes over. */
+/**
+ * A turn lasts at least about this long, so that workers do not ask Redis before each run of a frequent sweep. It
+ * bounds how late another worker takes over.
+ */
 const SHORTEST_TURN_MS = 1_000;
-/** A turn ends a little before the next run is due, so that the timer of the same worker finds it over. */
+/** A turn ends a little before the next run is due, so that it has ended when the timer of the same worker fires. */
 const SHARE = 0.8;
 
 /**
- * Decides which worker runs a sweep: the first one that asks has the turn until the next run is near, of a frequent sweep
- * for several runs. A worker that dies or freezes has one turn at most. Two runs at once would do no harm, only work twice.
+ * Decides which worker runs a sweep. The first worker that asks gets the turn until shortly before the next run; a turn
+ * of a frequent sweep covers several runs. A worker that dies or freezes blocks others for one turn at most. Two runs
+ * at once do no harm, they only waste work.
  */
 export class SweepTurns {
-  /** Sweep → when the turn of this worker ends, by the monotonic clock. */
+  /** Sweep → when the turn of this worker ends, by the monotonic clock in ms. */
   readonly #mine = new Map<string, number>();
 
   constructor(readonly redis: Redis) {}
@@ -27,11 +31,11 @@ export class SweepTurns {
         return true;
       }
     } catch (error) {
-      // A full Redis refuses the turn to every worker, and what a sweep ends frees memory.
+      // A full Redis refuses the turn to every worker. The sweep runs anyway, because ending records frees memory.
       if (error instanceof Error && error.message.startsWith('OOM ')) return true;
       throw error;
     }
-    // Longer than it was ever given for: Redis's clock went back.
+    // The turn lasts longer than any turn can, because the clock of Redis was set back.
     if ((await this.redis.pttl(keys.sweep(sweep))) > turnMs) await this.redis.del(keys.sweep(sweep));
     return false;
   }

@@ -2,20 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { untilNext } from '../../shared/observability/shared-interval.js';
 import type { SweepTurns } from './sweep-turns.js';
 
-/** What the worker does again and again, by name: how often, ms, and a run of it. */
+/** Periodic work of the workers: its interval in ms, and the function of one run. */
 export type Sweep = { everyMs: number; run: () => Promise<void> };
 
 export type SweepsDeps<Name extends string> = {
   sweeps: { readonly [Key in Name]: Sweep };
   turns: Pick<SweepTurns, 'take'>;
-  /** Whether Redis is in service; nothing is swept meanwhile. */
+  /** Whether Redis is in service. No sweep runs while it is not. */
   inService: () => boolean;
   onFailed: (name: Name, error: Error) => void;
 };
 
 /**
- * Runs each sweep at its interval, in one of the workers at a time. The intervals are measured by the monotonic clock of the
- * process, so a clock that jumps changes nothing. A run that fails is not repeated: the next one comes.
+ * Runs each sweep at its interval, in one worker at a time. Intervals are measured by the monotonic clock of the
+ * process, so a change of the system time has no effect. A run that fails is not repeated: the next run follows at its
+ * interval.
  */
 export class Sweeps<Name extends string> {
   readonly #stop = new AbortController();
@@ -27,7 +28,7 @@ export class Sweeps<Name extends string> {
     this.#loops = (Object.entries(this.deps.sweeps) as [Name, Sweep][]).map(([name, sweep]) => this.#loop(name, sweep));
   }
 
-  /** Returns when the runs that are under way have ended. */
+  /** Returns when the current runs have ended. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#loops);

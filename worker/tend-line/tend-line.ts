@@ -6,9 +6,10 @@ import type { SaleStore } from '../../shared/sale/sale-store.js';
 export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
 
 /**
- * Keeps the line of every campaign honest (lua/tend_line.lua). Bounded per call; a campaign with more to do is called
- * again until it has none. Another one at the same time only finds less.
- * @param products the campaigns to look at; all that Redis knows by default
+ * Maintains the line of every campaign (lua/tend_line.lua): absent users, users who cannot be served, and closed lines.
+ * Each call of the script is bounded; a campaign with more to do is called again until nothing is left. A second sweep
+ * at the same time does no harm: it finds less to do.
+ * @param products the campaigns to check; by default all campaigns in Redis
  */
 export async function tendLines(
   sale: SaleStore,
@@ -33,7 +34,7 @@ export async function tendLines(
         metrics.promoted.inc(promoted);
         metrics.placesEnded.inc({ why: 'absent' }, left);
         metrics.placesEnded.inc({ why: 'closed' }, closed);
-        log.info({ campaign: product, away, left, closed, promoted }, 'the line was tended');
+        log.info({ campaign: product, away, left, closed, promoted }, 'the line was maintained');
       }
       if (outcome.more) withMore.push(product);
     }

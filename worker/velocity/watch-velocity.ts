@@ -6,7 +6,7 @@ import type { CampaignPolicies, CampaignPolicyWithUnits } from '../../shared/pos
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 import type { VelocityStore } from '../../shared/sale/velocity-store.js';
 
-/** Who the audit log names for a pause. */
+/** The actor in the audit log for a pause. */
 export const VELOCITY_ACTOR = 'velocity';
 const USUAL_MINUTES = 60;
 
@@ -20,14 +20,15 @@ export type VelocityDeps = {
 };
 
 /**
- * Finds campaigns that promise far more units and places in a minute than they did on average in the hour before. One that enforces
- * is paused, with its line and its holds as they are, until an operator resumes it, and then not again for an hour; for one that
- * observes an alert is raised. The floor keeps a launch, whose hour before was empty, from being an attack.
+ * Finds campaigns that promise far more units and places in a minute than on average in the hour before. A campaign
+ * with `risk: enforce` is paused; its line and its reservations stay. After an operator has resumed it, it is not
+ * paused again for an hour. A campaign with `risk: observe` only raises an alert. A launch has an empty hour before it,
+ * so a floor keeps it from counting as an attack.
  */
 export async function watchVelocity(nowMs: number, deps: VelocityDeps): Promise<void> {
   const { store, limits } = deps;
   const thisMinute = Math.floor(nowMs / 60_000);
-  // The end of the minute before was not looked at yet.
+  // The previous run did not cover the end of the minute before.
   for (const minute of [thisMinute - 1, thisMinute]) {
     const counts = [...(await store.inMinute(minute))].filter(([product]) => product !== '');
     if (counts.length === 0) continue;
@@ -43,7 +44,7 @@ export async function watchVelocity(nowMs: number, deps: VelocityDeps): Promise<
   }
 }
 
-/** Promises in a minute that are no attack: a campaign of more units draws a larger crowd. */
+/** How many promises in a minute never count as an attack. A campaign with more units attracts more users. */
 function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityDeps['limits']): number {
   const { velocityFloorPerMinute, velocityFloorPerUnit } = defaults;
   return limits.velocityFloorPerMinute ?? Math.max(velocityFloorPerMinute, (units ?? 0) * velocityFloorPerUnit);
