@@ -8,7 +8,7 @@ import {
   restockScript,
   setStatusScript,
 } from './scripts/campaign.js';
-import { appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
+import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
   attendScript,
@@ -44,7 +44,7 @@ export const SALE_SCRIPTS = [
   restockScript,
   rejournalScript,
   addCodesScript,
-  appraiseScript,
+  checkRedeemableScript,
   checkOrderClaimScript,
   lineScript,
   archiveScript,

@@ -36,7 +36,7 @@ import {
   type StatusAction,
   setStatusScript,
 } from './scripts/campaign.js';
-import { type AppraiseOutcome, appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
+import { type CheckRedeemableOutcome, checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import {
   type AttendOutcome,
   attendScript,
@@ -349,8 +349,8 @@ export class SaleStore {
   }
 
   /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
-  appraise(product: ProductId, user: UserId, code: number): Promise<AppraiseOutcome> {
-    return this.scripts.run(appraiseScript, { keys: saleKeys(product), args: { user, code } });
+  checkRedeemable(product: ProductId, user: UserId, code: number): Promise<CheckRedeemableOutcome> {
+    return this.scripts.run(checkRedeemableScript, { keys: saleKeys(product), args: { user, code } });
   }
 
   /** @param codes how many codes the campaign has in all */

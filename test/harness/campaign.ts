@@ -145,8 +145,8 @@ export class TestCampaign {
   lineHead(limit = 20) {
     return this.store.line(this.product, limit);
   }
-  appraise(user: string, code: number) {
-    return this.store.appraise(this.product, user as UserId, code);
+  checkRedeemable(user: string, code: number) {
+    return this.store.checkRedeemable(this.product, user as UserId, code);
   }
   /** The campaign has so many codes in all from here on. */
   addCodes(codes: number) {
