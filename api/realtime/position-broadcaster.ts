@@ -29,7 +29,7 @@ export class PositionBroadcaster {
       for (const [product, waiting] of this.audience.waiting(this.#turn)) {
         for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
           const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
-          await this.#attend(product, chunk);
+          await this.#heartbeat(product, chunk);
           await this.#tell(product, chunk);
         }
       }
@@ -38,13 +38,13 @@ export class PositionBroadcaster {
     }
   }
 
-  async #attend(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
+  async #heartbeat(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
     const now = performance.now();
     const seen = chunk.flatMap(([user, sessions]): [UserId, number][] => {
       const heard = Math.max(...sessions.map((session) => session.newlyHeard()));
       return heard > 0 ? [[user, Math.max(0, Math.round(now - heard))]] : [];
     });
-    if (seen.length > 0) await this.sale.attend(product, seen);
+    if (seen.length > 0) await this.sale.heartbeat(product, seen);
   }
 
   async #tell(product: ProductId, chunk: readonly Waiting[]): Promise<void> {

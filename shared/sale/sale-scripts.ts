@@ -11,8 +11,8 @@ import {
 import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
-  attendScript,
   expireScript,
+  heartbeatScript,
   leaveScript,
   positionsScript,
   promoteScript,
@@ -35,7 +35,7 @@ export const SALE_SCRIPTS = [
   promoteScript,
   leaveScript,
   tendLineScript,
-  attendScript,
+  heartbeatScript,
   standingScript,
   positionsScript,
   loadCampaignScript,

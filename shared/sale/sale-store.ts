@@ -38,10 +38,10 @@ import {
 } from './scripts/campaign.js';
 import { type CheckRedeemableOutcome, checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import {
-  type AttendOutcome,
-  attendScript,
   type ExpireOutcome,
   expireScript,
+  type HeartbeatOutcome,
+  heartbeatScript,
   type LeaveOutcome,
   leaveScript,
   type PositionsOutcome,
@@ -117,10 +117,10 @@ export class SaleStore {
     maxBatch: MAX_STANDINGS,
     send: (product, requests) => readStandings(this.scripts, product as ProductId, requests),
   });
-  readonly #sightings = new CallBatcher<UserId, AttendOutcome>({
+  readonly #sightings = new CallBatcher<UserId, HeartbeatOutcome>({
     maxBatch: MAX_STANDINGS,
     send: async (product, users) => {
-      const outcome = await this.attend(
+      const outcome = await this.heartbeat(
         product as ProductId,
         users.map((user) => [user, 0]),
       );
@@ -308,8 +308,8 @@ export class SaleStore {
   }
 
   /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
-  attend(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<AttendOutcome> {
-    return this.scripts.run(attendScript, {
+  heartbeat(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<HeartbeatOutcome> {
+    return this.scripts.run(heartbeatScript, {
       keys: saleKeys(product),
       each: seen.map(([user, ageMs]) => ({ user, age_ms: ageMs })),
     });

@@ -124,8 +124,8 @@ export class TestCampaign {
   tend({ groupWaited = false, settled = false } = {}, limit = 100) {
     return this.store.tendLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
   }
-  attend(...users: string[]) {
-    return this.store.attend(
+  heartbeat(...users: string[]) {
+    return this.store.heartbeat(
       this.product,
       users.map((user) => [user as UserId, 0]),
     );

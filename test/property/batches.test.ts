@@ -66,7 +66,7 @@ type Step =
   | { kind: 'tick'; ms: number }
   | { kind: 'refund'; which: number }
   | { kind: 'confirm' | 'release'; calls: Settlement[] }
-  | { kind: 'leave' | 'attend' | 'corrupt'; user: number }
+  | { kind: 'leave' | 'heartbeat' | 'corrupt'; user: number }
   | { kind: 'restock'; delta: number }
   | { kind: 'expire' | 'tend' | 'pause' | 'resume' | 'archive' };
 type RandomSale = {
@@ -137,7 +137,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      kind: fc.constantFrom('leave' as const, 'attend' as const, 'attend' as const, 'corrupt' as const),
+      kind: fc.constantFrom('leave' as const, 'heartbeat' as const, 'heartbeat' as const, 'corrupt' as const),
       user: small(5),
     }),
   },
@@ -255,7 +255,7 @@ class World {
     if ('user' in step) {
       const user = `user${step.user}` as UserId;
       if (step.kind === 'leave') return settled(store.leave(PRODUCT, user, null, ''));
-      if (step.kind === 'attend') return settled(store.attend(PRODUCT, [[user, 0]]));
+      if (step.kind === 'heartbeat') return settled(store.heartbeat(PRODUCT, [[user, 0]]));
       return this.redis.hset(keys.people(PRODUCT), user, 'malformed');
     }
     if (step.kind === 'restock') return settled(store.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));

@@ -50,14 +50,14 @@ export const tendLineScript = defineScript({
 });
 export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
 
-export const attendScript = defineScript({
-  name: 'attend',
+export const heartbeatScript = defineScript({
+  name: 'heartbeat',
   keys: ['campaign', 'line', 'presence', 'epoch'],
   each: ['user', 'age_ms:int'],
   batched: true,
   replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
-export type AttendOutcome = OutcomeOf<typeof attendScript>;
+export type HeartbeatOutcome = OutcomeOf<typeof heartbeatScript>;
 
 export const standingScript = defineScript({
   name: 'standing',

@@ -57,7 +57,7 @@ test('line reports that no user is present when all have stepped back or are abo
   await campaign.letPresenceLapse('cid');
   await campaign.release(held);
   expect(await reasonOf(campaign)).toBe('nobody_there');
-  await campaign.attend('cid');
+  await campaign.heartbeat('cid');
   expect(await reasonOf(campaign)).toBe('handing_over');
 });
 

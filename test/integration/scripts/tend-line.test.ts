@@ -21,7 +21,7 @@ test('an absent user steps back and blocks no other, and gets the place again on
   expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
 
   expect(await campaign.standing('bob')).toMatchObject({ status: 'queued', position: 1 });
-  expect(await campaign.attend('bob', 'dan', 'nobody')).toEqual({ kind: 'attended', returned: 1 });
+  expect(await campaign.heartbeat('bob', 'dan', 'nobody')).toEqual({ kind: 'attended', returned: 1 });
   expect(await campaign.line()).toEqual(['bob', 'dan']);
   await campaign.release(String((await campaign.person('cid'))?.reservation));
   expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
@@ -66,7 +66,7 @@ test('a place is lost when its time is over, and the next one is at the tail', a
   expect(await campaign.tend()).toEqual({ ...nothing, left: 1 });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'left', user: 'ann', lineNo: 1, ending: 'left' }]);
   expect(await campaign.standing('ann')).toMatchObject({ status: 'left' });
-  expect(await campaign.attend('ann')).toEqual({ kind: 'attended', returned: 0 });
+  expect(await campaign.heartbeat('ann')).toEqual({ kind: 'attended', returned: 0 });
   expect(await campaign.join('ann')).toBe(2);
 });
 
@@ -294,12 +294,12 @@ test('tend_line does nothing for a sale that is over, and finds no campaign for 
   expect(await campaign.tend({ settled: true })).toEqual(nothing);
   const unknown = sale.unknownCampaign();
   expect(await unknown.tend()).toEqual({ kind: 'not_found' });
-  expect(await unknown.attend('ann')).toEqual({ kind: 'not_found' });
+  expect(await unknown.heartbeat('ann')).toEqual({ kind: 'not_found' });
   const lost = sale.unknownCampaign();
   await sale.withoutEpoch(() => expect(lost.tend()).rejects.toThrow(EngineUnavailable));
-  await sale.withoutEpoch(() => expect(lost.attend('ann')).rejects.toThrow(EngineUnavailable));
+  await sale.withoutEpoch(() => expect(lost.heartbeat('ann')).rejects.toThrow(EngineUnavailable));
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect([sale.unmetReplies('tend_line'), sale.unmetReplies('attend')]).toEqual([[], []]);
+  expect([sale.unmetReplies('tend_line'), sale.unmetReplies('heartbeat')]).toEqual([[], []]);
 });
