@@ -204,7 +204,7 @@ local function claim(batch, r, fingerprint, quota_left)
   local given = code_of_unit(batch, r, code)
   if not given then
     if not c.line_enabled then return { kind = 'sold_out' } end
-    -- No unit can return: everything is used up, as `tend_line` has found.
+    -- No unit can return: everything is used up, as `maintain_line` has found.
     if c.spent and c.free + c.held == 0 then return { kind = 'sold_out' } end
     if c.waiting >= c.line_max then return { kind = 'line_full' } end
   end

@@ -47,6 +47,6 @@ export const FEATURES = {
   'worker/forget-attempts/': ['e2e/attempts'],
   'worker/promote/': ['e2e/line'],
   'worker/publish-outbox/': ['e2e/events'],
-  'worker/tend-line/': ['e2e/waiting-room'],
+  'worker/maintain-line/': ['e2e/waiting-room'],
   'worker/velocity/': ['e2e/velocity'],
 };

@@ -55,7 +55,7 @@ local function serve(plan, user, score)
 end
 
 -- Serves the head of the line as long as it can be served, at most `limit` people. A user who wants more than is free stops
--- it; `tend_line` decides for how long. Returns how many were promoted and how many places were closed.
+-- it; `maintain_line` decides for how long. Returns how many were promoted and how many places were closed.
 local function hand_over(plan, limit)
   local c = plan.c
   if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end

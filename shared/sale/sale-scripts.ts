@@ -14,10 +14,10 @@ import {
   expireScript,
   heartbeatScript,
   leaveScript,
+  maintainLineScript,
   positionsScript,
   promoteScript,
   standingScript,
-  tendLineScript,
 } from './scripts/line.js';
 import { lineScript } from './scripts/line-head.js';
 import { refundScript, voidScript } from './scripts/payment.js';
@@ -34,7 +34,7 @@ export const SALE_SCRIPTS = [
   expireScript,
   promoteScript,
   leaveScript,
-  tendLineScript,
+  maintainLineScript,
   heartbeatScript,
   standingScript,
   positionsScript,

@@ -44,13 +44,13 @@ import {
   heartbeatScript,
   type LeaveOutcome,
   leaveScript,
+  type MaintainLineOutcome,
+  maintainLineScript,
   type PositionsOutcome,
   type PromoteOutcome,
   positionsScript,
   promoteScript,
   type StandingOutcome,
-  type TendLineOutcome,
-  tendLineScript,
 } from './scripts/line.js';
 import { type LineOutcome, lineScript } from './scripts/line-head.js';
 import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
@@ -298,9 +298,9 @@ export class SaleStore {
   }
 
   /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
-  tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
+  maintainLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<MaintainLineOutcome> {
     return this.#keep(
-      this.scripts.run(tendLineScript, {
+      this.scripts.run(maintainLineScript, {
         keys: saleKeys(product),
         args: { limit, group_wait_ms: groupWaitMs, settle_ms: settleMs },
       }),

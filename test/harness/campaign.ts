@@ -122,7 +122,7 @@ export class TestCampaign {
     return this.store.expire(this.product, limit);
   }
   tend({ groupWaited = false, settled = false } = {}, limit = 100) {
-    return this.store.tendLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
+    return this.store.maintainLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
   }
   heartbeat(...users: string[]) {
     return this.store.heartbeat(

@@ -260,7 +260,7 @@ class World {
     }
     if (step.kind === 'restock') return settled(store.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));
     if (step.kind === 'expire') return settled(store.expire(PRODUCT, 10));
-    if (step.kind === 'tend') return settled(store.tendLine(PRODUCT, 10, 30_000, 2_000));
+    if (step.kind === 'tend') return settled(store.maintainLine(PRODUCT, 10, 30_000, 2_000));
     if (step.kind === 'archive') return this.redis.hset(keys.campaign(PRODUCT), { status: 'closed', archived: 'pass' });
     return settled(store.setStatus(PRODUCT, step.kind, 'tester', 'request'));
   }

@@ -31,8 +31,8 @@ export const leaveScript = defineScript({
 });
 export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
 
-export const tendLineScript = defineScript({
-  name: 'tend_line',
+export const maintainLineScript = defineScript({
+  name: 'maintain_line',
   keys: MOVING_KEYS,
   args: ['limit:int', 'group_wait_ms:int', 'settle_ms:int'],
   replies: {
@@ -48,7 +48,7 @@ export const tendLineScript = defineScript({
     rebuilding,
   },
 });
-export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
+export type MaintainLineOutcome = WithoutEntries<OutcomeOf<typeof maintainLineScript>>;
 
 export const heartbeatScript = defineScript({
   name: 'heartbeat',

@@ -100,7 +100,7 @@ test('units are kept for a group for so long, then serve those behind it once, a
   await campaign.join('cid', { qty: 2 });
   for (const user of ['dan', 'eve', 'fay']) await campaign.join(user);
   const start = await sale.nowMs();
-  const after = (ms: number) => campaign.at(start + ms).store.tendLine(campaign.product, 100, 30_000, 2_000);
+  const after = (ms: number) => campaign.at(start + ms).store.maintainLine(campaign.product, 100, 30_000, 2_000);
   await campaign.release(String(held[0]));
   expect(await after(0)).toEqual(nothing);
   expect((await campaign.inRedis()).fields.blocked).toBe(`1|${start}`);
@@ -254,7 +254,7 @@ test('lines that may yet be served stay: before any stock, without limit, while 
   expect(await paused.line()).toEqual(['bob']);
 });
 
-test('tend_line returns the pace of the line once enough users were served', async () => {
+test('maintain_line returns the pace of the line once enough users were served', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   await campaign.take('ann');
   await campaign.take('ann');
@@ -288,7 +288,7 @@ test('tend_line returns the pace of the line once enough users were served', asy
   expect(await (await at(600_000)).standing('hal')).toMatchObject({ paceMs: null });
 });
 
-test('tend_line does nothing for a sale that is over, and finds no campaign for an unknown product', async () => {
+test('maintain_line does nothing for a sale that is over, and finds no campaign for an unknown product', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.setStatus('close');
   expect(await campaign.tend({ settled: true })).toEqual(nothing);
@@ -301,5 +301,5 @@ test('tend_line does nothing for a sale that is over, and finds no campaign for 
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect([sale.unmetReplies('tend_line'), sale.unmetReplies('heartbeat')]).toEqual([[], []]);
+  expect([sale.unmetReplies('maintain_line'), sale.unmetReplies('heartbeat')]).toEqual([[], []]);
 });

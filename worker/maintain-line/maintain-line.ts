@@ -3,18 +3,18 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 
-export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
+export type MaintenanceLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
 
 /**
- * Keeps the line of every campaign honest (lua/tend_line.lua). Bounded per call; a campaign with more to do is called
+ * Keeps the line of every campaign honest (lua/maintain_line.lua). Bounded per call; a campaign with more to do is called
  * again until it has none. Another one at the same time only finds less.
  * @param products the campaigns to look at; all that Redis knows by default
  */
-export async function tendLines(
+export async function maintainLines(
   sale: SaleStore,
   metrics: Metrics,
   log: Log,
-  limits: TendLimits,
+  limits: MaintenanceLimits,
   products?: readonly ProductId[],
 ): Promise<void> {
   let campaigns = products ?? [...(await sale.reader.directory()).values()];
@@ -22,7 +22,7 @@ export async function tendLines(
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
         product,
-        outcome: await sale.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+        outcome: await sale.maintainLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
       })),
     );
     const withMore: ProductId[] = [];
