@@ -1,6 +1,6 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { StandingOutcome } from './scripts/line.js';
+import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
  * Brings back what left Redis with an archived campaign. Each says whether there was anything to bring.
@@ -47,7 +47,7 @@ export async function decided<Reply extends { kind: string }>(
 const wasMissed = (reply: { kind: string }): reply is Missed => reply.kind === 'archived';
 
 /** Of a closed campaign nobody waits in line any more. */
-export function notQueued({ presenceMs = 0 }: Missed): Extract<StandingOutcome, { kind: 'standing' }> {
+export function notQueued({ presenceMs = 0 }: Missed): Extract<ShopperStatusOutcome, { kind: 'standing' }> {
   return {
     kind: 'standing',
     status: 'not_queued',

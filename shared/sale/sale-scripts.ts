@@ -17,7 +17,7 @@ import {
   maintainLineScript,
   positionsScript,
   promoteScript,
-  standingScript,
+  shopperStatusScript,
 } from './scripts/line.js';
 import { lineScript } from './scripts/line-head.js';
 import { refundScript, voidScript } from './scripts/payment.js';
@@ -36,7 +36,7 @@ export const SALE_SCRIPTS = [
   leaveScript,
   maintainLineScript,
   heartbeatScript,
-  standingScript,
+  shopperStatusScript,
   positionsScript,
   loadCampaignScript,
   amendScript,

@@ -50,7 +50,7 @@ import {
   type PromoteOutcome,
   positionsScript,
   promoteScript,
-  type StandingOutcome,
+  type ShopperStatusOutcome,
 } from './scripts/line.js';
 import { type LineOutcome, lineScript } from './scripts/line-head.js';
 import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
@@ -329,7 +329,7 @@ export class SaleStore {
    * @param place reservation id of a ticket, whose unit is returned if there is one; otherwise, and for null, the user's last
    *   place or unit is
    */
-  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
+  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<ShopperStatusOutcome> {
     return decided<StandingReply>(
       () => this.#standings.run(product, { user, place }),
       (recall, pass) => recall.person(product, user, pass),

@@ -1,6 +1,6 @@
 import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
 import type { SaleStore } from './sale-store.js';
-import type { StandingOutcome } from './scripts/line.js';
+import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
  * Where a shopper stands who is there at this moment: in campaigns that ask for presence he counts as seen, and comes
@@ -13,7 +13,7 @@ export async function standingOfPresent(
   product: ProductId,
   user: UserId,
   place: ReservationId | null,
-): Promise<StandingOutcome> {
+): Promise<ShopperStatusOutcome> {
   const standing = await sale.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
   const mayHaveReturned = await sale.seen(product, user);

@@ -59,8 +59,8 @@ export const heartbeatScript = defineScript({
 });
 export type HeartbeatOutcome = OutcomeOf<typeof heartbeatScript>;
 
-export const standingScript = defineScript({
-  name: 'standing',
+export const shopperStatusScript = defineScript({
+  name: 'shopper_status',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
   each: ['user', 'place'],
   batched: true,
@@ -78,7 +78,7 @@ export const standingScript = defineScript({
   },
 });
 /** Where one user stands; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
-export type StandingOutcome =
+export type ShopperStatusOutcome =
   | {
       kind: 'standing';
       status: Standing;

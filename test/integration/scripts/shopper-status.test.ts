@@ -206,5 +206,5 @@ test('standing records users who poll together as present with one call, and ret
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('standing')).toEqual([]);
+  expect(sale.unmetReplies('shopper_status')).toEqual([]);
 });
