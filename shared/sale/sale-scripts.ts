@@ -19,7 +19,7 @@ import {
   promoteScript,
   shopperStatusScript,
 } from './scripts/line.js';
-import { lineScript } from './scripts/line-head.js';
+import { lineHeadScript } from './scripts/line-head.js';
 import { refundScript, voidScript } from './scripts/payment.js';
 import { reserveScript } from './scripts/reserve.js';
 import { confirmScript, releaseScript } from './scripts/settlement.js';
@@ -46,7 +46,7 @@ export const SALE_SCRIPTS = [
   addCodesScript,
   checkRedeemableScript,
   checkOrderClaimScript,
-  lineScript,
+  lineHeadScript,
   archiveScript,
   recallScript,
   forgetAnswerScript,

@@ -52,7 +52,7 @@ import {
   promoteScript,
   type ShopperStatusOutcome,
 } from './scripts/line.js';
-import { type LineOutcome, lineScript } from './scripts/line-head.js';
+import { type LineHeadOutcome, lineHeadScript } from './scripts/line-head.js';
 import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
 import {
   decodeDecisions,
@@ -344,8 +344,8 @@ export class SaleStore {
   }
 
   /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
-  line(product: ProductId, limit: number): Promise<LineOutcome> {
-    return this.scripts.run(lineScript, { keys: saleKeys(product), args: { limit } });
+  lineHead(product: ProductId, limit: number): Promise<LineHeadOutcome> {
+    return this.scripts.run(lineHeadScript, { keys: saleKeys(product), args: { limit } });
   }
 
   /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */

@@ -143,7 +143,7 @@ export class TestCampaign {
     return this.store.positions(this.product, users as readonly UserId[]);
   }
   lineHead(limit = 20) {
-    return this.store.line(this.product, limit);
+    return this.store.lineHead(this.product, limit);
   }
   checkRedeemable(user: string, code: number) {
     return this.store.checkRedeemable(this.product, user as UserId, code);

@@ -8,8 +8,8 @@ export const MAX_LINE_HEAD = 100;
 const HEAD_FIELDS = 3;
 const PERSON_FIELDS = 4;
 
-export const lineScript = defineScript({
-  name: 'line',
+export const lineHeadScript = defineScript({
+  name: 'line_head',
   keys: ['campaign', 'people', 'line', 'presence', 'codes', 'epoch'],
   args: ['limit:int'],
   replies: {
@@ -31,4 +31,4 @@ export const lineScript = defineScript({
     rebuilding,
   },
 });
-export type LineOutcome = OutcomeOf<typeof lineScript>;
+export type LineHeadOutcome = OutcomeOf<typeof lineHeadScript>;

@@ -133,5 +133,5 @@ test('line finds no campaign for an unknown product', async () => {
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('line')).toEqual([]);
+  expect(sale.unmetReplies('line_head')).toEqual([]);
 });
