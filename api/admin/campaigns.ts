@@ -123,7 +123,7 @@ export class Campaigns {
    * @throws VersionTaken when Redis has these terms or newer ones of another amendment, which may not have been committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.deps.sale.amend(amended);
+    const outcome = await this.deps.sale.updateTerms(amended);
     switch (outcome.kind) {
       case 'amended':
         return true;

@@ -1,4 +1,4 @@
--- New terms of a campaign, as `load_campaign` and `amend` take them. Needs campaign.
+-- New terms of a campaign, as `load_campaign` and `update_terms` take them. Needs campaign.
 --   fields, values: lists of the same length
 -- Returns the terms by field, with all of them as one `text`, and what HSET writes of them as a flat list.
 local function new_terms(version, type, fields, values)

@@ -2,11 +2,11 @@ import { appendEventsScript } from '../redis/append-events.js';
 import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
 import {
   addCodesScript,
-  amendScript,
   loadCampaignScript,
   rejournalScript,
   restockScript,
   setStatusScript,
+  updateTermsScript,
 } from './scripts/campaign.js';
 import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
@@ -39,7 +39,7 @@ export const SALE_SCRIPTS = [
   shopperStatusScript,
   positionsScript,
   loadCampaignScript,
-  amendScript,
+  updateTermsScript,
   setStatusScript,
   restockScript,
   rejournalScript,

@@ -23,9 +23,7 @@ import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
 import { type Archived, SaleReader } from './sale-reader.js';
 import {
   type AddCodesOutcome,
-  type AmendOutcome,
   addCodesScript,
-  amendScript,
   type LoadCampaignOutcome,
   loadCampaignScript,
   type RejournalOutcome,
@@ -35,6 +33,8 @@ import {
   type SetStatusOutcome,
   type StatusAction,
   setStatusScript,
+  type UpdateTermsOutcome,
+  updateTermsScript,
 } from './scripts/campaign.js';
 import { type CheckRedeemableOutcome, checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import {
@@ -432,8 +432,8 @@ export class SaleStore {
     });
   }
 
-  amend(campaign: Campaign): Promise<AmendOutcome> {
-    return this.scripts.run(amendScript, {
+  updateTerms(campaign: Campaign): Promise<UpdateTermsOutcome> {
+    return this.scripts.run(updateTermsScript, {
       keys: saleKeys(campaign.productId),
       args: { version: campaign.termsVersion },
       each: saleTerms(campaign),

@@ -162,7 +162,7 @@ export class TestCampaign {
   /** Changes terms in Redis as the worker carries them, in a version later than any before. */
   amend(terms: Partial<Campaign>) {
     Object.assign(this.terms, terms, { termsVersion: this.terms.termsVersion + 1 });
-    return this.store.amend(this.terms);
+    return this.store.updateTerms(this.terms);
   }
 
   stock() {

@@ -28,8 +28,8 @@ export const loadCampaignScript = defineScript({
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 
-export const amendScript = defineScript({
-  name: 'amend',
+export const updateTermsScript = defineScript({
+  name: 'update_terms',
   keys: ['campaign', 'epoch'],
   args: ['version:int'],
   each: ['field', 'value'],
@@ -41,7 +41,7 @@ export const amendScript = defineScript({
     rebuilding,
   },
 });
-export type AmendOutcome = OutcomeOf<typeof amendScript>;
+export type UpdateTermsOutcome = OutcomeOf<typeof updateTermsScript>;
 
 /** What may be done to a campaign's status; the last three are the clock's and the publisher's, not an operator's. */
 export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';

@@ -58,9 +58,9 @@ test('amend never brings back old terms, in whatever order they arrive', async (
     { ...campaign.terms, termsVersion: 2, maxQty: 2 },
     { ...campaign.terms, termsVersion: 3, maxQty: 3 },
   ];
-  expect(await campaign.store.amend(third)).toEqual({ kind: 'amended' });
-  expect(await campaign.store.amend(second)).toEqual({ kind: 'known', version: 3 });
-  expect(await campaign.store.amend({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
+  expect(await campaign.store.updateTerms(third)).toEqual({ kind: 'amended' });
+  expect(await campaign.store.updateTerms(second)).toEqual({ kind: 'known', version: 3 });
+  expect(await campaign.store.updateTerms({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
 });
 
@@ -68,7 +68,7 @@ test('amend takes nothing from other terms of the same version', async () => {
   const campaign = await sale.openCampaign({ termsVersion: 1 });
   const before = await campaign.inRedis();
   const other = { ...campaign.terms, name: 'Another', hasAudience: true, stacking: 'exclusive', maxQty: 9 };
-  expect(await campaign.store.amend(other)).toEqual({ kind: 'known', version: 1 });
+  expect(await campaign.store.updateTerms(other)).toEqual({ kind: 'known', version: 1 });
   expect(await campaign.inRedis()).toEqual(before);
 });
 
@@ -78,12 +78,15 @@ test('amend lowers the limit of a user in a draft only: afterwards some may have
   await campaign.setStatus('publish');
   const before = await campaign.inRedis();
   const lower = { ...campaign.terms, termsVersion: 3, perUserLimit: 1, maxQty: 7 };
-  expect(await campaign.store.amend(lower)).toEqual({ kind: 'refused', perUserLimit: 2 });
+  expect(await campaign.store.updateTerms(lower)).toEqual({ kind: 'refused', perUserLimit: 2 });
   expect(await campaign.inRedis()).toEqual(before);
-  expect(await campaign.store.amend({ ...lower, perUserLimit: 2 })).toEqual({ kind: 'amended' });
+  expect(await campaign.store.updateTerms({ ...lower, perUserLimit: 2 })).toEqual({ kind: 'amended' });
   for (const action of ['pause', 'close'] as const) {
     await campaign.setStatus(action);
-    expect(await campaign.store.amend({ ...lower, termsVersion: 9 })).toEqual({ kind: 'refused', perUserLimit: 2 });
+    expect(await campaign.store.updateTerms({ ...lower, termsVersion: 9 })).toEqual({
+      kind: 'refused',
+      perUserLimit: 2,
+    });
   }
 });
 
@@ -104,5 +107,5 @@ test('amend finds no campaign for an unknown product', async () => {
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('amend')).toEqual([]);
+  expect(sale.unmetReplies('update_terms')).toEqual([]);
 });
