@@ -1,5 +1,5 @@
 -- What is over leaves Redis: a closed campaign whose promises have all ended, and stand in Postgres, keeps its hash (terms and
--- counters) and the bitmap of its used codes. Whoever comes back later is recalled (`recall`).
+-- counters) and the bitmap of its used codes. Whoever comes back later is recalled (`restore_user`).
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV

@@ -62,7 +62,7 @@ export class ArchiveRecall implements Recall {
     for (const ticket of tickets) person = withTicket(person, ticket, true);
     if (!person) return false;
     // Recalled, or too late: the next request finds out which.
-    await this.archive.recall(product, pass, user, person, records, payments);
+    await this.archive.restoreUser(product, pass, user, person, records, payments);
     return true;
   }
 

@@ -9,9 +9,9 @@ import {
   archiveScript,
   type ForgetAnswerOutcome,
   forgetAnswerScript,
-  MAX_RECALLED,
-  type RecallOutcome,
-  recallScript,
+  MAX_RESTORED,
+  type RestoreUserOutcome,
+  restoreUserScript,
 } from './scripts/archive.js';
 
 /** What Postgres has of a campaign: units, and the number of its reservations. */
@@ -49,18 +49,18 @@ export class CampaignArchive {
   }
 
   /** Brings somebody's records back, with the references of their payments. @param pass of which the caller was told before he read them in Postgres */
-  recall(
+  restoreUser(
     product: ProductId,
     pass: string,
     user: UserId,
     person: PersonRecord,
     reservations: ReadonlyMap<string, ReservationRecord>,
     payments: ReadonlyMap<string, readonly string[]>,
-  ): Promise<RecallOutcome> {
-    return this.scripts.run(recallScript, {
+  ): Promise<RestoreUserOutcome> {
+    return this.scripts.run(restoreUserScript, {
       keys: saleKeys(product),
       args: { archived: pass, user, person: encodePerson(person) },
-      each: [...reservations].slice(-MAX_RECALLED).map(([id, record]) => {
+      each: [...reservations].slice(-MAX_RESTORED).map(([id, record]) => {
         const references = payments.get(id);
         return {
           reservation_id: id,

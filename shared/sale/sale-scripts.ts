@@ -1,5 +1,5 @@
 import { appendEventsScript } from '../redis/append-events.js';
-import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
+import { archiveScript, forgetAnswerScript, restoreUserScript } from './scripts/archive.js';
 import {
   addCodesScript,
   loadCampaignScript,
@@ -48,7 +48,7 @@ export const SALE_SCRIPTS = [
   checkOrderClaimScript,
   lineHeadScript,
   archiveScript,
-  recallScript,
+  restoreUserScript,
   forgetAnswerScript,
   beginFillScript,
   fillScript,

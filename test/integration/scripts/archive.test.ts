@@ -145,7 +145,7 @@ const RECORD = {
 };
 const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD, payments: readonly string[] = []) => {
   const references = new Map(payments.length > 0 ? [[ANNS.reservationId, payments] as const] : []);
-  return archive.recall(
+  return archive.restoreUser(
     campaign.product,
     pass,
     'ann' as UserId,
@@ -228,5 +228,5 @@ test('archive finds no campaign for an unknown product', async () => {
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect(['archive', 'recall', 'forget_answer'].map((script) => sale.unmetReplies(script))).toEqual([[], [], []]);
+  expect(['archive', 'restore_user', 'forget_answer'].map((script) => sale.unmetReplies(script))).toEqual([[], [], []]);
 });
