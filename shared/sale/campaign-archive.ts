@@ -7,8 +7,8 @@ import { encodeReservation, type ReservationRecord } from './reservation-record.
 import {
   type ArchiveOutcome,
   archiveScript,
-  type ForgetAnswerOutcome,
-  forgetAnswerScript,
+  type EvictResponseOutcome,
+  evictResponseScript,
   MAX_RESTORED,
   type RestoreUserOutcome,
   restoreUserScript,
@@ -83,9 +83,9 @@ export class CampaignArchive {
   }
 
   /** @param owned null = none, only `upTo` is kept */
-  forgetAnswer(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<ForgetAnswerOutcome> {
+  evictResponse(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<EvictResponseOutcome> {
     const idempotency = keys.idempotency((owned?.user ?? '') as UserId, (owned?.key ?? '') as IdempotencyKey);
-    return this.scripts.run(forgetAnswerScript, {
+    return this.scripts.run(evictResponseScript, {
       keys: { ...saleKeys(product), idempotency },
       args: { up_to: upTo },
     });

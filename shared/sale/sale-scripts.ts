@@ -1,5 +1,5 @@
 import { appendEventsScript } from '../redis/append-events.js';
-import { archiveScript, forgetAnswerScript, restoreUserScript } from './scripts/archive.js';
+import { archiveScript, evictResponseScript, restoreUserScript } from './scripts/archive.js';
 import {
   addCodesScript,
   loadCampaignScript,
@@ -49,7 +49,7 @@ export const SALE_SCRIPTS = [
   lineHeadScript,
   archiveScript,
   restoreUserScript,
-  forgetAnswerScript,
+  evictResponseScript,
   beginFillScript,
   fillScript,
   endFillScript,

@@ -95,10 +95,10 @@ export class ArchiveClosed {
     const { archive, idempotencyKeys, log, limits } = this.deps;
     const { productId, id } = one.campaign;
     const { keys, upTo } = await idempotencyKeys.page(id, one.upTo, limits.forgetBatch);
-    const outcomes = await Promise.all(keys.map((owned) => archive.forgetAnswer(productId, owned, '')));
+    const outcomes = await Promise.all(keys.map((owned) => archive.evictResponse(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
     // After all of them, so that one that failed is met again.
-    const kept = await archive.forgetAnswer(productId, null, upTo);
+    const kept = await archive.evictResponse(productId, null, upTo);
     if (kept.kind !== 'forgotten') return false;
     one.upTo = upTo;
     if (upTo !== ALL_KEYS) return true;

@@ -34,8 +34,8 @@ export const restoreUserScript = defineScript({
 });
 export type RestoreUserOutcome = OutcomeOf<typeof restoreUserScript>;
 
-export const forgetAnswerScript = defineScript({
-  name: 'forget_answer',
+export const evictResponseScript = defineScript({
+  name: 'evict_response',
   keys: ['campaign', 'idempotency', 'epoch'],
   args: ['up_to'],
   replies: {
@@ -45,4 +45,4 @@ export const forgetAnswerScript = defineScript({
     rebuilding,
   },
 });
-export type ForgetAnswerOutcome = OutcomeOf<typeof forgetAnswerScript>;
+export type EvictResponseOutcome = OutcomeOf<typeof evictResponseScript>;
