@@ -41,7 +41,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 --#include orders
 --#include payments
 
@@ -102,7 +102,7 @@ local function joined_order(r, reservation)
   return with_claim(claims, r.reservation_id, stacking)
 end
 
-local function take_again(r, reservation, claims)
+local function reacquire(r, reservation, claims)
   local person = person_of(plan, reservation.user)
   local slot = free_slot(person.slots, c.per_user_limit)
   if claims ~= '' then plan.orders[request_keys[r.order_key]] = claims end
@@ -134,10 +134,10 @@ local function confirm(r)
   if may_return then claims, missing = joined_order(r, reservation) end
   if missing then return missing end
   if is_overdue then
-    give_back(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
+    return_units(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
   end
   -- The code may have gone to the next in line.
-  if claims and is_eligible(r, reservation, false) then return take_again(r, reservation, claims) end
+  if claims and is_eligible(r, reservation, false) then return reacquire(r, reservation, claims) end
   return { kind = 'ended', state = reservation.state }
 end
 

@@ -21,7 +21,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -35,8 +35,8 @@ for _, reservation_id in ipairs(overdue) do
   local text = redis.call('HGET', keys.reservations, reservation_id)
   local reservation = unpack_reservation(text or '')
   assert(reservation.state == 'reserved', 'a reservation with a deadline is not reserved')
-  give_back(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', '')
+  return_units(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', '')
 end
 -- Units may also be free while people wait: after a pause, a restock, or when the head wanted more than there was.
-hand_over(plan, limit)
+promote_head(plan, limit)
 return apply(plan, { 'swept', tostring(#overdue), tostring(plan.promoted), tostring(due - #overdue) })

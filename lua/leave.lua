@@ -24,7 +24,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -41,5 +41,5 @@ local score = redis.call('ZSCORE', keys.line, user)
 if not score then return { 'not_waiting' } end
 
 end_place(plan, user, score, 'left', '', trace)
-hand_over(plan, c.max_qty)
+promote_head(plan, c.max_qty)
 return apply(plan, { 'left', durable })

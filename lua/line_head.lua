@@ -36,8 +36,8 @@ local function first_present(users, people)
   return nil
 end
 
--- In the order in which includes/hand_over.lua stops.
-local function why_nobody(head)
+-- In the order in which includes/promote_head.lua stops.
+local function blocking_reason(head)
   if c.waiting == 0 then return c.line_enabled and 'nobody_waits' or 'no_line' end
   local phase = phase_of(c, now_ms())
   if phase ~= 'open' then return phase end
@@ -55,7 +55,7 @@ if #users > 0 then
   for i = 1, #users, 2 do names[#names + 1] = users[i] end
   for i, packed in ipairs(redis.call('HMGET', people_key, unpack(names))) do people[i] = unpack_person(packed) end
 end
-local reply = { 'line', why_nobody(first_present(users, people)), tostring(c.waiting), tostring(c.unlimited and -1 or c.free) }
+local reply = { 'line', blocking_reason(first_present(users, people)), tostring(c.waiting), tostring(c.unlimited and -1 or c.free) }
 for i, person in ipairs(people) do
   reply[#reply + 1] = users[2 * i - 1]
   reply[#reply + 1] = tostring(person.qty)

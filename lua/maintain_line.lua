@@ -24,7 +24,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -43,7 +43,7 @@ local function scores_of(users)
 end
 
 -- Everyone has their place back once the campaign asks for presence no more.
-local function forget_presence()
+local function restore_everyone()
   local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
   plan.back = {}
   for i = 1, #back, 2 do
@@ -54,19 +54,19 @@ local function forget_presence()
   if #plan.back < limit then table.insert(plan.unlinked, keys.presence) else more = true end
 end
 
-local function tend_presence()
+local function maintain_presence()
   if c.presence_ms == 0 then
-    forget_presence()
+    restore_everyone()
     return
   end
   local unseen = redis.call('ZRANGEBYSCORE', keys.presence, '(0', now - c.presence_ms, 'LIMIT', 0, limit)
   for i, score in ipairs(scores_of(unseen)) do
-    if score then is_there(plan, unseen[i], score) else plan.presence[unseen[i]] = false end
+    if score then check_presence(plan, unseen[i], score) else plan.presence[unseen[i]] = false end
   end
   away_count = #unseen
   local gone = redis.call('ZRANGEBYSCORE', keys.presence, -now, '(0', 'LIMIT', 0, limit)
   for i, score in ipairs(scores_of(gone)) do
-    if score then take_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
+    if score then revoke_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
   end
   left = #gone
   more = more or away_count == limit or left == limit
@@ -88,7 +88,7 @@ local function close_line()
     c.waiting = 0
   else
     for _, place in ipairs(everyone(plan, limit)) do
-      take_place(plan, place[1], place[2], 'closed', '')
+      revoke_place(plan, place[1], place[2], 'closed', '')
       closed = closed + 1
     end
   end
@@ -101,7 +101,7 @@ local function close_line()
 end
 
 -- Everything is used up, and was for long enough: no one can be served any more.
-local function tend_end()
+local function close_when_exhausted()
   local spent = not c.unlimited and c.total > 0 and c.free + c.held == 0
   if spent then spent = lasted_ms('spent_since', spent_since, 'spent') >= settle_ms
   elseif spent_since then plan.fields.spent_since = false end
@@ -111,7 +111,7 @@ local function tend_end()
 end
 
 -- A user who wants more than can ever be free is notified, and stops no one; looked for among the first `limit`.
-local function tend_groups()
+local function remove_unservable()
   local left_units = c.free + c.held
   local user = head_of(plan)
   local head = user and waiting_person(plan, user)
@@ -125,7 +125,7 @@ local function tend_groups()
   for _, place in ipairs(everyone(plan, limit)) do
     local person = waiting_person(plan, place[1])
     if person and person.qty > left_units then
-      take_place(plan, place[1], place[2], 'closed', '')
+      revoke_place(plan, place[1], place[2], 'closed', '')
       closed = closed + 1
     end
   end
@@ -140,7 +140,7 @@ local function serve_behind(head)
       looked_at = looked_at + 1
       local person = waiting_person(plan, user)
       local fits = not person or person.qty <= c.free
-      if fits and is_there(plan, user, score) then
+      if fits and check_presence(plan, user, score) then
         local served = serve(plan, user, score)
         -- A pool without a code serves no one.
         if served == 'stopped' then break end
@@ -153,8 +153,8 @@ local function serve_behind(head)
 end
 
 -- `blocked` is the head's line number, since when it has stopped the line, and how often those behind it were served.
-local function tend_head()
-  local _, closed_places = hand_over(plan, limit)
+local function serve_head()
+  local _, closed_places = promote_head(plan, limit)
   closed = closed + closed_places
   local user, score = head_of(plan)
   if c.unlimited or c.free == 0 or not user then return end
@@ -168,10 +168,10 @@ local function tend_head()
   plan.fields.blocked = line_no .. '|' .. now .. '|' .. (serve_behind(user) > 0 and 1 or 0)
 end
 
-if c.waiting > 0 then tend_presence() end
-if not tend_end() and c.waiting > 0 then
-  tend_groups()
-  tend_head()
+if c.waiting > 0 then maintain_presence() end
+if not close_when_exhausted() and c.waiting > 0 then
+  remove_unservable()
+  serve_head()
 end
 return apply(plan, { 'tended', tostring(away_count), tostring(left), tostring(closed), tostring(plan.promoted),
   more and '1' or '0' })

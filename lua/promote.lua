@@ -20,12 +20,12 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local plan = new_plan(c, keys, generation, now_ms())
-hand_over(plan, limit)
+promote_head(plan, limit)
 return apply(plan, { 'promoted', tostring(plan.promoted) })

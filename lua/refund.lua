@@ -24,7 +24,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -48,6 +48,6 @@ if c.refund_policy == 'burn' then
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
   add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'trace', trace)
 else
-  give_back(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
+  return_units(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
 end
 return apply(plan, { 'refunded', c.refund_policy == 'burn' and '0' or '1', durable })

@@ -36,7 +36,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -54,7 +54,7 @@ local function release(r)
   if state == 'released' or state == 'expired' then return { kind = 'released', state = state } end
   if state ~= 'reserved' then return { kind = 'settled', state = state } end
   local ending = now < reservation.due and 'released' or 'expired'
-  give_back(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'trace', r.trace)
+  return_units(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'trace', r.trace)
   return { kind = 'released', state = ending }
 end
 

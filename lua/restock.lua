@@ -32,7 +32,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -63,7 +63,7 @@ c.total, c.free = c.total + delta, c.free + delta
 -- Journaled before the promotions it allows, so that Postgres raises the cap first.
 add_entry(plan, nil, 'kind', 'restocked', 'no', c.no, 'at', now, 'delta', delta, 'before', before, 'total', c.total,
   'actor', actor, 'request', request_id)
-hand_over(plan, limit)
+promote_head(plan, limit)
 local total = tostring(c.total)
 -- The remembered answer names the entry of the restock, whose id is known once it is appended.
 local function answer_of(journal_id) return same_request .. total .. '|' .. journal_id end

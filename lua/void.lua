@@ -26,7 +26,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -43,7 +43,7 @@ if not active then return { 'not_active', reservation.state } end
 local plan = new_plan(c, keys, generation, now_ms())
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
-  -- give_back adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
+  -- return_units adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
   c.free = c.free - reservation.qty
 end
 -- Forgotten here, so that it stays used.
@@ -51,6 +51,6 @@ if unit == 'code_used' then
   reservation.code = ''
   reservation.packed = reservation_text(reservation)
 end
-give_back(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
+return_units(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
 table.insert(plan.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
 return apply(plan, { 'voided' })

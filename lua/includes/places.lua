@@ -65,7 +65,7 @@ local function everyone(plan, limit)
 end
 
 -- Whether the plan leaves this place as the line had it.
-local function still_there(plan, user, score)
+local function is_unmoved(plan, user, score)
   local planned = plan.line[user]
   return planned == nil or planned == score
 end
@@ -76,7 +76,7 @@ local function head_of(plan)
     plan.next_place = places(plan)
     plan.head, plan.head_score = plan.next_place()
   end
-  while plan.head and not still_there(plan, plan.head, plan.head_score) do
+  while plan.head and not is_unmoved(plan, plan.head, plan.head_score) do
     plan.head, plan.head_score = plan.next_place()
   end
   if not plan.head or is_away(plan.head_score) then return nil end
@@ -85,7 +85,7 @@ end
 
 -- Whether a user in the line is present; an absent one steps back. A user who was never seen joined before the line asked
 -- for presence, and counts as present once.
-local function is_there(plan, user, score)
+local function check_presence(plan, user, score)
   local presence_ms = plan.c.presence_ms
   if presence_ms == 0 then return true end
   local seen_at = plan.seen_at[user]
@@ -117,7 +117,7 @@ local function end_place(plan, user, score, ending, reason, trace)
 end
 
 -- Ends a user's place although the user did not ask for it, and notifies the user.
-local function take_place(plan, user, score, ending, reason)
+local function revoke_place(plan, user, score, ending, reason)
   local person = end_place(plan, user, score, ending, reason, '')
   if person then table.insert(plan.news, ending .. '|' .. user .. '|' .. person.reservation_id .. '||0') end
 end

@@ -42,12 +42,12 @@ end
 local function serve(plan, user, score)
   local c, person = plan.c, waiting_person(plan, user)
   if not person then
-    take_place(plan, user, score, 'closed', 'not_waiting')
+    revoke_place(plan, user, score, 'closed', 'not_waiting')
     return 'closed'
   end
   local slot = free_slot(person.slots, c.per_user_limit)
   if not slot then
-    take_place(plan, user, score, 'closed', 'limit_reached')
+    revoke_place(plan, user, score, 'closed', 'limit_reached')
     return 'closed'
   end
   if not c.unlimited and person.qty > c.free then return 'stopped' end
@@ -56,7 +56,7 @@ end
 
 -- Serves the head of the line as long as it can be served, at most `limit` people. A user who wants more than is free stops
 -- it; `maintain_line` decides for how long. Returns how many were promoted and how many places were closed.
-local function hand_over(plan, limit)
+local function promote_head(plan, limit)
   local c = plan.c
   if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
   plan.ahead = limit
@@ -64,7 +64,7 @@ local function hand_over(plan, limit)
   while promoted < limit and closed + passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
     local user, score = head_of(plan)
     if not user then break end
-    if is_there(plan, user, score) then
+    if check_presence(plan, user, score) then
       local served = serve(plan, user, score)
       if served == 'stopped' then break end
       if served == 'promoted' then promoted = promoted + 1 else closed = closed + 1 end
@@ -78,7 +78,7 @@ end
 -- Ends a held or redeemed reservation and returns its units: to the head of the line, else to stock.
 --   ending: released, expired, refunded, voided; further fields of the journal entry
 -- The user's allowance and the code are free again: a failed payment must not lock a customer out.
-local function give_back(plan, id, reservation, ending, ...)
+local function return_units(plan, id, reservation, ending, ...)
   local c, was_held = plan.c, reservation.state == 'reserved'
   reservation.state = ending
   local packed = in_state(reservation.packed, ending)
@@ -94,5 +94,5 @@ local function give_back(plan, id, reservation, ending, ...)
   if ending == 'released' or ending == 'expired' then
     table.insert(plan.news, ending .. '|' .. reservation.user .. '|' .. id .. '|' .. reservation.order_id .. '|' .. reservation.due)
   end
-  return hand_over(plan, reservation.qty)
+  return promote_head(plan, reservation.qty)
 end
