@@ -1,12 +1,11 @@
--- Gives free units to those who wait: the promotion arrow, on a plan. Needs clock, records, campaign, codes, journal, pace,
--- presence, plan, places.
--- A user who came with a code has it already; in a pool the others get the next one.
--- Journals `reserved` with the line number for each. Publishes `promoted` (or `redeemed` when nothing is to be paid).
+-- Promotes waiting users while units are free, on a plan. Needs clock, records, campaign, codes, journal, pace,
+-- presence, plan, places. A user who joined with a code keeps it. In a pool the other users get the next code. Journals
+-- `reserved` with the line number for each promotion. Publishes `promoted` (`redeemed` if there is nothing to pay).
 
--- Users of the head who are looked at and cannot be served, in one call: about 2 ms of Redis. The sweep goes on with the rest.
+-- Maximum number of users in one call who cannot be served: about 2 ms of Redis. The sweep continues.
 local most_passed_over = 200
 
--- Makes a place a reservation. False when there is no code for it.
+-- Turns a place into a reservation. Returns false when no code is left.
 local function promote_one(plan, user, person, slot)
   local c, now = plan.c, plan.now
   local code = person.code
@@ -38,7 +37,8 @@ local function promote_one(plan, user, person, slot)
   return true
 end
 
--- Serves a present user: promoted; closed, when the user cannot be served any more; stopped, when there is not enough.
+-- Serves a present user. Returns `promoted`, `closed` when the user can never be served, `stopped` when too few units
+-- are free.
 local function serve(plan, user, score)
   local c, person = plan.c, waiting_person(plan, user)
   if not person then
@@ -54,8 +54,8 @@ local function serve(plan, user, score)
   return promote_one(plan, user, person, slot) and 'promoted' or 'stopped'
 end
 
--- Serves the head of the line as long as it can be served, at most `limit` people. A user who wants more than is free stops
--- it; `maintain_line` decides for how long. Returns how many were promoted and how many places were closed.
+-- Serves the head of the line while this is possible, at most `limit` users. A user who needs more units than are free
+-- blocks the line; `maintain_line` decides for how long. Returns the numbers of promoted users and of closed places.
 local function promote_head(plan, limit)
   local c = plan.c
   if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
@@ -75,9 +75,9 @@ local function promote_head(plan, limit)
   return promoted, closed
 end
 
--- Ends a held or redeemed reservation and returns its units: to the head of the line, else to stock.
---   ending: released, expired, refunded, voided; further fields of the journal entry
--- The user's allowance and the code are free again: a failed payment must not lock a customer out.
+-- Ends a held or redeemed reservation. Its units go to the head of the line, else to stock. The user's allowance and
+-- the code are free again, so that a failed payment does not lock a customer out.
+--   ending   released, expired, refunded or voided; followed by further fields of the journal entry
 local function return_units(plan, id, reservation, ending, ...)
   local c, was_held = plan.c, reservation.state == 'reserved'
   reservation.state = ending
