@@ -1,13 +1,13 @@
 import { campaignNoOf, type OrderId, type ReservationId, type UserId } from '../domain/ids.js';
 import type { SaleStore } from './sale-store.js';
 
-/** A claim may be freed between two calls by another one that meets it too; three rounds are more than ever happen. */
+/** Another caller may free a claim between two calls. More than three rounds do not happen in practice. */
 const TRIES = 3;
 
 /**
- * Asks a script that a reservation on the same order may be in the way of, and asks it again when that one has ended: claims
- * on an order stay until somebody meets them (lua/includes/orders.lua). A conflict that is reported is one of the moment.
- * @param first what the script has replied already
+ * Repeats a call that other reservations on the same order exclude, once those that have ended are removed: a claim on
+ * an order stays until a call checks it (lua/includes/orders.lua). A reported conflict is thus current.
+ * @param first reply of the first call
  * @returns the last reply; `not_combinable` when a reservation that has not ended excludes this one
  */
 export async function withLiveClaims<Reply extends { kind: string; reservations?: readonly ReservationId[] }>(

@@ -24,7 +24,7 @@ import { refundScript, voidScript } from './scripts/payment.js';
 import { reserveScript } from './scripts/reserve.js';
 import { confirmScript, releaseScript } from './scripts/settlement.js';
 
-/** Every script, for loading and for the tests that compare headers with contracts. */
+/** Every script, for loading and for tests that compare headers with contracts. */
 export const SALE_SCRIPTS = [
   reserveScript,
   confirmScript,

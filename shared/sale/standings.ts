@@ -8,7 +8,7 @@ import type { ScriptRunner } from '../redis/script-runner.js';
 import type { Missed } from './recall.js';
 import { type ShopperStatusOutcome, shopperStatusScript } from './scripts/line.js';
 
-/** Requests in one call; 64 of them keep Redis for less than a millisecond. */
+/** Maximum number of requests in a call: less than 1 ms of Redis. */
 export const MAX_STANDINGS = 64;
 
 /** One user to look up; `place` as in `SaleStore.standing`. */
@@ -16,9 +16,9 @@ export type StandingRequest = { user: UserId; place: ReservationId | null };
 export type StandingReply = ShopperStatusOutcome | Required<Missed>;
 
 /**
- * Reads where users stand in one campaign, with one call.
+ * Reads the standings of users in one campaign with one call.
  * @param requests 1 to `MAX_STANDINGS`
- * @returns a reply for each request, or the error that it alone gets
+ * @returns a reply or an error for each request
  * @throws EngineUnavailable when Redis cannot be used
  */
 export async function readStandings(
@@ -36,7 +36,7 @@ export async function readStandings(
 
 type Standings = Extract<OutcomeOf<typeof shopperStatusScript>, { kind: 'standings' }>;
 
-/** Reads one `standing` of the reply (lua/shopper_status.lua). */
+/** Decodes one standing of the reply (lua/shopper_status.lua). */
 function decodeStanding(standing: string, reply: Standings): StandingReply | ContractError {
   const { queueSize, presenceMs, durable, paceMs } = reply;
   const fields = standing.split('|');

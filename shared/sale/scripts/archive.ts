@@ -22,7 +22,7 @@ export const archiveScript = defineScript({
 });
 export type ArchiveOutcome = OutcomeOf<typeof archiveScript>;
 
-/** Reservations of one user that one call brings back: about 10 ms of Redis. */
+/** Maximum number of reservations that one call restores: about 10 ms of Redis. */
 export const MAX_RESTORED = 10_000;
 
 export const restoreUserScript = defineScript({

@@ -43,7 +43,10 @@ export const updateTermsScript = defineScript({
 });
 export type UpdateTermsOutcome = OutcomeOf<typeof updateTermsScript>;
 
-/** What may be done to a campaign's status; the last three are the clock's and the publisher's, not an operator's. */
+/**
+ * Actions on the status of a campaign. Operators use the first four, the schedule `start` and `finish`, publishing
+ * `publish`.
+ */
 export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
 
 export const setStatusScript = defineScript({

@@ -10,8 +10,9 @@ type Refusal = {
 };
 
 /**
- * Refusals of lua/reserve.lua that say no more than their kind: kind → what the caller gets. The contract of the script, those
- * of the routes and the response follow from this table. A refusal with data of its own is in reserve.ts and api/claim/claim.ts.
+ * Refusals of lua/reserve.lua that say no more than their kind: kind → what the caller gets. The contract of the
+ * script, those of the routes and the response follow from this table. A refusal with data of its own is in reserve.ts
+ * and api/claim/claim.ts.
  */
 export const CLAIM_REFUSALS = {
   attestation_missing: {

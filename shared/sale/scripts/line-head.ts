@@ -3,7 +3,7 @@ import { LINE_REASONS } from '../../domain/reservation.js';
 import { count, flag, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 
-/** People that one call may tell; what an operator looks at, and about 0.1 ms of Redis. */
+/** Maximum number of users in a reply: enough for the operator's page, and about 0.1 ms of Redis. */
 export const MAX_LINE_HEAD = 100;
 const HEAD_FIELDS = 3;
 const PERSON_FIELDS = 4;

@@ -70,14 +70,14 @@ export const shopperStatusScript = defineScript({
       presenceMs: count(f, 1),
       durable: flag(f, 2),
       paceMs: paceMs(f, 3),
-      /** One text for each request (shared/sale/standings.ts reads them). */
+      /** One text for each request, decoded by shared/sale/standings.ts. */
       standings: f.slice(4),
     }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-/** Where one user stands; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
+/** Status of one shopper; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
 export type ShopperStatusOutcome =
   | {
       kind: 'standing';
@@ -91,9 +91,9 @@ export type ShopperStatusOutcome =
       code: number | null;
       /** Milliseconds between two promotions; null = unknown, or the user does not wait. */
       paceMs: number | null;
-      /** 0 = presence does not matter */
+      /** 0 = the campaign does not require presence */
       presenceMs: number;
-      /** Whether answers wait for Postgres. */
+      /** Whether responses wait for Postgres. */
       durable: boolean;
     }
   | { kind: 'not_found' };
