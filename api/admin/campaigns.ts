@@ -59,7 +59,7 @@ export class Campaigns {
     });
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
     await this.#tellGuards(campaign.productId);
-    await this.deps.sale.load(campaign);
+    await this.deps.sale.campaigns.load(campaign);
     return campaign;
   }
 
@@ -103,7 +103,7 @@ export class Campaigns {
           return { changed, inRedis: await this.#carry(changed) };
         });
         if (!amended) continue;
-        if (!amended.inRedis) await this.deps.sale.load(amended.changed);
+        if (!amended.inRedis) await this.deps.sale.campaigns.load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for a minute.
         await this.#tellGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;
@@ -123,7 +123,7 @@ export class Campaigns {
    * @throws VersionTaken when Redis has these terms or newer ones of another amendment, which may not have been committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.deps.sale.updateTerms(amended);
+    const outcome = await this.deps.sale.campaigns.updateTerms(amended);
     switch (outcome.kind) {
       case 'amended':
         return true;
@@ -153,7 +153,7 @@ export class Campaigns {
     operator: Operator,
   ): Promise<StoredCampaign> {
     const { productId } = await this.find(idOrProduct);
-    const outcome = await this.deps.sale.restock(
+    const outcome = await this.deps.sale.campaigns.restock(
       productId,
       delta,
       this.deps.limits.promoteBatch,
@@ -198,7 +198,7 @@ export class Campaigns {
     action: OperatorAction | 'publish',
     operator: Operator,
   ): Promise<CampaignStatus> {
-    const outcome = await this.deps.sale.setStatus(product, action, operator.name, operator.requestId);
+    const outcome = await this.deps.sale.campaigns.setStatus(product, action, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'changed':
         await this.#acknowledge(outcome);

@@ -34,7 +34,7 @@ export function lineRoute({ campaigns, sale, apiKeys }: LineRouteDeps): Route {
       apiKeys.require(req, 'admin');
       const { limit } = validate(query, req.query);
       const campaign = await campaigns.find(validate(params, req.params).id);
-      const outcome = await sale.lineHead(campaign.productId, limit);
+      const outcome = await sale.line.head(campaign.productId, limit);
       switch (outcome.kind) {
         case 'line':
           return call.reply(200, lineView(outcome));

@@ -69,7 +69,7 @@ export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteDeps): R
       const { campaign, line: lineLength, limit, cursor } = validate(query, req.query);
       const now = await (campaign === undefined ? overview.page(limit, cursor ?? null) : overview.one(campaign));
       const one = campaign === undefined ? undefined : now.campaigns[0]?.campaign;
-      const line = one ? await sale.lineHead(one.productId, lineLength) : null;
+      const line = one ? await sale.line.head(one.productId, lineLength) : null;
       const last = one === undefined && now.campaigns.length === limit ? now.campaigns.at(-1) : undefined;
       call.reply(200, {
         time: new Date(now.timeMs).toISOString(),

@@ -192,7 +192,7 @@ export class Claim {
   async #reserve(input: ReserveInput, caller: string): Promise<ReserveOutcome> {
     let isPromise = false;
     try {
-      const outcome = await this.sale.reserve(input);
+      const outcome = await this.sale.claims.reserve(input);
       isPromise = outcome.kind === 'reserved' || outcome.kind === 'queued' || outcome.kind === 'waiting';
       return outcome;
     } finally {

@@ -79,7 +79,7 @@ export class Validation {
   /** @throws Problem when it could not be redeemed now */
   async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
     const { audience } = issued.terms;
-    const outcome = await this.sale.checkRedeemable(issued.product, user, issued.codeNo);
+    const outcome = await this.sale.claims.checkRedeemable(issued.product, user, issued.codeNo);
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
       throw new Problem('audience_mismatch', 'The campaign is for others.');
     }

@@ -43,7 +43,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
       const at = await locate(deps, body.reservation_id);
-      const outcome = await sale.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
+      const outcome = await sale.reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
       record(deps, req, 'confirm', at, outcome.kind);
       // A refusal of a reservation that has just expired acknowledges that it did.
       if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
@@ -73,7 +73,13 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const at = await locate(deps, body.reservation_id);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
-      const outcome = await sale.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
+      const outcome = await sale.reservations.release(
+        at.product,
+        at.id,
+        ticket?.user ?? null,
+        body.reason ?? '',
+        req.trace,
+      );
       record(deps, req, 'release', at, outcome.kind);
       if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
       switch (outcome.kind) {
@@ -94,7 +100,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
       const at = await locate(deps, body.reservation_id);
-      const outcome = await sale.refund(at.product, at.id, req.trace);
+      const outcome = await sale.reservations.refund(at.product, at.id, req.trace);
       record(deps, req, 'refund', at, outcome.kind);
       if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
       switch (outcome.kind) {

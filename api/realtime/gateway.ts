@@ -242,7 +242,7 @@ export class Gateway {
   #leave(session: Connection): void {
     const { product, user, reservation } = session;
     if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
-    const left = this.deps.sale.leave(product, user, reservation, '').then(async (outcome) => {
+    const left = this.deps.sale.line.leave(product, user, reservation, '').then(async (outcome) => {
       if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
       await this.deps.acknowledgement.held(outcome);
       session.waitsNoMore();

@@ -44,11 +44,11 @@ export class PositionBroadcaster {
       const heard = Math.max(...sessions.map((session) => session.newlyHeard()));
       return heard > 0 ? [[user, Math.max(0, Math.round(now - heard))]] : [];
     });
-    if (seen.length > 0) await this.sale.heartbeat(product, seen);
+    if (seen.length > 0) await this.sale.line.heartbeat(product, seen);
   }
 
   async #tell(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
-    const outcome = await this.sale.positions(
+    const outcome = await this.sale.line.positions(
       product,
       chunk.map(([user]) => user),
     );
@@ -69,7 +69,7 @@ export class PositionBroadcaster {
 
   /** He waits no more and the news of it did not come through: tell what became of him. */
   async #tellStanding(product: ProductId, user: UserId, sessions: readonly Connection[]): Promise<void> {
-    const standing = await this.sale.standing(product, user);
+    const standing = await this.sale.line.standing(product, user);
     if (standing.kind === 'not_found' || standing.status === 'queued') return;
     await this.audience.hold(standing.durable);
     const frame = frameOf(standing);

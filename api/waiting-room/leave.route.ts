@@ -35,7 +35,7 @@ export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: L
     const ticket = tickets.required(req);
     const product = await directory.productOf(ticket.campaignNo);
     const outcome = product
-      ? await sale.leave(product, ticket.user, ticket.reservation, req.trace)
+      ? await sale.line.leave(product, ticket.user, ticket.reservation, req.trace)
       : ({ kind: 'not_found' } as const);
     log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
     if (outcome.kind === 'left') await acknowledgement.held(outcome);

@@ -10,7 +10,7 @@ import {
 import { keys, saleKeys } from '../redis/keys.js';
 import type { CallOf } from '../redis/script-contract.js';
 import { requestOf } from './checkout-entries.js';
-import type { SaleLimits } from './sale-store.js';
+import type { SaleLimits } from './sale-calls.js';
 import type { ReserveCall, ReserveRequest, reserveScript } from './scripts/reserve.js';
 
 export type ReserveInput = {

@@ -3,9 +3,9 @@ import type { SaleStore } from './sale-store.js';
 import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
- * Returns the standing of a shopper who is present now. In campaigns that require presence they count as seen, and a
- * demoted shopper gets their position back.
- * @param place reservation id on the caller's ticket; null = none
+ * Where a shopper stands who is there at this moment: in campaigns that ask for presence he counts as seen, and comes
+ * back to his place if he had stepped back from it.
+ * @param place of the ticket that was shown; null = none
  * @throws EngineUnavailable when Redis cannot be used
  */
 export async function standingOfPresent(
@@ -14,8 +14,8 @@ export async function standingOfPresent(
   user: UserId,
   place: ReservationId | null,
 ): Promise<ShopperStatusOutcome> {
-  const standing = await sale.standing(product, user, place);
+  const standing = await sale.line.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
-  const mayHaveReturned = await sale.seen(product, user);
-  return mayHaveReturned ? sale.standing(product, user, place) : standing;
+  const mayHaveReturned = await sale.line.seen(product, user);
+  return mayHaveReturned ? sale.line.standing(product, user, place) : standing;
 }

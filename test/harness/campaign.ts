@@ -59,7 +59,7 @@ export class TestCampaign {
 
   checkout(user: string, options: CheckoutOptions = {}) {
     const expiresAt = options.tokenExpiresAt ?? null;
-    return this.store.reserve({
+    return this.store.claims.reserve({
       product: this.product,
       user: user as UserId,
       qty: options.qty ?? 1,
@@ -107,62 +107,68 @@ export class TestCampaign {
   }
 
   confirm(reservation: string, payment = '', trace = '') {
-    return this.store.confirm(this.product, reservation as ReservationId, payment, trace);
+    return this.store.reservations.confirm(this.product, reservation as ReservationId, payment, trace);
   }
   release(reservation: string, holder: string | null = null, reason = '', trace = '') {
-    return this.store.release(this.product, reservation as ReservationId, holder as UserId | null, reason, trace);
+    return this.store.reservations.release(
+      this.product,
+      reservation as ReservationId,
+      holder as UserId | null,
+      reason,
+      trace,
+    );
   }
   refund(reservation: string, trace = '') {
-    return this.store.refund(this.product, reservation as ReservationId, trace);
+    return this.store.reservations.refund(this.product, reservation as ReservationId, trace);
   }
-  void(reservation: string, unit: Parameters<SaleStore['void']>[2], reason = 'a_constraint') {
-    return this.store.void(this.product, reservation as ReservationId, unit, reason);
+  void(reservation: string, unit: Parameters<SaleStore['reservations']['void']>[2], reason = 'a_constraint') {
+    return this.store.reservations.void(this.product, reservation as ReservationId, unit, reason);
   }
   expire(limit = 100) {
-    return this.store.expire(this.product, limit);
+    return this.store.reservations.expire(this.product, limit);
   }
   tend({ groupWaited = false, settled = false } = {}, limit = 100) {
-    return this.store.maintainLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
+    return this.store.line.maintain(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
   }
   heartbeat(...users: string[]) {
-    return this.store.heartbeat(
+    return this.store.line.heartbeat(
       this.product,
       users.map((user) => [user as UserId, 0]),
     );
   }
   promote(limit = 100) {
-    return this.store.promote(this.product, limit);
+    return this.store.line.promote(this.product, limit);
   }
   leave(user: string, trace = '', place: string | null = null) {
-    return this.store.leave(this.product, user as UserId, place as ReservationId | null, trace);
+    return this.store.line.leave(this.product, user as UserId, place as ReservationId | null, trace);
   }
   standing(user: string, place: string | null = null) {
-    return this.store.standing(this.product, user as UserId, place as ReservationId | null);
+    return this.store.line.standing(this.product, user as UserId, place as ReservationId | null);
   }
   positions(users: readonly string[]) {
-    return this.store.positions(this.product, users as readonly UserId[]);
+    return this.store.line.positions(this.product, users as readonly UserId[]);
   }
   lineHead(limit = 20) {
-    return this.store.lineHead(this.product, limit);
+    return this.store.line.head(this.product, limit);
   }
   checkRedeemable(user: string, code: number) {
-    return this.store.checkRedeemable(this.product, user as UserId, code);
+    return this.store.claims.checkRedeemable(this.product, user as UserId, code);
   }
   /** The campaign has so many codes in all from here on. */
   addCodes(codes: number) {
-    return this.store.addCodes(this.product, codes);
+    return this.store.campaigns.addCodes(this.product, codes);
   }
-  setStatus(action: Parameters<SaleStore['setStatus']>[1], actor = 'tester', request = 'request-1') {
-    return this.store.setStatus(this.product, action, actor, request);
+  setStatus(action: Parameters<SaleStore['campaigns']['setStatus']>[1], actor = 'tester', request = 'request-1') {
+    return this.store.campaigns.setStatus(this.product, action, actor, request);
   }
   restock(delta: number, options: { limit?: number; key?: string; actor?: string; request?: string } = {}) {
     const { limit = 100, key = null, actor = 'tester', request = 'request-1' } = options;
-    return this.store.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request);
+    return this.store.campaigns.restock(this.product, delta, limit, key as IdempotencyKey | null, actor, request);
   }
   /** Changes terms in Redis as the worker carries them, in a version later than any before. */
   amend(terms: Partial<Campaign>) {
     Object.assign(this.terms, terms, { termsVersion: this.terms.termsVersion + 1 });
-    return this.store.updateTerms(this.terms);
+    return this.store.campaigns.updateTerms(this.terms);
   }
 
   stock() {

@@ -13,8 +13,9 @@ import { readEpoch, removeEpoch, writeEpoch } from '../../shared/redis/epoch.js'
 import { decodeEntry, JOURNAL_START, Journal } from '../../shared/redis/journal.js';
 import type { CallOf, OutcomeOf, ScriptContract } from '../../shared/redis/script-contract.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
+import type { SaleLimits } from '../../shared/sale/sale-calls.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
-import { type SaleLimits, SaleStore } from '../../shared/sale/sale-store.js';
+import { SaleStore } from '../../shared/sale/sale-store.js';
 import { DECISION_KINDS } from '../../shared/sale/scripts/reserve.js';
 import { CONFIRM_DECISIONS, RELEASE_DECISIONS } from '../../shared/sale/scripts/settlement.js';
 import { RedisFill } from '../../worker/recovery/redis-fill.js';
@@ -121,7 +122,7 @@ export class Sale {
 
   /** Puts a campaign into Redis, from now on part of the audit. */
   async load(campaign: TestCampaign): Promise<TestCampaign> {
-    const outcome = await this.store.load(campaign.terms);
+    const outcome = await this.store.campaigns.load(campaign.terms);
     if (outcome.kind !== 'loaded') throw new Error(`the campaign was not loaded: ${outcome.kind}`);
     this.#campaigns.push(campaign);
     return campaign;

@@ -294,7 +294,7 @@ test('reconcile --after-restore creates a campaign again that Postgres does not 
   await store.persist();
   await goBack(store.sql, backup);
   const next = await store.storeCampaign();
-  await sale.store.load(next.terms);
+  await sale.store.campaigns.load(next.terms);
   // A new campaign gets the same number, so a reservation id could mean either campaign.
   expect(next.terms.no).toBe(campaign.terms.no);
   expect(of(await repair(), campaign)).toMatchObject({ conflict: next.product, missing: { reservations: 0 } });

@@ -84,7 +84,7 @@ describe('EventWriter', () => {
     await campaign.join('bob', { device: 'desk' });
     await campaign.restock(1, { limit: 0 });
     await persist();
-    await sale.store.promote(campaign.product, 10);
+    await sale.store.line.promote(campaign.product, 10);
     const [batch] = await persist();
     const stored = (await eventsOf(campaign)).slice(1);
     expect(stored.map(({ type, data }) => [short(type), data.device_fp, data.line_no])).toEqual([
@@ -110,15 +110,15 @@ describe('insertEvents', () => {
   it('writes an entry that is twice in a batch, or comes again, once', async () => {
     const campaign = await store.openCampaign();
     const id = await campaign.take('ann');
-    await sale.store.rejournal(campaign.product, id, 'missing');
+    await sale.store.reservations.rejournal(campaign.product, id, 'missing');
     await persist();
     expect(await typesOf(campaign)).toEqual(['redemption.reserved']);
-    await sale.store.rejournal(campaign.product, id, 'missing');
+    await sale.store.reservations.rejournal(campaign.product, id, 'missing');
     const written = await persist();
     expect(written).toEqual([]);
     const other = await campaign.take('bob');
     await persist();
-    await sale.store.rejournal(campaign.product, other, 'missing');
+    await sale.store.reservations.rejournal(campaign.product, other, 'missing');
     await persist();
     expect(await typesOf(campaign)).toEqual(['redemption.reserved', 'redemption.reserved']);
   });
@@ -129,7 +129,7 @@ describe('insertEvents', () => {
     const second = await campaign.take('bob');
     await persist();
     await store.sql.query('delete from outbox where reservation_id = $1', [first]);
-    for (const id of [first, second]) await sale.store.rejournal(campaign.product, id, 'missing');
+    for (const id of [first, second]) await sale.store.reservations.rejournal(campaign.product, id, 'missing');
     const third = await campaign.take('cid');
     const [batch, ...more] = await persist();
     expect(more).toEqual([]);
@@ -186,7 +186,7 @@ describe('insertEvents', () => {
     expect(whole.map(({ product_id }) => product_id)).toEqual([campaign.product, campaign.product]);
     expect(seen[0]).toMatchObject({ trace: TRACE, data: { user_id: 'ann' } });
     // An entry that comes again meets a row with an id.
-    await sale.store.rejournal(campaign.product, id, 'missing');
+    await sale.store.reservations.rejournal(campaign.product, id, 'missing');
     await persist();
     await report("clock_timestamp() - interval '2 minutes'");
     await campaign.take('bob');

@@ -214,7 +214,7 @@ class World {
     await writeEpoch(this.redis, { generation: 7, server: 'test' });
     const limits = { ...LIMITS, journalLimitEntries: sale.journalLimit, waitReplicas: sale.replicas };
     const store = new SaleStore(this.scripts, limits);
-    await store.load(campaignOf(sale));
+    await store.campaigns.load(campaignOf(sale));
     const replies: unknown[] = [];
     let nowMs = START_MS;
     for (const step of sale.steps) {
@@ -249,20 +249,21 @@ class World {
     if ('which' in step) {
       const ids = (await this.redis.hkeys(keys.reservations(PRODUCT))).sort();
       const id = ids[step.which % ids.length] as ReservationId | undefined;
-      return id ? settled(store.refund(PRODUCT, id, '')) : null;
+      return id ? settled(store.reservations.refund(PRODUCT, id, '')) : null;
     }
     if ('calls' in step) return this.#settle(step.kind, step.calls);
     if ('user' in step) {
       const user = `user${step.user}` as UserId;
-      if (step.kind === 'leave') return settled(store.leave(PRODUCT, user, null, ''));
-      if (step.kind === 'heartbeat') return settled(store.heartbeat(PRODUCT, [[user, 0]]));
+      if (step.kind === 'leave') return settled(store.line.leave(PRODUCT, user, null, ''));
+      if (step.kind === 'heartbeat') return settled(store.line.heartbeat(PRODUCT, [[user, 0]]));
       return this.redis.hset(keys.people(PRODUCT), user, 'malformed');
     }
-    if (step.kind === 'restock') return settled(store.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));
-    if (step.kind === 'expire') return settled(store.expire(PRODUCT, 10));
-    if (step.kind === 'tend') return settled(store.maintainLine(PRODUCT, 10, 30_000, 2_000));
+    if (step.kind === 'restock')
+      return settled(store.campaigns.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));
+    if (step.kind === 'expire') return settled(store.reservations.expire(PRODUCT, 10));
+    if (step.kind === 'tend') return settled(store.line.maintain(PRODUCT, 10, 30_000, 2_000));
     if (step.kind === 'archive') return this.redis.hset(keys.campaign(PRODUCT), { status: 'closed', archived: 'pass' });
-    return settled(store.setStatus(PRODUCT, step.kind, 'tester', 'request'));
+    return settled(store.campaigns.setStatus(PRODUCT, step.kind, 'tester', 'request'));
   }
 
   async #settle(kind: 'confirm' | 'release', calls: readonly Settlement[]): Promise<unknown[]> {

@@ -84,7 +84,7 @@ const checkout = fc
       const earliest = await real.store.sale.nowMs();
       const outcomes = await Promise.all(
         calls.map((reservationPrefix) =>
-          real.campaign.store.reserve({
+          real.campaign.store.claims.reserve({
             product: real.campaign.product,
             user: given.who as UserId,
             qty: given.qty,

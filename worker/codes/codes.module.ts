@@ -19,7 +19,7 @@ export function codesModule({ database, commands, sale, queues, metrics, log }: 
     issued: async (campaignId) => {
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return;
-      await sale.addCodes(campaign.productId, campaign.codes);
+      await sale.campaigns.addCodes(campaign.productId, campaign.codes);
       await queues.add('promote', `codes-${campaign.no}-${campaign.codes}`, { productId: campaign.productId });
     },
     again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),

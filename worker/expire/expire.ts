@@ -18,7 +18,10 @@ export async function expireOverdue(
   let campaigns = products ?? [...(await sale.reader.directory()).values()];
   while (campaigns.length > 0) {
     const swept = await Promise.all(
-      campaigns.map(async (product) => ({ product, outcome: await sale.expire(product, limits.sweepBatch) })),
+      campaigns.map(async (product) => ({
+        product,
+        outcome: await sale.reservations.expire(product, limits.sweepBatch),
+      })),
     );
     const withMore: ProductId[] = [];
     for (const { product, outcome } of swept) {

@@ -22,7 +22,7 @@ export async function maintainLines(
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
         product,
-        outcome: await sale.maintainLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+        outcome: await sale.line.maintain(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
       })),
     );
     const withMore: ProductId[] = [];

@@ -103,7 +103,7 @@ export class RefusedEntries {
   ): Promise<boolean> {
     const unit =
       constraint === CODE_CONSTRAINT ? 'code_used' : TAKEN_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
-    const outcome = await this.sale.void(product, entry.reservation as ReservationId, unit, constraint);
+    const outcome = await this.sale.reservations.void(product, entry.reservation as ReservationId, unit, constraint);
     await client.query('savepoint voided');
     try {
       if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);

@@ -12,7 +12,7 @@ export async function promoteWaiting(
   limits: { promoteBatch: number },
 ): Promise<void> {
   for (;;) {
-    const outcome = await sale.promote(product, limits.promoteBatch);
+    const outcome = await sale.line.promote(product, limits.promoteBatch);
     if (outcome.kind === 'not_found' || outcome.count === 0) return;
     metrics.promoted.inc(outcome.count);
     log.info({ campaign: product, promoted: outcome.count }, 'promoted');

@@ -16,7 +16,7 @@ export function reconcileModule(
   const results = new JobResults(commands);
   const deps: ReconcileDeps = {
     sale: sale.reader,
-    store: sale,
+    reservations: sale.reservations,
     journal,
     cursor: new JournalCursor(database),
     redemptions: new RedemptionsTable(database),

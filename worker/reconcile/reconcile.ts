@@ -10,7 +10,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import type { Database } from '../../shared/postgres/pool.js';
 import { driftedEvent } from '../../shared/projection/events-of-entries.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Reservations } from '../../shared/sale/reservations.js';
 
 /** How long it may take until a campaign that was filled is in service again, and how often that is tried. */
 const BACK_IN_SERVICE_MS = 10_000;
@@ -18,7 +18,7 @@ const LOOK_AGAIN_MS = 50;
 const COMMAND = 'npm run reconcile -- --after-restore';
 
 export type ReconcileDeps = LedgerDeps & {
-  store: Pick<SaleStore, 'rejournal'>;
+  reservations: Pick<Reservations, 'rejournal'>;
   campaigns: CampaignsTable;
   database: Database;
   metrics: Metrics;
@@ -112,7 +112,7 @@ async function journalAgain(
     const { reservation, redis, postgres } = difference;
     const behind = redis !== null && (postgres === null || postgres === 'reserved');
     if (reservation === null || !behind || isPlace(difference)) continue;
-    const outcome = await deps.store.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
+    const outcome = await deps.reservations.rejournal(product, reservation, postgres === null ? 'missing' : 'reserved');
     if (outcome.kind === 'rejournaled') entries += outcome.entries;
   }
   return entries;

@@ -21,7 +21,7 @@ export async function preheat(deps: PreheatDeps, campaign: StoredCampaign): Prom
   // Read again: what was drained may have changed it.
   const newest = (await deps.campaigns.find(campaign.productId)) ?? campaign;
   if (!(await hasHistory(deps.database, campaign.id))) {
-    await deps.sale.load(newest);
+    await deps.sale.campaigns.load(newest);
     return;
   }
   if ((await deps.sale.reader.stock(campaign.productId)) === null) await deps.refill(newest, 'it is missing in Redis');

@@ -5,8 +5,9 @@ import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
+import type { KnownCounters } from '../../shared/sale/campaigns.js';
 import { type ReservationRecord, takesUnits } from '../../shared/sale/reservation-record.js';
-import type { KnownCounters, SaleStore } from '../../shared/sale/sale-store.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
 import { CampaignRestore, type OrderClaim } from './campaign-restore.js';
 import { RedisFill } from './redis-fill.js';
 
@@ -89,7 +90,7 @@ export async function restoreCampaign(
     await restore.codes(some.flatMap(([, { state, code }]) => (state === 'queued' && code ? [code] : [])));
   }
   if (closed) known.waiting = 0;
-  await deps.sale.load(campaign, known, null, token);
+  await deps.sale.campaigns.load(campaign, known, null, token);
   const seconds = Math.round(performance.now() - began) / 1000;
   if (reservations > 0 || known.waiting > 0) {
     deps.log.info(
@@ -135,7 +136,7 @@ async function loadArchived(sale: SaleStore, campaign: StoredCampaign, nowMs: nu
   const { redeemed, burned, reservations } = campaign;
   // No user joins its line any more. Named by the time: promises that the APIs saved are in Postgres without an entry in the journal.
   const archived = { pass: `restored@${Math.round(nowMs)}`, promised: reservations };
-  await sale.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
+  await sale.campaigns.load(campaign, { held: 0, redeemed, burned, waiting: 0, lastLineNo: 0 }, archived, token);
 }
 
 function count(known: KnownCounters, { state, qty, lineNo }: ReservationRecord): void {

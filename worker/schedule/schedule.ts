@@ -41,7 +41,7 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
   const live = await campaigns.live();
   await Promise.all(
     live.map(async (campaign) => {
-      const outcome = await sale.updateTerms(campaign);
+      const outcome = await sale.campaigns.updateTerms(campaign);
       if (outcome.kind === 'not_found') {
         const opensSoon = campaign.startsAt.getTime() - nowMs <= limits.preheatMs;
         if (!opensSoon && campaign.status === 'scheduled') return;
@@ -49,7 +49,7 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
       } else {
         await settleTerms(schedule, campaign, outcome);
       }
-      if (campaign.codes > 0) await sale.addCodes(campaign.productId, campaign.codes);
+      if (campaign.codes > 0) await sale.campaigns.addCodes(campaign.productId, campaign.codes);
       if (campaign.status === 'scheduled') await apply(sale, campaign.productId, 'start', log);
       if (campaign.endsAt) await apply(sale, campaign.productId, 'finish', log);
     }),
@@ -76,7 +76,7 @@ async function settleTerms(
     const later = await campaigns.amend(campaign, terms, campaign.rules, campaigns.database, termsVersion);
     // An operator has changed them meanwhile.
     if (!later) return;
-    await sale.updateTerms(later);
+    await sale.campaigns.updateTerms(later);
     log.warn({ campaign: productId, version: later.termsVersion }, 'the limit per user stays as it was');
     return;
   }
@@ -99,6 +99,6 @@ async function settleTerms(
 }
 
 async function apply(sale: SaleStore, product: ProductId, action: 'start' | 'finish', log: Log): Promise<void> {
-  const outcome = await sale.setStatus(product, action, CLOCK_ACTOR, '');
+  const outcome = await sale.campaigns.setStatus(product, action, CLOCK_ACTOR, '');
   if (outcome.kind === 'changed') log.info({ campaign: product, status: outcome.after }, 'by schedule');
 }

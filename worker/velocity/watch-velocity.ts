@@ -63,7 +63,7 @@ async function alarm(
 
 async function pause(product: ProductId, reason: string, board: VelocityStore, sale: SaleStore): Promise<string> {
   if (!(await board.claimPause(product))) return 'resumed_by_operator';
-  const { kind } = await sale.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
+  const { kind } = await sale.campaigns.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
   return kind;
 }
 

@@ -118,7 +118,7 @@ test('writes any number of records, in batches, as encoders and decoders agree',
   expect(await sale.redis.pttl(keys.idempotency('ann' as never, 'key-of-r-0' as never))).toBeGreaterThan(80_000);
   await sale.redis.del(...campaignKeys(campaign.product));
   await sale.redis.hdel(keys.directory, String(campaign.terms.no));
-  await campaign.store.load(campaign.terms);
+  await campaign.store.campaigns.load(campaign.terms);
 });
 
 test('the journal of a next history begins with its first number', async () => {

@@ -83,14 +83,14 @@ test('load_campaign never resets an existing campaign', async () => {
   await campaign.take('ann');
   const before = await campaign.inRedis();
   const again = { ...campaign.terms, totalLimit: 99, termsVersion: 5, perUserLimit: 9 };
-  expect(await campaign.store.load(again)).toEqual({ kind: 'known', version: 4 });
+  expect(await campaign.store.campaigns.load(again)).toEqual({ kind: 'known', version: 4 });
   expect(await campaign.inRedis()).toEqual(before);
 });
 
 test('load_campaign continues with the values of Postgres', async () => {
   const campaign = sale.unknownCampaign({ totalLimit: 10 });
   const known = { held: 1, redeemed: 2, burned: 3, waiting: 0, lastLineNo: 40 };
-  expect(await campaign.store.load(campaign.terms, known)).toEqual({ kind: 'loaded' });
+  expect(await campaign.store.campaigns.load(campaign.terms, known)).toEqual({ kind: 'loaded' });
   expect(await campaign.stock()).toEqual({
     status: 'open',
     total: 10,
@@ -108,14 +108,14 @@ test('load_campaign continues with the values of Postgres', async () => {
 test('load_campaign refuses counters that cannot be', async () => {
   const campaign = sale.unknownCampaign({ totalLimit: 2 });
   const impossible = { held: 2, redeemed: 1, burned: 0, waiting: 0, lastLineNo: 0 };
-  await expect(campaign.store.load(campaign.terms, impossible)).rejects.toThrow(ContractError);
+  await expect(campaign.store.campaigns.load(campaign.terms, impossible)).rejects.toThrow(ContractError);
   expect(await campaign.stock()).toBeNull();
 });
 
 test('load_campaign puts an archived campaign there with its counters and nothing to forget', async () => {
   const campaign = sale.unknownCampaign({ status: 'closed', totalLimit: 5 });
   const known = { held: 0, redeemed: 2, burned: 1, waiting: 0, lastLineNo: 0 };
-  await campaign.store.load(campaign.terms, known, { pass: 'restored@1', promised: 4 });
+  await campaign.store.campaigns.load(campaign.terms, known, { pass: 'restored@1', promised: 4 });
   expect((await campaign.inRedis()).fields).toMatchObject({
     archived: 'restored@1',
     promised: '4',
@@ -128,7 +128,7 @@ test('load_campaign puts an archived campaign there with its counters and nothin
 
 test('load_campaign needs a Redis in service, or the token of the worker that fills it', async () => {
   const campaign = sale.unknownCampaign();
-  const load = (token: string | null) => campaign.store.load(campaign.terms, undefined, null, token);
+  const load = (token: string | null) => campaign.store.campaigns.load(campaign.terms, undefined, null, token);
   await expect(load('anything')).rejects.toThrow(FencedOut);
   await sale.fill(async (token) => {
     await expect(load(null)).rejects.toThrow(EngineUnavailable);

@@ -100,7 +100,7 @@ test('units are kept for a group for so long, then serve those behind it once, a
   await campaign.join('cid', { qty: 2 });
   for (const user of ['dan', 'eve', 'fay']) await campaign.join(user);
   const start = await sale.nowMs();
-  const after = (ms: number) => campaign.at(start + ms).store.maintainLine(campaign.product, 100, 30_000, 2_000);
+  const after = (ms: number) => campaign.at(start + ms).store.line.maintain(campaign.product, 100, 30_000, 2_000);
   await campaign.release(String(held[0]));
   expect(await after(0)).toEqual(nothing);
   expect((await campaign.inRedis()).fields.blocked).toBe(`1|${start}`);

@@ -262,9 +262,9 @@ test('every reply of the script that checks a claim has come in this file', asyn
   const campaign = await open('exclusive');
   const order = orderOf('x');
   expect(order).toContain('x|cart-1');
-  await campaign.store.checkOrderClaim(sale.unknownCampaign().product, 'r' as never, 'x' as UserId, 'o' as OrderId);
+  await campaign.store.orders.check(sale.unknownCampaign().product, 'r' as never, 'x' as UserId, 'o' as OrderId);
   await sale.withoutEpoch(async () => {
-    const asked = campaign.store.checkOrderClaim(
+    const asked = campaign.store.orders.check(
       sale.unknownCampaign().product,
       'r' as never,
       'x' as UserId,

@@ -11,7 +11,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 
 const NOBODYS = '01890a5d-ac96-774b-bcce-b302099a8057';
 const rejournal = (campaign: TestCampaign, id: string, row: 'missing' | 'reserved') =>
-  sale.store.rejournal(campaign.product, id as ReservationId, row);
+  sale.store.reservations.rejournal(campaign.product, id as ReservationId, row);
 
 /** The entries that have not been written yet vanish, as no script lets them. */
 const loseJournal = () => store.loseJournal([]);

@@ -91,7 +91,7 @@ for (const [action, before, times, result] of ARROWS) {
 
 test('set_status journals why a campaign was paused, where a reason is given', async () => {
   const campaign = await sale.openCampaign();
-  await sale.store.setStatus(campaign.product, 'pause', 'velocity', '', '90 units in a minute');
+  await sale.store.campaigns.setStatus(campaign.product, 'pause', 'velocity', '', '90 units in a minute');
   expect(await campaign.lastEntries(1)).toMatchObject([
     { kind: 'status', action: 'pause', actor: 'velocity', reason: '90 units in a minute' },
   ]);

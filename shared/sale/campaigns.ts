@@ -1,0 +1,135 @@
+import { type Campaign, MAX_UNITS } from '../domain/campaign.js';
+import type { IdempotencyKey, ProductId } from '../domain/ids.js';
+import { termFields } from '../domain/terms.js';
+import { keys, OPERATORS, saleKeys } from '../redis/keys.js';
+import { packDetails } from './campaign-details.js';
+import type { SaleCalls } from './sale-calls.js';
+import type { Archived } from './sale-reader.js';
+import {
+  type AddCodesOutcome,
+  addCodesScript,
+  type LoadCampaignOutcome,
+  loadCampaignScript,
+  type RestockOutcome,
+  restockScript,
+  type SetStatusOutcome,
+  type StatusAction,
+  setStatusScript,
+  type UpdateTermsOutcome,
+  updateTermsScript,
+} from './scripts/campaign.js';
+
+/** What Postgres knows of a campaign's counters when it is put into Redis. */
+export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
+const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
+
+/** Campaigns themselves: terms, status and stock. Every method throws EngineUnavailable when Redis cannot be used. */
+export class Campaigns {
+  constructor(readonly calls: SaleCalls) {}
+
+  /**
+   * @param archived when only the campaign itself is put here, and its records stay in Postgres
+   * @param token of the worker that fills Redis (RedisFill); null when Redis is in service
+   * @throws FencedOut when this worker no longer fills Redis
+   */
+  load(
+    campaign: Campaign,
+    known: KnownCounters = NOTHING_YET,
+    archived: Archived | null = null,
+    token: string | null = null,
+  ): Promise<LoadCampaignOutcome> {
+    return this.calls.scripts.run(loadCampaignScript, {
+      keys: saleKeys(campaign.productId),
+      args: {
+        no: campaign.no,
+        product_id: campaign.productId,
+        version: campaign.termsVersion,
+        status: campaign.status,
+        type: campaign.type,
+        codes: campaign.codes,
+        total: campaign.totalLimit ?? -1,
+        held: known.held,
+        redeemed: known.redeemed,
+        burned: known.burned,
+        waiting: known.waiting,
+        last_line_no: known.lastLineNo,
+        archived: archived?.pass ?? '',
+        promised: archived?.promised ?? 0,
+        token: token ?? '',
+      },
+      each: saleTerms(campaign),
+    });
+  }
+
+  updateTerms(campaign: Campaign): Promise<UpdateTermsOutcome> {
+    return this.calls.scripts.run(updateTermsScript, {
+      keys: saleKeys(campaign.productId),
+      args: { version: campaign.termsVersion },
+      each: saleTerms(campaign),
+    });
+  }
+
+  /** @param reason for the audit log and the operator's page; "" = none is given */
+  setStatus(
+    product: ProductId,
+    action: StatusAction,
+    actor: string,
+    requestId: string,
+    reason = '',
+  ): Promise<SetStatusOutcome> {
+    return this.calls.keep(
+      this.calls.scripts.run(setStatusScript, {
+        keys: saleKeys(product),
+        args: { action, actor, request_id: requestId, reason },
+      }),
+    );
+  }
+
+  /** @param key protects against a repeated call; null = none */
+  restock(
+    product: ProductId,
+    delta: number,
+    promoteLimit: number,
+    key: IdempotencyKey | null,
+    actor: string,
+    requestId: string,
+  ): Promise<RestockOutcome> {
+    const idempotencyKey = key ?? ('' as IdempotencyKey);
+    return this.calls.keep(
+      this.calls.scripts.run(restockScript, {
+        keys: {
+          ...saleKeys(product),
+          idempotency: keys.idempotency(OPERATORS, idempotencyKey),
+          unscoped_idempotency: keys.unscopedIdempotency(idempotencyKey),
+        },
+        args: {
+          delta,
+          limit: promoteLimit,
+          key: idempotencyKey,
+          key_ttl_ms: this.calls.limits.idempotencyTtlMs,
+          actor,
+          request_id: requestId,
+          max_total: MAX_UNITS,
+        },
+      }),
+    );
+  }
+
+  /** @param codes how many codes the campaign has in all */
+  addCodes(product: ProductId, codes: number): Promise<AddCodesOutcome> {
+    return this.calls.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes } });
+  }
+}
+
+/** What Redis stores of a campaign's terms, field by field. */
+function saleTerms(campaign: Campaign): { field: string; value: string | number }[] {
+  const fields = {
+    ...termFields(campaign),
+    once: campaign.requireToken ? 1 : 0,
+    // The version without an audience, so that terms that an older version put here are judged.
+    open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
+    stacking: campaign.stacking,
+    details: packDetails(campaign),
+  };
+  return Object.entries(fields).map(([field, value]) => ({ field, value }));
+}

@@ -1,0 +1,99 @@
+import { campaignNoOf, type ProductId, type UserId } from '../domain/ids.js';
+import { CallBatcher } from '../redis/call-batcher.js';
+import { saleKeys } from '../redis/keys.js';
+import { answeredEntry, queuedEntry, reservedEntry } from './checkout-entries.js';
+import type { OrderClaims } from './order-claims.js';
+import { decided, type Missed } from './recall.js';
+import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
+import type { SaleCalls } from './sale-calls.js';
+import { type CheckRedeemableOutcome, checkRedeemableScript } from './scripts/checkout.js';
+import {
+  decodeDecisions,
+  MAX_REQUESTS,
+  type ReserveDecision,
+  type ReserveOutcome,
+  reserveScript,
+} from './scripts/reserve.js';
+
+/** How claims are decided together. */
+export type ClaimBatches = {
+  /** Whether every worker can read journal entries with several promises. */
+  mayPack: () => boolean;
+  /** Receives the number of claims of each call. */
+  onBatch: (size: number) => void;
+};
+
+/** Checkouts and redemptions by code. Every method throws EngineUnavailable when Redis cannot be used. */
+export class Claims {
+  readonly #reservations: CallBatcher<ReserveInput, ReserveDecision>;
+
+  constructor(
+    readonly calls: SaleCalls,
+    readonly orders: OrderClaims,
+    readonly batches: ClaimBatches,
+  ) {
+    this.#reservations = new CallBatcher({
+      maxBatch: MAX_REQUESTS,
+      send: (_group, inputs) => this.#reserveAll(inputs),
+      onBatch: batches.onBatch,
+    });
+  }
+
+  /** Decides on one claim, together with those of its campaign that arrive meanwhile. */
+  async reserve(input: ReserveInput): Promise<ReserveOutcome> {
+    let outcome = await this.#reserve(input);
+    if (outcome.kind === 'not_combinable') {
+      outcome = await this.orders.whileLive(input.user, orderOf(input), outcome, () => this.#reserve(input));
+    }
+    if (outcome.kind === 'archived') return this.#replayOrEnded(input, outcome);
+    this.#rememberCheckout(input, outcome);
+    return outcome;
+  }
+
+  #reserve(input: ReserveInput): Promise<ReserveDecision> {
+    // One key for all requests of a call: a server that changes its key meanwhile makes two groups.
+    return this.#reservations.run(`${input.product} ${input.ticketKey}`, input);
+  }
+
+  async #reserveAll(inputs: readonly ReserveInput[]): Promise<readonly (ReserveDecision | Error)[]> {
+    const outcome = await this.calls.scripts.run(
+      reserveScript,
+      reserveCall(inputs, this.calls.limits, this.batches.mayPack()),
+    );
+    if (outcome.kind === 'decided') {
+      const decisions = decodeDecisions(outcome.decisions, outcome.lastId, inputs);
+      return decisions.map((one) => this.calls.scripts.located('reserve', one));
+    }
+    return inputs.map(() => ({ kind: outcome.kind }));
+  }
+
+  /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
+  checkRedeemable(product: ProductId, user: UserId, code: number): Promise<CheckRedeemableOutcome> {
+    return this.calls.scripts.run(checkRedeemableScript, { keys: saleKeys(product), args: { user, code } });
+  }
+
+  /** In an archived campaign: the first answer again, if this key had one; else it is over. */
+  #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
+    return decided<ReserveDecision>(
+      () => this.#reserve(input),
+      (recall) => recall.answer(input.product, input.user, input.key),
+      () => ({ kind: 'ended' }),
+      this.calls.recall,
+      missed,
+    );
+  }
+
+  #rememberCheckout(input: ReserveInput, outcome: ReserveOutcome): void {
+    const { promises, limits } = this.calls;
+    if (!promises) return;
+    if (outcome.kind === 'reserved') {
+      promises.remember(outcome.journalId, () =>
+        reservedEntry(input, outcome, campaignNoOf(outcome.reservationId), limits.waitReplicas),
+      );
+    } else if (outcome.kind === 'queued') {
+      promises.remember(outcome.journalId, () => queuedEntry(input, outcome));
+    } else if (outcome.kind === 'waiting' && outcome.journalId !== '') {
+      promises.remember(outcome.journalId, () => answeredEntry(input, outcome));
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import type { OrderId, ProductId, ReservationId, UserId } from '../domain/ids.js';
+import { ContractError } from '../errors/faults.js';
+import { CallBatcher } from '../redis/call-batcher.js';
+import { keys, saleKeys } from '../redis/keys.js';
+import type { OrderClaims } from './order-claims.js';
+import type { Missed } from './recall.js';
+import type { SaleCalls } from './sale-calls.js';
+import { type RejournalOutcome, rejournalScript } from './scripts/campaign.js';
+import { type ExpireOutcome, expireScript } from './scripts/line.js';
+import { type RefundOutcome, refundScript, type VoidOutcome, voidScript } from './scripts/payment.js';
+import {
+  CONFIRM_DECISIONS,
+  type ConfirmCall,
+  type ConfirmDecision,
+  type ConfirmOutcome,
+  type ConfirmRequest,
+  confirmScript,
+  decodeSettlements,
+  MAX_SETTLEMENTS,
+  RELEASE_DECISIONS,
+  type ReleaseCall,
+  type ReleaseDecision,
+  type ReleaseOutcome,
+  type ReleaseRequest,
+  releaseScript,
+} from './scripts/settlement.js';
+
+/** A payment, and whose order it is for once that is known. */
+type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
+type OrderOwner = { user: UserId; order: OrderId };
+
+/** What happens to reservations after the claim. Every method throws EngineUnavailable when Redis cannot be used. */
+export class Reservations {
+  readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
+  readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
+
+  constructor(
+    readonly calls: SaleCalls,
+    readonly orders: OrderClaims,
+  ) {
+    this.#confirms = new CallBatcher({
+      maxBatch: MAX_SETTLEMENTS,
+      send: (product, payments) => eachAlone(payments, (some) => this.#confirmAll(product as ProductId, some)),
+    });
+    this.#releases = new CallBatcher({
+      maxBatch: MAX_SETTLEMENTS,
+      send: (product, requests) => eachAlone(requests, (some) => this.#releaseAll(product as ProductId, some)),
+    });
+  }
+
+  confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string): Promise<ConfirmOutcome> {
+    return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
+  }
+
+  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
+  async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
+    const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
+      const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
+      return this.calls.keep(this.#confirms.run(product, { request, owner }));
+    };
+    const first = await ask('unknown');
+    if (first.kind !== 'order_needed') return first as Confirmed;
+    const { user, order } = first;
+    const again = () => ask('known', { user, order });
+    const reply = await this.orders.whileLive(user, order, await again(), again);
+    return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
+  }
+
+  /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
+  release(
+    product: ProductId,
+    reservation: ReservationId,
+    holder: UserId | null,
+    reason: string,
+    trace: string,
+  ): Promise<ReleaseOutcome> {
+    return this.calls.of(product, reservation, () =>
+      this.calls.keep(
+        this.#releases.run(product, { reservation_id: reservation, holder: holder ?? '', reason, trace }),
+      ),
+    );
+  }
+
+  refund(product: ProductId, reservation: ReservationId, trace: string): Promise<RefundOutcome> {
+    return this.calls.of(product, reservation, () =>
+      this.calls.keep(
+        this.calls.scripts.run(refundScript, { keys: saleKeys(product), args: { reservation_id: reservation, trace } }),
+      ),
+    );
+  }
+
+  void(
+    product: ProductId,
+    reservation: ReservationId,
+    unit: 'returns' | 'never_existed' | 'code_used',
+    reason: string,
+  ): Promise<VoidOutcome> {
+    return this.calls.of(product, reservation, () =>
+      this.calls.keep(
+        this.calls.scripts.run(voidScript, {
+          keys: saleKeys(product),
+          args: { reservation_id: reservation, unit, reason },
+        }),
+      ),
+    );
+  }
+
+  expire(product: ProductId, limit: number): Promise<ExpireOutcome> {
+    return this.calls.keep(this.calls.scripts.run(expireScript, { keys: saleKeys(product), args: { limit } }));
+  }
+
+  /** Appends to the journal what Postgres lacks of a reservation. @param row what it has of it */
+  rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
+    return this.calls.of(product, reservation, () =>
+      this.calls.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
+    );
+  }
+
+  async #confirmAll(product: ProductId, payments: readonly Payment[]): Promise<readonly ConfirmDecision[]> {
+    const orderKeys: string[] = [];
+    const requests = payments.map(({ request, owner }) =>
+      owner ? { ...request, order_key: orderKeys.push(keys.order(owner.user, owner.order)) } : request,
+    );
+    const input: ConfirmCall = { requests, order_ttl_ms: this.calls.limits.orderMemoryMs };
+    const outcome = await this.calls.scripts.run(confirmScript, {
+      keys: { ...saleKeys(product), request_keys: orderKeys },
+      args: { input },
+    });
+    if (outcome.kind === 'decided') return decodeSettlements(CONFIRM_DECISIONS, outcome.decisions, outcome.entries);
+    return payments.map(() => ({ kind: outcome.kind }));
+  }
+
+  async #releaseAll(product: ProductId, requests: readonly ReleaseRequest[]): Promise<readonly ReleaseDecision[]> {
+    const input: ReleaseCall = { requests };
+    const outcome = await this.calls.scripts.run(releaseScript, { keys: saleKeys(product), args: { input } });
+    if (outcome.kind === 'decided') return decodeSettlements(RELEASE_DECISIONS, outcome.decisions, outcome.entries);
+    return requests.map(() => ({ kind: outcome.kind }));
+  }
+}
+
+/**
+ * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only those
+ * fail that do so by themselves.
+ */
+async function eachAlone<Request, Reply>(
+  requests: readonly Request[],
+  call: (some: readonly Request[]) => Promise<readonly Reply[]>,
+): Promise<readonly (Reply | Error)[]> {
+  try {
+    return await call(requests);
+  } catch (error) {
+    if (!(error instanceof ContractError) || requests.length === 1) throw error;
+    const replies = await Promise.allSettled(requests.map((request) => call([request])));
+    return replies.map((reply) => (reply.status === 'fulfilled' ? (reply.value[0] as Reply) : (reply.reason as Error)));
+  }
+}
+
+/** Everything that `confirm` may reply but what it wants to know of the order. */
+type Confirmed = ConfirmOutcome | Missed;

@@ -1,0 +1,108 @@
+import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
+import { CallBatcher } from '../redis/call-batcher.js';
+import { saleKeys } from '../redis/keys.js';
+import { decided, notQueued } from './recall.js';
+import type { SaleCalls } from './sale-calls.js';
+import {
+  type HeartbeatOutcome,
+  heartbeatScript,
+  type LeaveOutcome,
+  leaveScript,
+  type MaintainLineOutcome,
+  maintainLineScript,
+  type PositionsOutcome,
+  type PromoteOutcome,
+  positionsScript,
+  promoteScript,
+  type ShopperStatusOutcome,
+} from './scripts/line.js';
+import { type LineHeadOutcome, lineHeadScript } from './scripts/line-head.js';
+import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
+
+/** The line of each campaign, and where its users stand. Every method throws EngineUnavailable when Redis cannot be used. */
+export class WaitingLine {
+  readonly #standings = new CallBatcher<StandingRequest, StandingReply>({
+    maxBatch: MAX_STANDINGS,
+    send: (product, requests) => readStandings(this.calls.scripts, product as ProductId, requests),
+  });
+  readonly #sightings = new CallBatcher<UserId, HeartbeatOutcome>({
+    maxBatch: MAX_STANDINGS,
+    send: async (product, users) => {
+      const outcome = await this.heartbeat(
+        product as ProductId,
+        users.map((user) => [user, 0]),
+      );
+      return users.map(() => outcome);
+    },
+  });
+
+  constructor(readonly calls: SaleCalls) {}
+
+  promote(product: ProductId, limit: number): Promise<PromoteOutcome> {
+    return this.calls.keep(this.calls.scripts.run(promoteScript, { keys: saleKeys(product), args: { limit } }));
+  }
+
+  /** @param place that is given up; null = whichever the user has */
+  leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
+    return decided(
+      () =>
+        this.calls.keep(
+          this.calls.scripts.run(leaveScript, { keys: saleKeys(product), args: { user, place: place ?? '', trace } }),
+        ),
+      (recall, pass) => recall.person(product, user, pass),
+      () => ({ kind: 'not_waiting' }),
+      this.calls.recall,
+    );
+  }
+
+  /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
+  maintain(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<MaintainLineOutcome> {
+    return this.calls.keep(
+      this.calls.scripts.run(maintainLineScript, {
+        keys: saleKeys(product),
+        args: { limit, group_wait_ms: groupWaitMs, settle_ms: settleMs },
+      }),
+    );
+  }
+
+  /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
+  heartbeat(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<HeartbeatOutcome> {
+    return this.calls.scripts.run(heartbeatScript, {
+      keys: saleKeys(product),
+      each: seen.map(([user, ageMs]) => ({ user, age_ms: ageMs })),
+    });
+  }
+
+  /**
+   * Records that a user is present now. Users of the same campaign who are recorded meanwhile share a call.
+   * @returns whether a user of this call, perhaps another one, has returned to their place
+   */
+  async seen(product: ProductId, user: UserId): Promise<boolean> {
+    const outcome = await this.#sightings.run(product, user);
+    return outcome.kind === 'attended' && outcome.returned > 0;
+  }
+
+  /**
+   * Reads where a user stands. Reads of the same campaign that arrive meanwhile share a call.
+   * @param place reservation id of a ticket, whose unit is returned if there is one; otherwise, and for null, the user's last
+   *   place or unit is
+   */
+  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<ShopperStatusOutcome> {
+    return decided<StandingReply>(
+      () => this.#standings.run(product, { user, place }),
+      (recall, pass) => recall.person(product, user, pass),
+      notQueued,
+      this.calls.recall,
+    );
+  }
+
+  /** @param users at most 1000 */
+  positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
+    return this.calls.scripts.run(positionsScript, { keys: saleKeys(product), each: users.map((user) => ({ user })) });
+  }
+
+  /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
+  head(product: ProductId, limit: number): Promise<LineHeadOutcome> {
+    return this.calls.scripts.run(lineHeadScript, { keys: saleKeys(product), args: { limit } });
+  }
+}
