@@ -31,7 +31,10 @@ import { realtimeModule } from './realtime/realtime.module.js';
 import { listen } from './servers.js';
 import { waitingRoomModule } from './waiting-room/waiting-room.module.js';
 
-/** Starts one API, or several processes of it. @throws UnsuitableRedis when Redis is set up in a way that loses promises */
+/**
+ * Starts one API, or several processes of it.
+ * @throws UnsuitableRedis when Redis is set up in a way that loses promises
+ */
 export async function start(config: Config, log: Log): Promise<Stoppable> {
   await inspectRedis(config, log);
   return severalOf(config) ? startApiProcesses(config.apiProcesses, log) : startApi(config, log);
@@ -94,7 +97,9 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
   return life;
 }
 
-/** What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own. */
+/**
+ * What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own.
+ */
 const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
   path === '/metrics' || path.startsWith('/admin/queues');
 

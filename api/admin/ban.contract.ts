@@ -11,10 +11,10 @@ const subject = z
 
 export const banBody = z
   .strictObject({
-    effect: z.enum(BAN_EFFECTS).default('ban').describe('allow: no rule may keep this one out'),
+    effect: z.enum(BAN_EFFECTS).default('ban').describe('allow: exempts the subject from bans by rules'),
     kind: z.enum(BAN_KINDS),
     subject,
-    until: isoTime.nullable().default(null).describe('null = until it is lifted'),
+    until: isoTime.nullable().default(null).describe('null = until the ban is lifted'),
     reason: note.min(1, 'must not be empty'),
   })
   .transform((body, context) => {
@@ -34,9 +34,9 @@ export const banQuery = z.object({
   effect: z.enum(BAN_EFFECTS).optional(),
   kind: z.enum(BAN_KINDS).optional(),
   subject: subject.optional(),
-  all: z.enum(['true', 'false']).default('false').describe('true: also those that are over or were lifted'),
+  all: z.enum(['true', 'false']).default('false').describe('true: also expired and lifted ones'),
   limit: z.coerce.number().int().min(1).max(500).default(100),
-  cursor: z.uuid().optional().describe('from the `Link` of the page before'),
+  cursor: z.uuid().optional().describe('from the `Link` of the previous page'),
 });
 
 export const banData = z.object({
@@ -46,7 +46,7 @@ export const banData = z.object({
   subject: z.string(),
   until: z.iso.datetime().nullable(),
   reason: z.string(),
-  actor: z.string().describe('an operator, or `rule:` and the rule that did it'),
+  actor: z.string().describe('an operator, or `rule:` and the name of the rule'),
   created_at: z.iso.datetime(),
   lifted_at: z.iso.datetime().nullable(),
   lifted_by: z.string().nullable(),

@@ -19,7 +19,7 @@ const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type BanRouteDeps = { desk: BanDesk; apiKeys: ApiKeys; log: Log };
 
-/** /admin/bans: make, list, lift. */
+/** /admin/bans: create, list and lift bans and allowances. */
 export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const record = (operator: Operator, ban: StoredBan, action: string) =>
@@ -31,12 +31,12 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
         ...admin,
         method: 'post',
         path: '/admin/bans',
-        summary: 'Keep a user, device or network out, or allow one whatever the rules say',
+        summary: 'Ban a user, device or network, or exempt one from bans by rules',
         description:
-          'In force in every process within a message. Whoever is banned gets 403 `blocked` with `until` for tokens, ' +
-          'checkout and coupons; what he holds already he can still look at, pay or give up.',
+          'Every process enforces it as soon as it receives the notification. A banned user, device or network gets 403 ' +
+          '`blocked` with `until` for tokens, checkout and coupons. Existing reservations can still be read, paid and released.',
         body: banBody,
-        answers: { 201: { description: 'In force.', data: banData } },
+        answers: { 201: { description: 'The ban or allowance is in force.', data: banData } },
         errors: [...READ_ERRORS, 'invalid_json', 'unsupported_media_type', 'body_too_large'],
       },
       async (call) => {
@@ -55,7 +55,11 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
         summary: 'List bans and allowances, newest first',
         query: banQuery,
         answers: {
-          200: { description: 'A page; the next one is in `Link`.', data: z.array(banData), optionalHeaders: ['Link'] },
+          200: {
+            description: 'A page; `Link` contains the next one.',
+            data: z.array(banData),
+            optionalHeaders: ['Link'],
+          },
         },
         errors: READ_ERRORS,
       },
@@ -86,9 +90,9 @@ export function banRoutes({ desk, apiKeys, log }: BanRouteDeps): Route[] {
         method: 'delete',
         path: '/admin/bans/:id',
         summary: 'Lift a ban or an allowance',
-        description: 'Repeatable. The entry is kept, with who lifted it.',
+        description: 'Idempotent. The entry is kept, with the operator who lifted it.',
         params: id,
-        answers: { 200: { description: 'It is in force nowhere.', data: banData } },
+        answers: { 200: { description: 'The ban or allowance is lifted.', data: banData } },
         errors: [...READ_ERRORS, 'ban_not_found'],
       },
       async (call) => {

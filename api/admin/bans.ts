@@ -10,7 +10,7 @@ import type { BanBody } from './ban.contract.js';
 
 export type Operator = { name: string; requestId: string };
 
-/** What operators do about bans: in Postgres with its audit entry, then to every API process. */
+/** Bans by operators: written to Postgres with an audit entry, then published to every API process. */
 export class BanDesk {
   constructor(
     readonly table: BansTable,
@@ -31,12 +31,12 @@ export class BanDesk {
       await this.#audit(client, operator, 'ban.create', null, banView(ban));
       return inserted;
     });
-    if (!stored) throw new Error('a new id was taken');
-    await this.#tell(() => this.bans.announce(ban));
+    if (!stored) throw new Error('the new ban id already exists');
+    await this.#publish(() => this.bans.announce(ban));
     return stored;
   }
 
-  /** Repeatable. @throws Problem 404 */
+  /** Lifts a ban. Idempotent. @throws Problem 404 */
   async lift(id: string, operator: Operator): Promise<StoredBan> {
     const before = await this.table.find(id);
     if (!before) throw new Problem('ban_not_found', 'No ban has this id.');
@@ -45,7 +45,7 @@ export class BanDesk {
       if (ban) await this.#audit(client, operator, 'ban.lift', banView(before), null);
       return ban;
     });
-    await this.#tell(() => this.bans.announceLifted(id));
+    await this.#publish(() => this.bans.announceLifted(id));
     return lifted ?? (await this.table.find(id)) ?? before;
   }
 
@@ -53,10 +53,10 @@ export class BanDesk {
     return this.table.list(filter, limit, beforeId);
   }
 
-  /** With Redis away it is in force here, and everywhere once each process has read Postgres again. */
-  async #tell(tell: () => Promise<void>): Promise<void> {
-    await tell().catch((error: unknown) =>
-      this.log.warn({ reason: String(error) }, 'a change of bans could not be announced'),
+  /** Publishes a change. During an outage of Redis, other processes enforce it after they have read Postgres again. */
+  async #publish(publish: () => Promise<void>): Promise<void> {
+    await publish().catch((error: unknown) =>
+      this.log.warn({ reason: String(error) }, 'change of a ban could not be published'),
     );
   }
 

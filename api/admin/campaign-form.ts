@@ -32,9 +32,9 @@ export function newCampaign(body: CampaignBody, now: Date): NewCampaign {
 }
 
 /**
- * A local time is one of the time zone that the campaign has afterwards. A change of the time zone alone moves nothing: the
- * sale begins and ends when it would have, and is told on another clock.
- * @throws Problem 400 or 409 when the change is not possible in the campaign's state
+ * Returns the terms and rules after a change. Local times are in the time zone after the change. A change of the time
+ * zone alone moves nothing: the sale begins and ends at the same moments, which are shown in the new time zone.
+ * @throws Problem 400 or 409 if the status of the campaign forbids the change
  */
 export function amendedTerms(
   current: StoredCampaign,

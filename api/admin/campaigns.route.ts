@@ -19,16 +19,22 @@ const id = z.object({ id: campaignId });
 const MAX_CAMPAIGN_NO = 2_147_483_647;
 const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(100),
-  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('from the `Link` of the page before'),
+  cursor: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_CAMPAIGN_NO)
+    .optional()
+    .describe('from the `Link` of the previous page'),
 });
 const READ_ERRORS = ['unauthorized', 'forbidden', 'campaign_not_found', 'temporarily_unavailable'] as const;
 const WRITE_ERRORS = [...READ_ERRORS, 'invalid_request', 'campaign_conflict'] as const;
 
 const ACTIONS: Record<OperatorAction, string> = {
-  open: 'Open now, whatever starts_at says',
-  pause: 'Pause: newcomers are refused, holds and places stay',
-  resume: 'Resume; units that came back go to the line',
-  close: 'Close for good: the line ends, holds run out',
+  open: 'Open a campaign now, before its `starts_at`',
+  pause: 'Pause a campaign: it refuses new claims and keeps reservations and places',
+  resume: 'Resume a campaign; returned units go to the line',
+  close: 'Close a campaign for good: its line ends, and its reservations run until their deadline',
 };
 
 const admin = { tag: 'admin', caller: 'admin' } as const;
@@ -41,7 +47,7 @@ export type CampaignRouteDeps = {
   log: Log;
 };
 
-/** /admin/campaigns: create, list, read, change, open, pause, resume, close, stock. */
+/** /admin/campaigns: create, list, read and change campaigns, their status and their stock. */
 export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
   const { campaigns, apiKeys, log } = deps;
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
@@ -56,9 +62,9 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         method: 'post',
         path: `/admin/campaigns/:id/${name}`,
         summary,
-        description: 'Repeatable.',
+        description: 'Idempotent.',
         params: id,
-        answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
+        answers: { 200: { description: 'The campaign after the change.', data: campaignData } },
         errors: [...READ_ERRORS, ...BODY_REFUSALS, 'campaign_conflict'],
       },
       async (call) => {
@@ -78,10 +84,14 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         method: 'post',
         path: '/admin/campaigns',
         summary: 'Create a campaign',
-        description: 'Opens at once when `starts_at` is not in the future and it is no draft.',
+        description: 'It opens at once if `starts_at` is not in the future and the campaign is not a draft.',
         body: campaignBody,
         answers: {
-          201: { description: 'Created; `Location` is its address.', data: campaignData, headers: ['Location'] },
+          201: {
+            description: 'Created; `Location` is the URL of the campaign.',
+            data: campaignData,
+            headers: ['Location'],
+          },
         },
         errors: [...WRITE_ERRORS, 'campaign_exists', 'code_taken'],
       },
@@ -106,7 +116,7 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         query: listQuery,
         answers: {
           200: {
-            description: 'A page; `Link` with rel="next" when there is more.',
+            description: 'A page; `Link` with rel="next" if there is another one.',
             data: z.array(campaignData),
             optionalHeaders: ['Link'],
           },
@@ -147,11 +157,11 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         ...admin,
         method: 'patch',
         path: '/admin/campaigns/:id',
-        summary: 'Change what is safe to change',
-        description: 'New terms hold for new reservations. `draft: false` publishes a draft.',
+        summary: 'Change the terms of a campaign',
+        description: 'New terms apply to new reservations. `draft: false` publishes a draft.',
         params: id,
         body: amendBody,
-        answers: { 200: { description: 'The campaign as it is now.', data: campaignData } },
+        answers: { 200: { description: 'The campaign after the change.', data: campaignData } },
         errors: WRITE_ERRORS,
       },
       async (call) => {
@@ -169,8 +179,9 @@ export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
         ...admin,
         method: 'post',
         path: '/admin/campaigns/:id/stock',
-        summary: 'Add units, or take free ones away',
-        description: 'Added units go to the line first. With an `Idempotency-Key` header a repeated call counts once.',
+        summary: 'Add units, or remove free ones',
+        description:
+          'Added units go to the line first. With an `Idempotency-Key` header, a retry has no further effect.',
         params: id,
         headers: z.object({ 'idempotency-key': z.string().optional() }),
         body: stockBody,

@@ -22,7 +22,7 @@ export const OPERATOR_ACTIONS = ['open', 'pause', 'resume', 'close'] as const;
 export type OperatorAction = (typeof OPERATOR_ACTIONS)[number];
 export type Operator = { name: string; requestId: string };
 
-/** Operators are few; a change that meets another one is tried again this often. */
+/** How often a change of terms is tried if other operators change the same campaign. */
 const AMEND_TRIES = 3;
 
 export type CampaignsDeps = {
@@ -40,15 +40,18 @@ export type CampaignsDeps = {
 };
 
 /**
- * What operators do to campaigns. Terms are changed in Postgres, with their audit entry, and put into force in Redis before
- * that is committed, because Redis decides whether they are possible; the worker mends what a crash in between leaves.
- * Status and stock are decided by scripts, journaled with who did it, and follow in Postgres; the response waits for that,
- * since operators read back what they changed.
+ * Changes of campaigns by operators. Terms are changed in Postgres with an audit entry and put into force in Redis
+ * before the commit, because Redis decides whether the change is possible; the worker repairs the result of a crash in
+ * between. Scripts change status and stock and journal the change with its operator; Postgres follows. The response
+ * waits for Postgres, because operators read back what they changed.
  */
 export class Campaigns {
   constructor(readonly deps: CampaignsDeps) {}
 
-  /** @throws Problem 409 when the product has a campaign, whose stock and buyers are never reset, or the code was issued */
+  /**
+   * Creates a campaign.
+   * @throws Problem 409 if the product already has a campaign, which is never reset, or if the code was already issued
+   */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.#requireKeepable(body.limits);
     const campaign = await this.deps.database.transaction(async (client) => {
@@ -57,34 +60,34 @@ export class Campaigns {
       if (created) await this.#issueCode(created, client);
       return created;
     });
-    if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} has a campaign.`);
-    await this.#tellGuards(campaign.productId);
+    if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} already has a campaign.`);
+    await this.#notifyGuards(campaign.productId);
     await this.deps.sale.campaigns.load(campaign);
     return campaign;
   }
 
-  /** A level that nobody can reach would sell to nobody. @throws Problem 400 */
+  /** Rejects an attestation level that no device can reach with this configuration. @throws Problem 400 */
   #requireKeepable(limits: CampaignBody['limits'] | undefined): void {
     if (limits?.attestation_level !== 2 || this.deps.limits.mayDemandPlatform) return;
-    const detail = 'needs APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
+    const detail = 'requires APP_ATTEST_APP_IDS or PLAY_INTEGRITY_PACKAGE in the configuration of the API';
     throw invalidFields({ pointer: '#/limits/attestation_level', detail });
   }
 
-  /** Before the first shopper comes. Whoever misses it reads it again within seconds. */
-  async #tellGuards(product: ProductId): Promise<void> {
+  /** Notifies the guards before the first request. A process that misses it reads the policy within seconds. */
+  async #notifyGuards(product: ProductId): Promise<void> {
     await Promise.all([this.deps.policies.refresh(product), this.deps.termsNotifications.announce(product)]).catch(
       () => {},
     );
   }
 
-  /** The one code of a shared campaign stands with all others, so that none is ever issued twice. */
+  /** Inserts the code of a shared campaign into the table of codes, so that no code is ever issued twice. */
   async #issueCode({ id, code }: StoredCampaign, client: Queryable): Promise<void> {
     const typed = normaliseCode(code ?? '');
     if (typed.kind !== 'code') return;
     await this.deps.codes.lockIssuing(client);
     const settled = await this.deps.codeNotifications.announce([typed.code]);
     if (!(await this.deps.codes.insertShared(id, typed.code, client)))
-      throw new Problem('code_taken', 'A campaign has or had this code.');
+      throw new Problem('code_taken', 'This code was already issued by a campaign.');
     await settled();
   }
 
@@ -104,8 +107,8 @@ export class Campaigns {
         });
         if (!amended) continue;
         if (!amended.inRedis) await this.deps.sale.campaigns.load(amended.changed);
-        // A process that misses this is corrected by the script, or uses the old terms for a minute.
-        await this.#tellGuards(amended.changed.productId);
+        // A process that misses this is corrected by the script, or uses the old terms for at most a minute.
+        await this.#notifyGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;
         return { ...amended.changed, status: await this.#setStatus(amended.changed.productId, 'publish', operator) };
       } catch (error) {
@@ -113,14 +116,15 @@ export class Campaigns {
         above = error.version;
       }
     }
-    throw new Problem('campaign_conflict', 'Somebody else is changing this campaign; read it and try again.');
+    throw new Problem('campaign_conflict', 'Another operator is changing this campaign. Read it and try again.');
   }
 
   /**
-   * Puts changed terms into force in Redis, which decides, before Postgres commits them.
+   * Puts changed terms into force in Redis before Postgres commits them, because Redis decides whether that is
+   * possible.
    * @returns whether Redis has the campaign
-   * @throws Problem 409 when the sale has begun, although Postgres does not have that yet
-   * @throws VersionTaken when Redis has these terms or newer ones of another amendment, which may not have been committed
+   * @throws Problem 409 if the sale has begun, which Postgres may not know yet
+   * @throws VersionTaken if Redis has the same or newer terms of another change, which may not be committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
     const outcome = await this.deps.sale.campaigns.updateTerms(amended);
@@ -141,7 +145,7 @@ export class Campaigns {
   async setStatus(idOrProduct: string, action: OperatorAction, operator: Operator): Promise<StoredCampaign> {
     const campaign = await this.find(idOrProduct);
     const status = await this.#setStatus(campaign.productId, action, operator);
-    // Units may have come back during a pause; the worker hands them out.
+    // Units may have been returned during a pause; the worker assigns them.
     if (action === 'resume' || action === 'open') await this.#promote(campaign.productId);
     return { ...(await this.find(idOrProduct)), status };
   }
@@ -167,15 +171,15 @@ export class Campaigns {
         if (delta > 0) await this.#promote(productId);
         return { ...(await this.find(idOrProduct)), totalLimit: outcome.total };
       case 'key_reused':
-        throw new Problem('idempotency_key_reused', 'This key was used for another change.');
+        throw new Problem('idempotency_key_reused', 'This key was used for a different change.');
       case 'insufficient':
-        throw new Problem('stock_insufficient', `Only ${outcome.free} units are free.`, {
+        throw new Problem('stock_insufficient', `Only ${outcome.free} units are free and can be removed.`, {
           members: { free: outcome.free },
         });
       case 'too_many':
-        throw new Problem('campaign_conflict', `A campaign may have ${outcome.maxTotal} units.`);
+        throw new Problem('campaign_conflict', `A campaign can have at most ${outcome.maxTotal} units.`);
       case 'unlimited':
-        throw new Problem('campaign_conflict', 'The stock is unlimited.');
+        throw new Problem('campaign_conflict', 'The campaign has unlimited stock.');
       case 'closed':
         throw new Problem('campaign_conflict', 'The campaign is closed.');
       case 'not_found':
@@ -187,7 +191,7 @@ export class Campaigns {
 
   /** @throws Problem 404 */
   async find(idOrProduct: string): Promise<StoredCampaign> {
-    // Only what can be an id is looked up: a NUL, for one, is no text to Postgres.
+    // Postgres rejects some texts, such as one with a NUL, so only valid ids are looked up.
     const campaign = EXTERNAL_ID_PATTERN.test(idOrProduct) ? await this.deps.table.find(idOrProduct) : null;
     if (!campaign) throw notFound();
     return campaign;
@@ -206,7 +210,10 @@ export class Campaigns {
       case 'unchanged':
         return outcome.status;
       case 'refused':
-        throw new Problem('campaign_conflict', `A campaign that is ${outcome.status} cannot be changed by ${action}.`);
+        throw new Problem(
+          'campaign_conflict',
+          `The campaign is ${outcome.status}, so the action \`${action}\` is not possible.`,
+        );
       case 'not_found':
         throw notFound();
       default:
@@ -215,22 +222,22 @@ export class Campaigns {
   }
 
   /**
-   * Operators read back what they changed, so the response waits a moment for the commit. The change is in the journal,
-   * so a commit that is late holds up the response of durable campaigns only.
+   * Waits for the commit for at most `operatorCommitWaitMs`, because operators read back what they changed. The change
+   * is in the journal, so only the response of a durable campaign depends on the commit.
    */
   async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
     await this.deps.acknowledgement.held(outcome);
     await this.deps.commits.committed(outcome.journalId, this.deps.limits.operatorCommitWaitMs);
   }
 
-  /** Sooner than the sweep of the lines, which does the same: a job that cannot be queued now changes nothing. */
+  /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */
   async #promote(product: ProductId): Promise<void> {
     const id = `promote-${product.replaceAll(':', '_')}-${Date.now()}`;
     await this.deps.queues.add('promote', id, { productId: product }).catch(() => {});
   }
 }
 
-/** Redis has terms of this version already. */
+/** Redis already has terms of this version. */
 class VersionTaken extends Error {
   override readonly name = 'VersionTaken';
   constructor(readonly version: number) {

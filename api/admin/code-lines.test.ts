@@ -89,7 +89,7 @@ describe('the lines of an upload', () => {
     expect(bad).toEqual([[2, expect.stringMatching(why)]]);
   });
 
-  test('refuses users where codes belong to nobody', () => {
+  test('refuses a user_id for codes of a pool', () => {
     const { codes, bad } = read('A1,u1\nB2,\n', { allowUsers: false });
     expect([codes, bad.map(([line]) => line)]).toEqual([[[2, 'B2', null]], [1]]);
   });
@@ -127,7 +127,7 @@ describe('the lines of an upload', () => {
 });
 
 test('a line of any form is read in one pass', () => {
-  // A pattern that tries each blank in two ways takes two minutes for all of this, one pass some milliseconds.
+  // A pattern that tries each blank in two ways takes two minutes for these lines, a single pass a few milliseconds.
   const long = 1_000;
   const lines = [
     `"A1",${' '.repeat(long)}x`,
@@ -144,7 +144,7 @@ test('a line of any form is read in one pass', () => {
   expect([line, badLines]).toEqual([1_200, 1_000]);
 });
 
-test('cells are what they are with and without quotes, whatever blanks stand around them', () => {
+test('cells are the same with and without quotes and surrounding blanks', () => {
   const blanks = fc.constantFrom('', ' ', '\t', '  ');
   const cell = fc.stringMatching(/^[A-Z0-9]{1,8}$/);
   fc.assert(

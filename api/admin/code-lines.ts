@@ -4,29 +4,29 @@ import { EXTERNAL_ID_PATTERN } from '../../shared/domain/ids.js';
 import type { LineError, UploadSummary } from '../../shared/postgres/code-jobs.js';
 
 const LF = 0x0a;
-/** Leaves out a byte order mark. */
+/** Ignores a byte order mark. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 const BLANKS = /\s*/y;
 /**
- * One cell and what ends it: quoted, with "" for a quote, or bare. It is tried behind the blanks, so that no two parts of it can match
- * the same character and each character is looked at once.
+ * One cell with its end: quoted, with "" for a quote, or bare. It is matched after the blanks, so that no two parts can
+ * match the same character and matching takes linear time.
  */
 const CELL = /(?:"((?:[^"]|"")*)"\s*|([^",]*))(,|$)/y;
 const NOT_A_CODE = {
   empty: 'the code is empty',
   too_long: 'the code is too long: at most 64 characters, and 128 with spaces and hyphens',
-  bad_character: 'a code has letters A-Z and digits only, beside spaces and hyphens',
+  bad_character: 'a code can contain only letters A-Z, digits, spaces and hyphens',
 } as const;
 
 /**
- * Lines `code[,user_id]` out of the bytes of an upload, whatever comes: memory stays that of one chunk, and what is wrong
- * with one line is the trouble of that line alone. Neither field can contain a line break, so a quote that is never closed
- * does not swallow the rest of the file, as it would with a general CSV reader.
+ * Reads lines `code[,user_id]` from the bytes of an upload. It needs memory for one chunk only, and an error in a line
+ * affects that line only. Neither field can contain a line break, so an unclosed quote ends with its line; in a general
+ * CSV reader it would span the rest of the file.
  */
 export class CodeLines {
   #line = 0;
   #rest: Buffer = Buffer.alloc(0);
-  /** In a line that is too long: what comes is thrown away up to its end. */
+  /** Whether the current line is too long; its rest is discarded. */
   #skipping = false;
   #begun = false;
   #good = 0;
@@ -43,12 +43,12 @@ export class CodeLines {
     },
   ) {}
 
-  /** Lines seen so far, the one that has begun included. */
+  /** Number of lines read, including the current one. */
   get line(): number {
     return this.#line;
   }
 
-  /** Lines that can be codes. */
+  /** Number of lines with a valid code. */
   get good(): number {
     return this.#good;
   }
@@ -70,7 +70,7 @@ export class CodeLines {
     this.#keep(chunk.subarray(from));
   }
 
-  /** The last line may lack its end. */
+  /** Reads the last line, which may lack its line break. */
   end(): void {
     if (this.#rest.length > 0 || this.#skipping) this.#endLine(Buffer.alloc(0));
   }
@@ -81,7 +81,7 @@ export class CodeLines {
       this.#skipping = true;
       this.#rest = Buffer.alloc(0);
     } else {
-      // A copy: a view would keep the whole chunk in memory.
+      // Copies the part, because a view would keep the whole chunk in memory.
       this.#rest = Buffer.concat([this.#rest, part]);
     }
   }
@@ -103,13 +103,13 @@ export class CodeLines {
     const cells = cellsOf(text);
     const first = !this.#begun;
     this.#begun = true;
-    if (cells === null) return this.#refuse('the quotes are not closed, or something follows them');
+    if (cells === null) return this.#refuse('the quotes are not closed, or text follows them');
     const [typed = '', user = '', ...more] = cells;
     if (first && isHeader(cells)) return;
-    if (more.length > 0) return this.#refuse('there are more than two columns');
+    if (more.length > 0) return this.#refuse('the line has more than two columns');
     const result = normaliseCode(typed);
     if (result.kind !== 'code') return this.#refuse(NOT_A_CODE[result.kind]);
-    if (user !== '' && !this.options.allowUsers) return this.#refuse('codes of a pool belong to nobody: no user_id');
+    if (user !== '' && !this.options.allowUsers) return this.#refuse('codes of a pool cannot have a user_id');
     if (user !== '' && !EXTERNAL_ID_PATTERN.test(user))
       return this.#refuse('the user_id must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -');
     this.#good += 1;
@@ -132,7 +132,7 @@ function decode(bytes: Buffer): string | null {
   }
 }
 
-/** null when quotes stand where none can. */
+/** Returns the cells of a line; null = misplaced quotes. */
 function cellsOf(text: string): string[] | null {
   if (!text.includes('"')) return text.split(',').map((cell) => cell.trim());
   const cells: string[] = [];

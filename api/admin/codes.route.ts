@@ -30,24 +30,24 @@ const READ_ERRORS = [
 export type CodeRouteDeps = {
   campaigns: Campaigns;
   codes: Codes;
-  /** Over connections that may be busy for hours. */
+  /** Uses connections that may be busy for hours. */
   transferCodes: CodesTable;
   apiKeys: ApiKeys;
   log: Log;
   limits: { transferIdleMs: number };
 };
 
-/** /admin/campaigns/:id/codes: generate, import, export, and how far a job is. */
+/** /admin/campaigns/:id/codes: generate, import and export codes, and read the progress of a job. */
 export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits }: CodeRouteDeps): Route[] {
   return [
     defineRoute(
       {
         method: 'post',
         path: '/admin/campaigns/:id/codes',
-        summary: 'Generate codes, or import a CSV file of them',
+        summary: 'Generate codes, or import them from a CSV file',
         description:
-          'JSON generates; `text/csv` imports lines `code[,user_id]` in UTF-8, with or without a header line, of any length. ' +
-          'Bad lines and codes that were issued before are left out and named by their line; the rest goes in.',
+          'A JSON body generates codes. `text/csv` imports lines `code[,user_id]` in UTF-8, with or without a header line; the file ' +
+          'may have any length. Invalid lines and already issued codes are skipped and reported by their line number.',
         tag: 'admin',
         caller: 'admin',
         params,
@@ -55,7 +55,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         otherBodies: { 'text/csv': z.string().describe('code[,user_id]') },
         answers: {
           202: {
-            description: 'A worker does it; `Location` says how far it is.',
+            description: 'A worker runs the job; `Location` is the URL of its progress.',
             data: codeJobData,
             headers: ['Location'],
           },
@@ -74,8 +74,8 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         const operator = { name: apiKeys.require(req, 'admin'), requestId: req.requestId };
         const { id } = validate(params, req.params);
         const sendsCsv = CSV_TYPE.test(req.headers['content-type'] ?? '');
-        const foreign = sendsCsv ? foreignFile(req) : null;
-        if (foreign !== null) throw call.refusal('unsupported_media_type', foreign);
+        const why = sendsCsv ? unreadableFile(req) : null;
+        if (why !== null) throw call.refusal('unsupported_media_type', why);
         const body = sendsCsv ? null : validate(generateBody, await readJson(req));
         const campaign = await campaigns.find(id);
         const job = await (body
@@ -92,7 +92,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
       {
         method: 'get',
         path: '/admin/campaigns/:id/codes/jobs/:job',
-        summary: 'How far a job is',
+        summary: 'The progress of a job',
         tag: 'admin',
         caller: 'admin',
         params: jobParams,
@@ -110,8 +110,9 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
       {
         method: 'get',
         path: '/admin/campaigns/:id/codes',
-        summary: 'All codes of a campaign, as CSV',
-        description: 'Columns `code,user_id`, in the order in which they were issued; it can be imported as it is.',
+        summary: 'Export all codes of a campaign as CSV',
+        description:
+          'Columns `code,user_id`, in the order in which the codes were issued. The file can be imported again.',
         tag: 'admin',
         caller: 'admin',
         params,
@@ -137,7 +138,7 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
   ];
 }
 
-/** What is left of the body when it is refused is thrown away, so that the answer can be read before the connection closes. */
+/** Runs an import. Discards the rest of a refused body, so that the client can read the response. */
 async function importBody(req: Request, res: Response, idleMs: number, work: () => Promise<CodeJob>): Promise<CodeJob> {
   allowLongRequest(req, res, idleMs);
   try {
@@ -148,8 +149,8 @@ async function importBody(req: Request, res: Response, idleMs: number, work: () 
   }
 }
 
-/** Why a file cannot be read; null when it can. */
-function foreignFile(req: Request): string | null {
+/** Returns why a file cannot be read; null = it can be read. */
+function unreadableFile(req: Request): string | null {
   const encoding = req.headers['content-encoding'];
   if (OTHER_CHARSET.test(req.headers['content-type'] ?? '')) return 'The file must be in UTF-8.';
   if (encoding !== undefined && encoding !== 'identity') return 'The body must not be compressed.';

@@ -16,18 +16,18 @@ export type Operator = { name: string; requestId: string };
 export type CodesDeps = {
   database: Database;
   jobs: CodeJobs;
-  /** Jobs over connections that may be busy for hours. */
+  /** Jobs, on connections that may be busy for hours. */
   transferJobs: CodeJobs;
   codes: CodesTable;
   queues: JobQueues;
   limits: { codesPerCampaign: number; codeImportLines: number; codeLineBytes: number; codeJobErrors: number };
 };
 
-/** What operators do with codes: ask for new ones, send their own, look how far that is. A worker does the work. */
+/** Code jobs of operators: generation, import and progress. A worker runs the jobs. */
 export class Codes {
   constructor(readonly deps: CodesDeps) {}
 
-  /** @throws Problem 409 when the campaign takes no codes, or not so many */
+  /** Creates a generation job. @throws Problem 409 if the campaign cannot have codes, or not this many */
   async generate(campaign: StoredCampaign, body: GenerateBody, operator: Operator): Promise<CodeJob> {
     const { database, jobs, codes } = this.deps;
     const room = await this.#roomIn(campaign);
@@ -49,8 +49,8 @@ export class Codes {
   }
 
   /**
-   * Takes an upload of any length, a chunk at a time, at the speed of Postgres.
-   * @throws Problem 400 empty or cut off, 409 when the campaign takes no codes or not so many, 413 too many lines
+   * Creates an import job from an upload of any length. It is read chunk by chunk, as fast as Postgres can store it.
+   * @throws Problem 400 empty or truncated, 409 if the campaign cannot have codes or not this many, 413 too many lines
    */
   async import(campaign: StoredCampaign, body: Readable, operator: Operator): Promise<CodeJob> {
     const { transferJobs, limits } = this.deps;
@@ -62,20 +62,20 @@ export class Codes {
       allowUsers: campaign.type === 'unique',
       maxLineBytes: limits.codeLineBytes,
       maxErrors: limits.codeJobErrors,
-      // Neither a code nor a user id has a character that COPY's text form would escape.
+      // Codes and user ids never contain characters that COPY's text format escapes.
       onCode: (line, code, userId) => rows.push(`${id}\t${line}\t${code}\t${userId ?? '\\N'}\n`),
     });
     const check = () => {
       if (lines.good > limits.codesPerCampaign) throw full(room);
       if (lines.line > limits.codeImportLines)
-        throw new Problem('body_too_large', `A file may have ${limits.codeImportLines} lines.`);
+        throw new Problem('body_too_large', `A file can have at most ${limits.codeImportLines} lines.`);
     };
     const job = await transferJobs.upload(
       { id, campaignId: campaign.id },
       operator.name,
       copyRows(body, lines, rows, check),
       () => {
-        if (lines.isEmpty) throw new Problem('invalid_request', 'The file has no line with a code.');
+        if (lines.isEmpty) throw new Problem('invalid_request', 'The file contains no line with a code.');
         return lines.summary();
       },
       (uploaded, client) => audit(client, campaign, uploaded, operator),
@@ -93,21 +93,24 @@ export class Codes {
 
   async #roomIn(campaign: StoredCampaign): Promise<number> {
     if (campaign.type === 'shared')
-      throw new Problem('campaign_conflict', 'A shared campaign has one code; types unique and pool have many.');
+      throw new Problem(
+        'campaign_conflict',
+        'A shared campaign has only one code. The types `unique` and `pool` have many.',
+      );
     if (campaign.status === 'closed') throw new Problem('campaign_conflict', 'The campaign is closed.');
     return this.deps.limits.codesPerCampaign - (await this.deps.codes.lastNo(campaign.id));
   }
 
-  /** Without Redis the job stands in Postgres, and a worker finds it there. */
+  /** Queues the job. During an outage of Redis, a worker finds it in Postgres. */
   async #wake(job: CodeJob): Promise<void> {
     await this.deps.queues.add('codes', `${job.id}-0`, { jobId: job.id }).catch(() => {});
   }
 }
 
-/** The body as COPY's text, one piece for each chunk that came. */
+/** Yields the body in COPY's text format, one piece per chunk. */
 async function* copyRows(body: Readable, lines: CodeLines, rows: string[], check: () => void): AsyncGenerator<string> {
   try {
-    // Not destroyed when this ends early: the rest is thrown away, so that the refusal can be read.
+    // The stream is not destroyed: the caller discards the rest, so that the client can read the refusal.
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       lines.read(chunk as Buffer);
       check();
@@ -115,7 +118,7 @@ async function* copyRows(body: Readable, lines: CodeLines, rows: string[], check
     }
   } catch (error) {
     if (error instanceof Problem) throw error;
-    throw new Problem('invalid_request', 'The body was cut off.');
+    throw new Problem('invalid_request', 'The body ended early.');
   }
   lines.end();
   if (rows.length > 0) yield rows.splice(0).join('');
@@ -132,4 +135,4 @@ function audit(client: Queryable, campaign: StoredCampaign, job: CodeJob, operat
   });
 }
 
-const full = (room: number) => new Problem('codes_limit', `It has room for ${Math.max(0, room)} more.`);
+const full = (room: number) => new Problem('codes_limit', `The campaign has room for ${Math.max(0, room)} more codes.`);

@@ -13,7 +13,7 @@ const rowData = z.object({
   reservation_id: z.uuid(),
   user_id: z.string(),
   order_id: z.string(),
-  already_paid_by: z.string().nullable().describe('reference of the first payment'),
+  already_paid_by: z.string().nullable().describe('`payment_ref` of the first payment'),
   payment_ref: z.string(),
   paid_at: z.iso.datetime(),
 });
@@ -24,20 +24,20 @@ export type DuplicatePaymentsRouteDeps = {
   apiKeys: ApiKeys;
 };
 
-/** GET /admin/campaigns/:id/duplicate-payments: what was paid more than once. */
+/** GET /admin/campaigns/:id/duplicate-payments: reservations that were paid more than once. */
 export function duplicatePaymentsRoute(deps: DuplicatePaymentsRouteDeps): Route {
   const { campaigns, duplicatePayments, apiKeys } = deps;
   return defineRoute(
     {
       method: 'get',
       path: '/admin/campaigns/:id/duplicate-payments',
-      summary: 'Payments of reservations that another payment had paid before',
-      description: 'Latest first. One of the two payments has to be refunded, by the payment service.',
+      summary: 'Second payments of reservations',
+      description: 'Latest first. The payment service has to refund one of the two payments.',
       tag: 'admin',
       caller: 'admin',
       params,
       query,
-      answers: { 200: { description: 'The latest ones.', data: z.array(rowData) } },
+      answers: { 200: { description: 'The latest duplicate payments.', data: z.array(rowData) } },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
     async (call) => {

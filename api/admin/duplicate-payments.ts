@@ -1,6 +1,6 @@
 import type { Database } from '../../shared/postgres/pool.js';
 
-/** A payment of a reservation that another payment had paid before. */
+/** A payment of a reservation that was already paid. */
 export type DuplicatePaymentRow = {
   reservation_id: string;
   user_id: string;
@@ -10,11 +10,11 @@ export type DuplicatePaymentRow = {
   paid_at: Date;
 };
 
-/** Table `duplicate_payments`: written by journal batches, read by operators. */
+/** Reads the table `duplicate_payments`, which the projection of the journal writes. */
 export class DuplicatePayments {
   constructor(readonly database: Database) {}
 
-  /** The latest ones of a campaign, latest first. @throws EngineUnavailable */
+  /** Returns the latest duplicate payments of a campaign, latest first. @throws EngineUnavailable */
   async latest(campaignId: string, limit: number): Promise<DuplicatePaymentRow[]> {
     const { rows } = await this.database.query<DuplicatePaymentRow>(
       `select d.reservation_id, r.user_id, r.order_id, r.payment_ref as already_paid_by, d.payment_ref, d.paid_at

@@ -14,21 +14,21 @@ const PATH = '/admin/queues';
 type Board = (req: Request, res: Response, next: (error?: unknown) => void) => void;
 
 /**
- * /admin/queues: BullMQ's queues and jobs, to look at. Only to look at: a job is made again until it is done, and a hand on the
- * queues (pausing `persist`, emptying one) would stand in no audit log.
+ * /admin/queues: a read-only dashboard of BullMQ's queues and jobs. It is read-only because jobs are retried until they
+ * succeed, and because changes to the queues (pausing `persist`, emptying one) would have no audit entry.
  */
 export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
   const board = createBoard(queues);
   const handle = (call: Call): Promise<void> | void => {
     const { req, res } = call;
-    if (!mayLook(req, apiKeys)) {
+    if (!mayRead(req, apiKeys)) {
       const fields = ['Location', '/admin?then=queues', 'Cache-Control', 'no-store', 'X-Request-Id', req.requestId];
       call.begin(303, [...PAGE_HEADERS, ...fields]);
       res.end();
       return;
     }
     const inside = req.url.slice(PATH.length);
-    // Its parts are found by addresses relative to this one.
+    // The dashboard resolves its files relative to this path.
     req.url = inside.startsWith('/') ? inside : `/${inside}`;
     for (let i = 0; i + 1 < PAGE_HEADERS.length; i += 2)
       res.setHeader(String(PAGE_HEADERS[i]), String(PAGE_HEADERS[i + 1]));
@@ -36,7 +36,7 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     if (!inside.startsWith('/static/')) res.setHeader('Cache-Control', 'no-store');
     return new Promise((resolve, reject) => {
       res.once('close', resolve);
-      board(req, res, (error) => reject(error ?? call.refusal('not_found', 'There is nothing at this path.')));
+      board(req, res, (error) => reject(error ?? call.refusal('not_found', 'No resource exists at this path.')));
     });
   };
   const common: Omit<RouteContract, 'path' | 'summary'> = {
@@ -44,23 +44,23 @@ export function jobBoardRoutes(queues: JobQueues, apiKeys: ApiKeys): Route[] {
     tag: 'admin',
     caller: 'admin',
     anyQuery: true,
-    description: 'Browsers without a session are led to the login.',
+    description: 'A browser without a session is redirected to the login.',
     answers: {
       200: { description: 'The dashboard.', contentTypes: ['text/html'] },
-      303: { description: 'A browser without a session is sent to the login.', headers: ['Location'] },
+      303: { description: 'The browser has no session and is redirected to the login.', headers: ['Location'] },
     },
     errors: ['unauthorized', 'forbidden', 'not_found'],
   };
   return [
     defineRoute<RouteContract>({ ...common, path: PATH, summary: 'The dashboard of jobs' }, handle),
-    // As the dashboard names itself in links.
+    // Links inside the dashboard use the trailing slash.
     defineRoute<RouteContract>({ ...common, path: `${PATH}/`, summary: 'The dashboard of jobs' }, handle),
     defineRoute<RouteContract>(
       {
         ...common,
         path: `${PATH}/*part`,
         params: z.object({ part: z.string() }),
-        summary: 'Parts of the dashboard of jobs',
+        summary: 'Files of the dashboard of jobs',
       },
       handle,
     ),
@@ -79,8 +79,8 @@ function createBoard(queues: JobQueues): Board {
   return app as Board;
 }
 
-/** false = a browser that should log in first. @throws Problem 401, 403 or 429 for everybody else who may not */
-function mayLook(req: Request, apiKeys: ApiKeys): boolean {
+/** Returns false for a browser that has to log in. @throws Problem 401, 403 or 429 for other callers without access */
+function mayRead(req: Request, apiKeys: ApiKeys): boolean {
   try {
     apiKeys.require(req, 'admin');
     return true;

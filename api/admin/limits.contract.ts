@@ -6,46 +6,46 @@ const hour = (least: number, most: number) => z.int('must be a whole hour').min(
 
 const MEANING: Record<LimitName, { takes: z.ZodType; meaning: string }> = {
   validate_per_minute_per_user: { takes: z.int(), meaning: 'checks of codes by one user in a minute' },
-  redeem_per_minute_per_user: { takes: z.int(), meaning: 'redemptions tried by one user in a minute' },
+  redeem_per_minute_per_user: { takes: z.int(), meaning: 'attempted redemptions by one user in a minute' },
   redeem_per_minute_per_address: {
     takes: z.int(),
-    meaning: 'redemptions tried from one address in a minute before each needs a solved challenge',
+    meaning: 'attempted redemptions from one address in a minute; above it, each needs a solved challenge',
   },
   checkout_per_minute_per_address: {
     takes: z.int(),
-    meaning: 'checkouts tried from one address in a minute before each needs a solved challenge',
+    meaning: 'attempted checkouts from one address in a minute; above it, each needs a solved challenge',
   },
   attestation_level: {
     takes: z.int(),
     meaning:
-      'whatever `risk` says, taking part needs 1 = a solved challenge, 2 = a token that Apple or Google vouch for ' +
-      '(docs/attestation.md; only where one of them is set up)',
+      'requirement of every claim, whatever `risk` is: 1 = a solved challenge, 2 = a device token that Apple or Google ' +
+      'attest (docs/attestation.md; only if one of them is configured)',
   },
   accounts_per_device: {
     takes: z.int().nullable(),
-    meaning: 'so many users on one device in a day block it; null = any',
+    meaning: 'number of users per day at which a device is blocked; null = unlimited',
   },
   accounts_per_address: {
     takes: z.int().nullable(),
-    meaning: 'beyond so many users of one address in a day each needs a solved challenge; null = any',
+    meaning: 'users of one address per day; above it, each needs a solved challenge; null = unlimited',
   },
   account_min_age_hours: {
     takes: z.int().nullable(),
-    meaning: 'younger accounts (attribute `account_created_at`) need a solved challenge; null = any',
+    meaning: 'accounts younger than this (attribute `account_created_at`) need a solved challenge; null = no minimum',
   },
   unusual_hours: {
     takes: z.strictObject({ from: hour(0, 23), to: hour(0, 24) }).nullable(),
-    meaning: 'hours of the campaign’s zone in which a solved challenge is needed, `to` not included; null = none',
+    meaning: 'hours in the campaign’s time zone in which a solved challenge is needed, `to` excluded; null = none',
   },
-  velocity_factor: { takes: z.int(), meaning: 'times the usual promises in a minute that are an attack' },
+  velocity_factor: { takes: z.int(), meaning: 'multiple of the usual promises per minute that counts as an attack' },
   velocity_floor_per_minute: {
     takes: z.int(),
     meaning:
-      'units and places promised in a minute that are never an attack; default: 20 for each unit, at least 20,000',
+      'promised units and places per minute that never count as an attack; default: 20 per unit, at least 20,000',
   },
 };
 
-/** Overrides of the abuse limits. */
+/** Abuse limits that a campaign overrides. */
 export const limits = z
   .strictObject(
     Object.fromEntries(
@@ -58,6 +58,6 @@ export const limits = z
   )
   .refine(
     (value) => isStorable(value),
-    'must have no numbers beyond those of JSON, no halves of characters, no NUL, and no more than 4 levels',
+    'must not contain numbers outside of JSON, unpaired surrogates, NUL, or more than 4 levels',
   )
-  .describe('instead of the defaults; docs/threats.md');
+  .describe('overrides of the default limits; docs/threats.md');

@@ -11,21 +11,21 @@ export const lineData = z.object({
   reason: z
     .enum(LINE_REASONS)
     .describe(
-      'why nobody is promoted: `head_wants_more` = the first one wants more than is free, ' +
-        'those behind him are served after 30 s; `nobody_there` = the campaign asks for presence and nobody was seen lately; ' +
-        '`handing_over` = nothing is in the way, it happens now',
+      'why no user is promoted: `head_wants_more` = the first user wants more units than are free, the users behind ' +
+        'them are served after 30 s; `nobody_there` = the campaign requires presence and no user was seen recently; ' +
+        '`handing_over` = nothing prevents it, the promotion is in progress',
     ),
   head: z.array(
     z.object({
-      position: z.int().nullable().describe('null = he stepped back, since he was not seen lately'),
+      position: z.int().nullable().describe('null = the user stepped back because they were not seen recently'),
       user_id: z.string(),
       qty: z.int(),
-      since: z.iso.datetime().describe('when he joined, by the clock of the API that took him'),
+      since: z.iso.datetime().describe('when the user joined, by the clock of the API process'),
     }),
   ),
 });
 
-/** The line as operators see it. */
+/** Returns the line in the form of the admin API. */
 export function lineView(line: Extract<LineHeadOutcome, { kind: 'line' }>): z.input<typeof lineData> {
   const { queueSize, free, reason, head } = line;
   return {

@@ -14,14 +14,14 @@ const query = z.object({ limit: lineLimit.default(20) });
 
 export type LineRouteDeps = { campaigns: Campaigns; sale: SaleStore; apiKeys: ApiKeys };
 
-/** GET /admin/campaigns/:id/line: who is next, and why nobody is promoted. */
+/** GET /admin/campaigns/:id/line: the head of the line, and why no user is promoted. */
 export function lineRoute({ campaigns, sale, apiKeys }: LineRouteDeps): Route {
   return defineRoute(
     {
       method: 'get',
       path: '/admin/campaigns/:id/line',
-      summary: 'Who is next in line, and why nobody is promoted',
-      description: 'The head of the line in one consistent read; it costs the same however long the line is.',
+      summary: 'The head of the line, and why no user is promoted',
+      description: 'One consistent read, whose cost does not depend on the length of the line.',
       tag: 'admin',
       caller: 'admin',
       params,
@@ -39,7 +39,7 @@ export function lineRoute({ campaigns, sale, apiKeys }: LineRouteDeps): Route {
         case 'line':
           return call.reply(200, lineView(outcome));
         case 'not_found':
-          throw call.refusal('campaign_not_found', 'The campaign has no line any more.');
+          throw call.refusal('campaign_not_found', 'The campaign has no line because it is not in Redis.');
         default:
           return assertNever(outcome);
       }

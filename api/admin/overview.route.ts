@@ -14,10 +14,10 @@ import type { CampaignNow, OverviewReader } from './overview.js';
 /** Postgres numbers campaigns with four bytes. */
 const MAX_CAMPAIGN_NO = 2_147_483_647;
 const query = z.object({
-  campaign: campaignId.optional().describe('only this one, with its terms and its line'),
-  line: lineLimit.default(10).describe('people of the line, with `campaign`'),
+  campaign: campaignId.optional().describe('only this campaign, with its terms and its line'),
+  line: lineLimit.default(10).describe('number of users of the line, with `campaign`'),
   limit: z.coerce.number().int().min(1).max(100).default(50),
-  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('`next` of the page before'),
+  cursor: z.coerce.number().int().min(1).max(MAX_CAMPAIGN_NO).optional().describe('`next` of the previous page'),
 });
 
 const { journal_backlog, oldest_unpersisted_seconds } = statsData.shape;
@@ -31,36 +31,36 @@ const campaignNow = statsData.omit({ journal_backlog: true, oldest_unpersisted_s
   pause: z
     .object({ by: z.string(), at: z.iso.datetime(), reason: z.string().nullable() })
     .nullable()
-    .describe('who has paused it: an operator, or `velocity`, with what it has seen; null = it is not paused'),
-  in_redis: z.boolean().describe('false = only Postgres still has it; its numbers are those of Postgres'),
+    .describe('the latest pause, by an operator or by `velocity`, with its reason; null = not paused'),
+  in_redis: z.boolean().describe('false = Redis does not have the campaign, and its numbers come from Postgres'),
 });
 
 const overviewData = z.object({
-  time: z.iso.datetime().describe('the service’s clock'),
+  time: z.iso.datetime().describe('time by the clock of Redis'),
   journal_backlog,
   oldest_unpersisted_seconds,
-  relay: z.string().nullable().describe('the worker that writes the journal to Postgres; null = none is there'),
+  relay: z.string().nullable().describe('the worker that writes the journal to Postgres; null = none'),
   queues: z.object(Object.fromEntries(QUEUE_NAMES.map((name) => [name, counts]))),
   campaigns: z.array(campaignNow).describe('newest first'),
-  next: z.int().nullable().describe('leads to the next page'),
+  next: z.int().nullable().describe('`cursor` of the next page; null = this is the last one'),
   terms: campaignData.nullable(),
-  line: lineData.nullable().describe('null without `campaign`, and when Redis does not have it'),
+  line: lineData.nullable().describe('null = without `campaign`, or not in Redis'),
 });
 
 export type OverviewRouteDeps = { overview: OverviewReader; sale: SaleStore; apiKeys: ApiKeys };
 
-/** GET /admin/overview: what the operator's page asks for once a second. */
+/** GET /admin/overview: the data that the operator's page polls once a second. */
 export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteDeps): Route {
   return defineRoute(
     {
       method: 'get',
       path: '/admin/overview',
-      summary: 'Live numbers of many campaigns, or of one with its line, and the health of what lies behind',
-      description: 'One bounded read: it costs the same with a thousand in line as with a million.',
+      summary: 'Live numbers of a page of campaigns, or of one with its line, and the state of journal and queues',
+      description: 'One bounded read, whose cost does not depend on the length of the lines.',
       tag: 'admin',
       caller: 'admin',
       query,
-      answers: { 200: { description: 'As it is now.', data: overviewData } },
+      answers: { 200: { description: 'The current numbers.', data: overviewData } },
       errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
     },
     async (call) => {

@@ -16,17 +16,17 @@ const RATE_SECONDS = 10;
 
 export type CampaignNow = {
   campaign: StoredCampaign;
-  /** null = Redis does not have it, as long after its end. */
+  /** null = Redis does not have the campaign, for instance long after its end. */
   stock: Stock | null;
   persisted: number;
   confirmedPerSecond: number;
-  /** null = it is not paused, or the pause is not in Postgres yet. */
+  /** null = not paused, or the pause is not in Postgres yet. */
   pause: CampaignPause | null;
 };
 export type Overview = {
   timeMs: number;
   journal: { entries: number; oldestSeconds: number };
-  /** The worker that relays the journal; null = none has in the last five seconds. */
+  /** The worker that relays the journal; null = none in the last five seconds. */
   relay: string | null;
   queues: Record<QueueName, Awaited<ReturnType<JobQueues['counts']>>>;
   campaigns: CampaignNow[];
@@ -43,7 +43,7 @@ export type OverviewDeps = {
   clock: RedisClock;
 };
 
-/** What the operator's page shows at once. Every part of it is one bounded read, whatever the sale has grown to. */
+/** Reads the data of the operator's page. Each part is one bounded read, whatever the size of the sale. */
 export class OverviewReader {
   constructor(readonly deps: OverviewDeps) {}
 

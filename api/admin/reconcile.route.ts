@@ -44,7 +44,7 @@ export type ReconcileDeps = {
   limits: { reconcileAnswerMs: number };
 };
 
-/** POST /admin/campaigns/:id/reconcile: a worker compares unit by unit, repairs, and says what it found. */
+/** POST /admin/campaigns/:id/reconcile: a worker compares unit by unit, repairs and reports the differences. */
 export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits }: ReconcileDeps): Route {
   return defineRoute(
     {
@@ -52,21 +52,21 @@ export function reconcileRoute({ campaigns, database, queues, answers, apiKeys, 
       path: '/admin/campaigns/:id/reconcile',
       summary: 'Compare Redis with Postgres and repair',
       description:
-        'Explains each difference and repairs what is provably safe: promises that never reached Postgres are journaled again; ' +
-        'what only Postgres knows is filled in from there, during which everybody is told to come back (503).',
+        'Explains each difference and makes repairs that are provably safe. Promises that never reached Postgres are journaled ' +
+        'again. If Redis lacks data, it is filled from Postgres; requests get 503 meanwhile.',
       tag: 'admin',
       caller: 'admin',
       params,
       answers: {
         200: {
-          description: 'What is left after the repair, and what was found before it.',
+          description: 'The differences after the repair, and those before it.',
           data: verdict.extend({
             before: verdict,
             repaired: z.object({ journaled: z.int(), refilled: z.boolean() }),
           }),
         },
         202: {
-          description: 'It is under way and will be found in the log.',
+          description: 'The comparison is still running; the log will contain the result.',
           data: z.object({ status: z.literal('running') }),
         },
       },

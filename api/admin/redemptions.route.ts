@@ -16,8 +16,8 @@ const CSV_PAGE_ROWS = 2_000;
 const params = z.object({ id: campaignId });
 const query = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
-  cursor: z.uuid('must be the `next_cursor` of the page before').optional(),
-  format: z.enum(['json', 'csv']).optional().describe('`Accept: text/csv` does the same'),
+  cursor: z.uuid('must be the `next_cursor` of the previous page').optional(),
+  format: z.enum(['json', 'csv']).optional().describe('`Accept: text/csv` is an alternative to `csv`'),
 });
 
 const rowData = z.object({
@@ -41,14 +41,14 @@ const contract = {
   path: '/admin/campaigns/:id/redemptions',
   summary: 'The redemptions of a campaign',
   description:
-    'In the order in which they were made. `next_cursor` beside `data` leads to the next page; null = the last one.',
+    'In the order in which they were made. `next_cursor` beside `data` is the cursor of the next page; null = the last page.',
   tag: 'admin',
   caller: 'admin',
   params,
   query,
   answers: {
     200: {
-      description: 'A page, or everything as CSV.',
+      description: 'A page of redemptions, or all of them as CSV.',
       data: z.array(rowData),
       members: z.object({ next_cursor: z.uuid().nullable() }),
       contentTypes: ['text/csv'],
@@ -58,7 +58,7 @@ const contract = {
   errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-/** GET /admin/campaigns/:id/redemptions: pages of JSON, or all of it as streamed CSV. */
+/** GET /admin/campaigns/:id/redemptions: pages of JSON, or all redemptions as streamed CSV. */
 export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsTable, apiKeys: ApiKeys): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
@@ -92,7 +92,7 @@ async function streamCsv(
   campaignId: string,
   product: string,
 ): Promise<void> {
-  // The first page is read before the status is sent, so that an outage is still a 503.
+  // Reads the first page before the status is sent, so that an outage still leads to 503.
   let page = await redemptions.page(campaignId, CSV_PAGE_ROWS, null);
   async function* rows(): AsyncGenerator<RedemptionRow> {
     for (;;) {
@@ -119,7 +119,7 @@ async function streamCsv(
     stringify({
       header: true,
       columns: [...REDEMPTION_COLUMNS],
-      // A cell that begins with = or @ is a formula to a spreadsheet.
+      // Spreadsheets treat a cell that begins with = or @ as a formula.
       escape_formulas: true,
       cast: { date: (date) => date.toISOString(), boolean: (flag) => String(flag) },
     }),

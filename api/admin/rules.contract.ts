@@ -4,7 +4,7 @@ import { readAudience } from '../../shared/domain/audience.js';
 import { basisPointsOf } from '../../shared/domain/money.js';
 import { amount, currency, note } from '../http/fields.js';
 
-/** The terms of a campaign that say what it gives, to whom, beside what and when. docs/rules.md has them for readers. */
+/** Contracts of discount, stacking, audience and times of a campaign, which docs/rules.md describes. */
 
 export const discount = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -24,9 +24,9 @@ export const discount = z.discriminatedUnion('kind', [
 ]);
 
 export const stacking = z.strictObject({
-  exclusive: z.boolean().describe('combines with nothing'),
-  group: note.min(1, 'must not be empty').optional().describe('two of one group do not combine'),
-  priority: z.int().min(0).max(1_000).optional().describe('lower is applied first; 100 when left out'),
+  exclusive: z.boolean().describe('cannot be combined with other codes'),
+  group: note.min(1, 'must not be empty').optional().describe('codes of one group cannot be combined'),
+  priority: z.int().min(0).max(1_000).optional().describe('lower is applied first; default: 100'),
 });
 
 export const audience = z
@@ -35,18 +35,18 @@ export const audience = z
     for (const { path, detail } of readAudience(rule).problems ?? [])
       context.addIssue({ code: 'custom', path, message: detail });
   })
-  .describe('a rule over `attributes`, as docs/rules.md has it');
+  .describe('a rule over `attributes`, as described in docs/rules.md');
 
 export const timeZone = z.string().refine(isTimeZone, 'must be an IANA time zone');
 
 export const saleTime = z
   .string()
   .refine(isMoment, 'must be an RFC 3339 time, a local time without an offset, or a day, from 1970-01-01 to 9998-12-31')
-  .describe('RFC 3339; without an offset, or a day alone, it is meant in `time_zone`');
+  .describe('RFC 3339; without an offset, or as a day alone, it is in `time_zone`');
 
 const MAX_DEPTH = 4;
 
-/** Whether a table keeps it as it was sent; free-form terms must be so. */
+/** Whether Postgres stores a value unchanged, which free-form terms require. */
 export function isStorable(value: unknown, depth = 0): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   if (typeof value === 'string') return /^[^\0\p{Cs}]*$/u.test(value);

@@ -12,7 +12,7 @@ import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 
 const loginBody = z.strictObject({
-  key: z.string().min(1, 'must not be empty').max(1_024).describe('of ADMIN_API_KEYS'),
+  key: z.string().min(1, 'must not be empty').max(1_024).describe('a key of ADMIN_API_KEYS'),
 });
 const sessionData = z.object({
   operator: z.string().describe('the name of the key'),
@@ -22,13 +22,15 @@ const sessionData = z.object({
 export type SessionRouteDeps = {
   sessions: OperatorSessions;
   apiKeys: ApiKeys;
-  /** Wrong keys by network. */
+  /** Counts wrong keys by network. */
   logins: LocalQuota;
   onLimited: (policy: string) => void;
   log: Log;
 };
 
-/** /admin/session: log in, who am I, log out. For the operator's page; whoever can keep a secret sends it as a bearer. */
+/**
+ * /admin/session: login, current session and logout of the operator's page. Other clients send an admin key as bearer.
+ */
 export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRouteDeps): Route[] {
   const common = { path: '/admin/session', tag: 'admin', caller: 'anyone' } as const;
   return [
@@ -38,8 +40,8 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         method: 'post',
         summary: 'Log in with an admin key',
         description:
-          'For browsers: the answer sets a cookie that stands for the key under /admin, until it expires or the key is taken ' +
-          'away. Calls that change something with it must come from our own origin and carry `X-Operator-Page`.',
+          'For browsers: the response sets a cookie that replaces the key under /admin, until it expires or the key is ' +
+          'revoked. Calls that change data with it must come from the same origin and contain `X-Operator-Page`.',
         body: loginBody,
         answers: { 200: { description: 'Logged in.', data: sessionData, headers: ['Set-Cookie'] } },
         errors: [
@@ -57,7 +59,7 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         requireOwnPage(req);
         const network = networkOf(req);
         const { key } = validate(loginBody, await readJson(req));
-        // A right key is accepted whatever else comes from its network.
+        // A valid key is accepted whatever else its network sends.
         const opened = sessions.open(key);
         if (!opened) {
           const waitMs = logins.take(network);
@@ -75,14 +77,14 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
       {
         ...common,
         method: 'get',
-        summary: 'Whose session the browser has',
-        answers: { 200: { description: 'A session that is good.', data: sessionData } },
+        summary: 'The session of the browser',
+        answers: { 200: { description: 'The session is valid.', data: sessionData } },
         errors: ['unauthorized'],
       },
       (call) => {
         const { req } = call;
         const session = sessions.of(req);
-        if (!session) throw call.refusal(unauthorized('There is no session, or it has ended.'));
+        if (!session) throw call.refusal(unauthorized('The browser has no session, or it has expired.'));
         call.reply(200, view(session.operator, session.expiresAtMs));
       },
     ),
@@ -91,7 +93,7 @@ export function sessionRoutes({ sessions, logins, onLimited, log }: SessionRoute
         ...common,
         method: 'delete',
         summary: 'Log out',
-        description: 'Repeatable. The browser forgets its cookie.',
+        description: 'Idempotent. The browser deletes its cookie.',
         answers: {
           200: { description: 'Logged out.', data: z.object({ logged_out: z.literal(true) }), headers: ['Set-Cookie'] },
         },

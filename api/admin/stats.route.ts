@@ -23,14 +23,14 @@ export type StatsDeps = {
   clock: RedisClock;
 };
 
-/** GET /admin/campaigns/:id/stats: the counters in one consistent read, and how far Postgres is behind them. */
+/** GET /admin/campaigns/:id/stats: the counters in one consistent read, and the backlog of the journal. */
 export function statsRoute(deps: StatsDeps): Route {
   return defineRoute(
     {
       method: 'get',
       path: '/admin/campaigns/:id/stats',
       summary: 'Live numbers of a campaign',
-      description: '`free + held + redeemed + burned = total`, always.',
+      description: '`free + held + redeemed + burned = total` always holds.',
       tag: 'admin',
       caller: 'admin',
       params,
@@ -46,7 +46,7 @@ export function statsRoute(deps: StatsDeps): Route {
         deps.journal.backlog(),
         deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
-      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis yet.');
+      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis.');
       const { status, ...counters } = stock;
       call.reply(200, {
         product_id: campaign.productId,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Standard Webhooks: 24 to 64 random bytes in base64. */
+/** Secrets as Standard Webhooks defines them: this prefix and 24 to 64 random bytes in base64. */
 const PREFIX = 'whsec_';
 const MIN_BYTES = 24;
 const MAX_BYTES = 64;

@@ -18,7 +18,7 @@ const admin = { tag: 'admin', caller: 'admin' } as const;
 
 export type WebhookRouteDeps = { webhooks: Webhooks; apiKeys: ApiKeys; log: Log };
 
-/** /admin/webhooks: create, list, read, change, remove, replay. */
+/** /admin/webhooks: create, list, read, change and remove endpoints, and replay events. */
 export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Route[] {
   const operatorOf = (req: Request): Operator => ({ name: apiKeys.require(req, 'admin'), requestId: req.requestId });
   const idOf = (req: Request): string => validate(id, req.params).id;
@@ -31,8 +31,8 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         ...admin,
         method: 'post',
         path: '/admin/webhooks',
-        summary: 'Send events to a URL, signed by Standard Webhooks',
-        description: 'It hears what happens from now on, in order, each event once at least. See docs/events.md.',
+        summary: 'Create a webhook endpoint: events are sent to a URL, signed by Standard Webhooks',
+        description: 'The endpoint receives all future events in order, each at least once. See docs/events.md.',
         body: webhookBody,
         answers: {
           201: {
@@ -57,8 +57,8 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         ...admin,
         method: 'get',
         path: '/admin/webhooks',
-        summary: 'List webhook endpoints and how far they are',
-        answers: { 200: { description: 'All of them, oldest first.', data: z.array(webhookData) } },
+        summary: 'List webhook endpoints with the state of their deliveries',
+        answers: { 200: { description: 'All endpoints, oldest first.', data: z.array(webhookData) } },
         errors: READ_ERRORS,
       },
       async (call) => {
@@ -72,7 +72,7 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         ...admin,
         method: 'get',
         path: '/admin/webhooks/:id',
-        summary: 'Read a webhook endpoint and how far it is',
+        summary: 'Read a webhook endpoint with the state of its deliveries',
         params: id,
         answers: { 200: { description: 'The endpoint.', data: webhookData } },
         errors: ONE_ERRORS,
@@ -90,10 +90,10 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         path: '/admin/webhooks/:id',
         summary: 'Change a webhook endpoint',
         description:
-          'Any change makes it be tried again at once. To change a secret: send both, later only the new one.',
+          'After any change, the delivery is retried at once. To rotate a secret, send both, and later only the new one.',
         params: id,
         body: webhookChangeBody,
-        answers: { 200: { description: 'The endpoint as it is now.', data: webhookData } },
+        answers: { 200: { description: 'The endpoint after the change.', data: webhookData } },
         errors: [...ONE_ERRORS, ...BODY_ERRORS],
       },
       async (call) => {
@@ -112,7 +112,12 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         path: '/admin/webhooks/:id',
         summary: 'Remove a webhook endpoint',
         params: id,
-        answers: { 200: { description: 'It hears nothing more.', data: z.object({ id: z.uuid() }) } },
+        answers: {
+          200: {
+            description: 'The endpoint is removed and receives no more events.',
+            data: z.object({ id: z.uuid() }),
+          },
+        },
         errors: ONE_ERRORS,
       },
       async (call) => {
@@ -129,11 +134,12 @@ export function webhookRoutes({ webhooks, apiKeys, log }: WebhookRouteDeps): Rou
         ...admin,
         method: 'post',
         path: '/admin/webhooks/:id/replay',
-        summary: 'Tell events again: one by its id, or those of a stretch of time',
-        description: 'They go before what is new. What the endpoint has not heard yet comes in its turn.',
+        summary: 'Replay events: one by its id, or those of a period of time',
+        description:
+          'Replayed events are delivered before new ones. Events that are not delivered yet keep their turn.',
         params: id,
         body: replayBody,
-        answers: { 202: { description: 'They will be told again.', data: replayData } },
+        answers: { 202: { description: 'The events will be delivered again.', data: replayData } },
         errors: [...ONE_ERRORS, ...BODY_ERRORS, 'event_not_found', 'webhook_disabled'],
       },
       async (call) => {

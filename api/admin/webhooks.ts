@@ -11,7 +11,7 @@ import { newWebhookSecret } from './webhook-secrets.js';
 export type Operator = { name: string; requestId: string };
 export type EndpointState = WebhookEndpoint & { backlog: { events: number; replays: number } };
 
-/** What operators do to webhook endpoints. Each change stands in the audit log, without its secrets. */
+/** Changes of webhook endpoints by operators. Each has an audit entry without secrets. */
 export class Webhooks {
   constructor(
     readonly database: Database,
@@ -19,11 +19,11 @@ export class Webhooks {
     readonly limits: { allowPrivate: boolean; maxEndpoints: number },
   ) {}
 
-  /** @returns with its secrets, this once */
+  /** Creates an endpoint. @returns the endpoint with its secrets, which no later call returns */
   async create(body: WebhookBody, operator: Operator): Promise<EndpointState> {
     this.#requireUrl(body.url);
     if ((await this.endpoints.list()).length >= this.limits.maxEndpoints)
-      throw new Problem('webhook_limit', `There may be ${this.limits.maxEndpoints} endpoints.`);
+      throw new Problem('webhook_limit', `At most ${this.limits.maxEndpoints} endpoints are possible.`);
     const wanted = {
       id: uuidv7(),
       url: body.url,
@@ -79,7 +79,7 @@ export class Webhooks {
     });
   }
 
-  /** @returns how many events will be told again */
+  /** Schedules a replay. @returns number of events that will be delivered again */
   async replay(id: string, body: ReplayBody, operator: Operator): Promise<number> {
     const endpoint = await this.#find(id);
     if (!endpoint.enabled)
@@ -89,7 +89,10 @@ export class Webhooks {
     return this.database.transaction(async (client) => {
       const events = await this.endpoints.replay(endpoint, wanted, client);
       if (events === 0 && 'event_id' in body)
-        throw new Problem('event_not_found', 'The endpoint has not heard such an event, or it is no longer kept.');
+        throw new Problem(
+          'event_not_found',
+          'The event was not delivered to this endpoint, or it is no longer stored.',
+        );
       await audit(client, operator, 'webhook.replay', null, { endpoint_id: id, ...body, events });
       return events;
     });

@@ -10,14 +10,14 @@ const MAX_UNIX_SECONDS = 99_999_999_999;
 export const checkoutBody = z.object({
   product_id: externalId,
   user_id: externalId,
-  qty: z.int('must be a whole number').min(1, 'must be at least 1').max(MAX_QTY, 'is more than any campaign allows'),
+  qty: z.int('must be a whole number').min(1, 'must be at least 1').max(MAX_QTY, `must be at most ${MAX_QTY}`),
   device_fp: externalId.optional(),
-  attestation: z.string().max(MAX_TOKEN, 'is not a token of ours').optional(),
+  attestation: z.string().max(MAX_TOKEN, 'is not a valid device token').optional(),
   expires_at: z.int('must be Unix seconds').min(0).max(MAX_UNIX_SECONDS).optional(),
   idempotency_key: z.string().optional(),
   attributes: attributes
     .optional()
-    .describe('of the user, for the campaign’s audience; `account_created_at` is a signal to the risk rules'),
+    .describe('attributes of the user for the campaign’s audience; the risk rules read `account_created_at`'),
   challenge_solution: challengeSolution.optional(),
 });
 export type CheckoutBody = z.infer<typeof checkoutBody>;
@@ -26,32 +26,36 @@ export const completedData = z.object({
   status: z.literal('completed'),
   order_id: z.string(),
   reservation_id: z.uuid(),
-  pay_before: z.iso.datetime().nullable().describe('null = nothing is to be paid'),
-  ticket: z.string().describe('proves this user and campaign; send it as X-Ticket'),
+  pay_before: z.iso.datetime().nullable().describe('null = no payment is required'),
+  ticket: z.string().describe('proof of this user and campaign; send it as `X-Ticket`'),
   durability,
-  code: z.string().nullable().optional().describe('of campaigns that hand codes out; null = ask queue-status for it'),
+  code: z
+    .string()
+    .nullable()
+    .optional()
+    .describe('only in campaigns that assign codes; null = read it from queue-status'),
 });
 export type CompletedData = z.input<typeof completedData>;
 
 export const checkoutContract = {
   method: 'post',
   path: '/flash-sale/checkout',
-  summary: 'Take a unit, or a place in line',
+  summary: 'Claim a unit or a place in line',
   description:
     'The idempotency key is required, in the body or in the `Idempotency-Key` header (8–255 characters of `A-Za-z0-9._~:-`). ' +
-    'A repeated request with the key in the header gets its first status and data with `Idempotent-Replayed: true`; with the ' +
-    'key in the body 409 `duplicate_request` with `original_status` and the first `data`.',
+    'A retry with the key in the header gets the first status and data with `Idempotent-Replayed: true`. A retry with the ' +
+    'key in the body gets 409 `duplicate_request` with `original_status` and the first `data`.',
   tag: 'flash sale',
   caller: 'shopper',
   guards: ['network_ban'],
   headers: z.object({
     'idempotency-key': z.string().optional(),
-    'x-device-fingerprint': z.string().optional().describe('used when the body has no device_fp'),
+    'x-device-fingerprint': z.string().optional().describe('used if the body has no `device_fp`'),
   }),
   body: checkoutBody,
   answers: {
     200: {
-      description: 'A unit is yours; pay before `pay_before`.',
+      description: 'A unit is reserved for the user until `pay_before`, or redeemed if that is null.',
       data: completedData,
       optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
     },

@@ -38,8 +38,8 @@ export type CheckoutRouteDeps = {
 };
 
 /**
- * POST /flash-sale/checkout. Guards in the order of their cost: bans, size and form, fields, key, signature; all without a
- * round trip. Then one call that decides.
+ * POST /flash-sale/checkout. The guards run in the order of their cost and without a round trip: bans, size and format,
+ * fields, key, signature. Then one call to Redis decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
   const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = deps;
@@ -94,7 +94,7 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
       throw error;
     } finally {
       metrics.checkouts.inc({ outcome });
-      // Those whom the door has refused share a line.
+      // Fast rejects have a shared log line.
       if (!req.logged) {
         req.logged = true;
         log.info(
@@ -114,12 +114,15 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
 
 type Attested = {
   device: RequestDevice;
-  /** For the record and for challenges: null = neither named nor bound to a token. */
+  /** Device for the record and for challenges; null = neither named nor bound to a token. */
   known: DeviceId | null;
   genuine: GenuineToken | null;
 };
 
-/** Checks the token's signature, if one was sent; a campaign that needs one refuses its absence in the script. */
+/**
+ * Verifies the device token if there is one. The script refuses a missing token in a campaign that requires one.
+ * @throws Problem 401
+ */
 function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attestation: Attestation): Attested {
   const device = deviceOf(call.req, body.device_fp, body.user_id);
   if (body.attestation === undefined) return { device, known: device.named, genuine: null };
@@ -127,7 +130,7 @@ function attest(call: Call<typeof checkoutContract>, body: CheckoutBody, attesta
     body.expires_at === undefined
       ? null
       : attestation.read(body.attestation, device.bound, body.expires_at, body.product_id);
-  if (!genuine) throw call.refusal('attestation_invalid', 'The token is not ours for this device and expiry.');
+  if (!genuine) throw call.refusal('attestation_invalid', 'The device token is not valid for this device and expiry.');
   return { device, known: device.bound, genuine };
 }
 
@@ -155,7 +158,7 @@ function requestOf(
   };
 }
 
-/** What the risk rules and the levels of tokens judge. */
+/** Returns the request in the form that the risk gate takes. */
 function entryOf(
   policy: CampaignPolicy,
   { user, key }: ClaimRequest,

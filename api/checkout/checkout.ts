@@ -9,10 +9,10 @@ import type { CompletedData } from './checkout.contract.js';
 
 export type CheckoutResult = Claimed<{ status: 200; data: CompletedData }>;
 
-/** Without an audience there is nothing to judge: the script confirms that it is so. */
+/** Terms of a campaign without an audience. The script checks that it still has none. */
 const NO_AUDIENCE: JudgedTerms = { version: 0, audience: null };
 
-/** Checkout: a claim by product, told to the shopper. In a pool the winner is handed the next code. */
+/** Checkout: a claim by product. In a pool campaign, the unit comes with the next code. */
 export class Checkout {
   constructor(
     readonly claim: Claim,
@@ -25,9 +25,9 @@ export class Checkout {
   }
 
   /**
-   * @param policy what this process knows of the campaign; the script refuses it when it is out of date
-   * @param attributes of the user, for the campaign's audience
-   * @throws Problem for every refusal; EngineUnavailable when an engine that is needed did not answer
+   * @param policy cached policy of the campaign; the script rejects an outdated one
+   * @param attributes attributes of the user, for the campaign's audience
+   * @throws Problem for every refusal · EngineUnavailable if Redis or Postgres is unavailable
    */
   async run(request: ClaimRequest, policy: CampaignPolicy, attributes: Attributes): Promise<CheckoutResult> {
     const { replayed, promise, quotaLeft } = await this.#claim(request, policy, attributes);

@@ -4,13 +4,13 @@ import { challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
 const TOKEN_PATH = '/flash-sale/token';
-/** About 8 KiB of attestation as base64; a Play Integrity token has 2 KiB. */
+/** An attestation of about 9 KiB in base64; a Play Integrity token has 2 KiB. */
 const MAX_PROOF_CHARACTERS = 12_288;
 const MAX_ASSERTION_CHARACTERS = 1_024;
 
 export const tokenQuery = z.object({
   device_fp: externalId.optional(),
-  product_id: externalId.optional().describe('the campaign it is for, where that one wants more than a word'),
+  product_id: externalId.optional().describe('campaign of the token, for campaigns with `limits.attestation_level`'),
 });
 
 const base64 = (most: number) =>
@@ -21,9 +21,9 @@ const base64 = (most: number) =>
     .regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be base64');
 const nonce = z
   .string()
-  .max(MAX_NONCE_CHARACTERS, 'is not a nonce of ours')
-  .regex(/^[\w-]+$/, 'is not a nonce of ours')
-  .describe('of the challenge');
+  .max(MAX_NONCE_CHARACTERS, 'is not a valid nonce')
+  .regex(/^[\w-]+$/, 'is not a valid nonce')
+  .describe('nonce of the challenge');
 
 const appAttest = z
   .object({
@@ -32,15 +32,15 @@ const appAttest = z
     key_id: z.string().regex(/^[A-Za-z0-9+/]{43}=$/, 'must be base64 of 32 bytes'),
     attestation: base64(MAX_PROOF_CHARACTERS)
       .optional()
-      .describe('the first time: of the key, over SHA-256 of the nonce'),
+      .describe('in the first call: attestation of the key, over SHA-256 of the nonce'),
     assertion: base64(MAX_ASSERTION_CHARACTERS)
       .optional()
-      .describe('afterwards: by the key, over SHA-256 of the nonce'),
+      .describe('in later calls: assertion by the key, over SHA-256 of the nonce'),
   })
   .transform(({ attestation, assertion, ...rest }, context) => {
     if (attestation !== undefined && assertion === undefined) return { ...rest, attestation };
     if (assertion !== undefined && attestation === undefined) return { ...rest, assertion };
-    context.addIssue({ code: 'custom', path: ['attestation'], message: 'send either attestation or assertion' });
+    context.addIssue({ code: 'custom', path: ['attestation'], message: 'send either `attestation` or `assertion`' });
     return z.NEVER;
   });
 const playIntegrity = z.object({
@@ -50,7 +50,7 @@ const playIntegrity = z.object({
     .string()
     .max(MAX_PROOF_CHARACTERS, `must have at most ${MAX_PROOF_CHARACTERS} characters`)
     .regex(/^[\w-]+(\.[\w-]*){4}$/, 'must be an encrypted token')
-    .describe('of a classic request with this nonce'),
+    .describe('token of a classic request with this nonce'),
 });
 
 export const tokenBody = z
@@ -62,14 +62,14 @@ export const tokenBody = z
   })
   .refine(({ platform, product_id }) => platform === undefined || product_id !== undefined, {
     path: ['product_id'],
-    message: 'is needed with platform',
+    message: 'is required with `platform`',
   });
 
 const DESCRIPTION =
-  'Without `device_fp` the device is taken from `X-Device-Fingerprint`, else derived from the request, and returned. ' +
-  'A campaign with `limits.attestation_level` wants tokens of its own: name it in `product_id`, answer the `challenge` ' +
-  'of the 403 and repeat the request with the answer. Such a token serves one user. Under attack every token costs a ' +
-  'solved challenge.';
+  'Without `device_fp` the device is read from `X-Device-Fingerprint` or else derived from the request, and returned. ' +
+  'A campaign with `limits.attestation_level` requires a token for this campaign: name it in `product_id`, solve the ' +
+  '`challenge` of the 403 and repeat the request with the solution. Such a token is valid for one user. During an attack ' +
+  'every token requires a solved challenge.';
 
 const common = {
   path: TOKEN_PATH,
@@ -78,7 +78,7 @@ const common = {
   guards: ['network_ban', 'token_quota'],
   answers: {
     200: {
-      description: 'Lives 30 s; clocks may differ by 30 s.',
+      description: 'The token is valid for 30 s; clocks may differ by 30 s.',
       headers: ['RateLimit', 'RateLimit-Policy'],
       data: z.object({ attestation: z.string(), expires_at: z.int().describe('Unix seconds'), device_fp: z.string() }),
     },
@@ -90,7 +90,7 @@ export const tokenContract = {
   ...common,
   method: 'get',
   summary: 'A device token for checkout',
-  description: `${DESCRIPTION} A solution goes into \`X-Challenge-Solution\`.`,
+  description: `${DESCRIPTION} Send a solution in \`X-Challenge-Solution\`.`,
   query: tokenQuery,
   headers: z.object({ 'x-challenge-solution': challengeSolution.optional() }),
 } satisfies RouteContract;
@@ -98,10 +98,10 @@ export const tokenContract = {
 export const provenTokenContract = {
   ...common,
   method: 'post',
-  summary: 'A device token for what a device can prove',
+  summary: 'A device token with a proof in the body',
   description:
     `${DESCRIPTION} For \`attestation_level: 2\` the challenge is a \`nonce\` that Apple (App Attest) or Google (Play Integrity) ` +
-    'signs in the app; what they say goes into `platform`.',
-  headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used when the body has no device_fp') }),
+    'signs in the app; send the result in `platform`.',
+  headers: z.object({ 'x-device-fingerprint': z.string().optional().describe('used if the body has no `device_fp`') }),
   body: tokenBody,
 } satisfies RouteContract;

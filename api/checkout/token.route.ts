@@ -24,7 +24,7 @@ export type TokenRouteDeps = {
   storm: TokenSurge;
   clock: RedisClock;
   tokenQuota: Quota;
-  /** Proofs of a platform that were not believed, by network: judging one costs as much as 30 checkouts. */
+  /** Counts invalid proofs of a platform by network: verifying one costs as much as 30 checkouts. */
   wrongProofs: LocalQuota;
 };
 
@@ -35,7 +35,7 @@ type Asked = {
   platform: PlatformProof | null;
 };
 
-/** GET and POST /flash-sale/token. The secret never leaves the server; issuing is limited per network. */
+/** GET and POST /flash-sale/token. The signing key never leaves the server; tokens are limited per network. */
 export function tokenRoutes(deps: TokenRouteDeps): Route[] {
   const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = deps;
 

@@ -3,11 +3,11 @@ import type { ErrorCode } from '../../shared/errors/catalogue.js';
 import { CODES_BY_PRODUCT, CODES_OF_CLAIMS } from '../../shared/sale/scripts/claim-refusals.js';
 
 const PLACE_TICKET =
-  'absent when the user was in line already and the caller has neither proved to be the user nor to use the device that took the place';
+  'absent if the user was already in line, and the caller has proved neither to be the user nor to use the device of the place';
 
 export const durability = z.enum(['journaled', 'replicated', 'committed']);
 
-/** A place in the line, as checkout and redeem return it with 202. */
+/** A place in the line, which checkout and redeem return with 202. */
 export const placeData = z.object({
   status: z.literal('queued'),
   position: z.int().min(1),
@@ -20,13 +20,13 @@ export type PlaceData = z.input<typeof placeData>;
 
 /** The 202 of checkout and redeem. */
 export const PLACE_ANSWER = {
-  description: 'You are in line. `Location` is your queue-status.',
+  description: 'The user has a place in line. `Location` is the URL of its queue-status.',
   data: placeData,
   headers: ['Location', 'Retry-After'],
   optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
 } as const;
 
-/** Codes with which any claim may be refused. */
+/** Error codes of every claim. */
 export const CLAIM_REFUSALS = [
   ...CODES_OF_CLAIMS,
   'invalid_request',
@@ -36,11 +36,11 @@ export const CLAIM_REFUSALS = [
   'temporarily_unavailable',
 ] as const;
 
-/** Codes with which a claim by product may be refused beside them. */
+/** Additional error codes of a claim by product. */
 export const PRODUCT_REFUSALS = CODES_BY_PRODUCT;
 
-/** Codes with which a claim by code may be refused beside them. */
+/** Additional error codes of a claim by code. */
 export const CODE_REFUSALS = ['not_combinable'] as const satisfies readonly ErrorCode[];
 
-/** Every code with which a claim may be refused. */
+/** All error codes of claims. */
 export type ClaimRefusal = (typeof CLAIM_REFUSALS | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];

@@ -34,25 +34,25 @@ export type ClaimRequest = {
   user: UserId;
   qty: number;
   key: IdempotencyKey;
-  /** null = made from the reservation id */
+  /** null = derived from the reservation id */
   order: OrderId | null;
-  /** null = no token; its signature was checked before */
+  /** null = no token; the caller has verified its signature */
   token: { expiresAtSeconds: number } | null;
   device: DeviceId | null;
-  /** Whether the caller has proved to be the user (ShopperIdentity). */
+  /** Whether the request proves the identity of the user (ShopperIdentity). */
   proven: boolean;
-  /** Device that the caller has proved to use (`provenDevice`); null = none. */
+  /** Device that the request proves (`provenDevice`); null = none. */
   holderDevice: DeviceId | null;
-  /** What the device's quota counts (RequestDevice). */
+  /** Key of the device's quota (RequestDevice). */
   counted: string | null;
-  /** Where the request comes from (`networkOf`). */
+  /** Network of the request (`networkOf`). */
   network: string;
   trace: string;
-  /** null = by no code */
+  /** null = a claim by product */
   coupon: CouponClaim | null;
 };
 
-/** What is promised: a unit, or a place in the line. */
+/** A promised unit. */
 export type HeldUnit = {
   kind: 'held';
   reservationId: string;
@@ -62,18 +62,18 @@ export type HeldUnit = {
   ticket: string;
   durability: Durability;
   campaignNo: number;
-  /** Number of the code; null = none. */
+  /** Number of the code; null = no code. */
   code: number | null;
-  /** Version of the terms it was made under. */
+  /** Version of the terms under which the reservation was made. */
   terms: number;
 };
 export type Place = { kind: 'place'; data: PlaceData };
 
 export type ClaimResult = {
-  /** Whether this is the first answer to the key, told again. */
+  /** Whether this is a replay of the first response to the key. */
   replayed: boolean;
   promise: HeldUnit | Place;
-  /** Calls that the device has left in its window; null for a replay, which costs none. */
+  /** Remaining calls of the device in its window; null = a replay, which does not count. */
   quotaLeft: number | null;
 };
 
@@ -85,30 +85,31 @@ export type ClaimLimits = {
   callersKept: number;
 };
 
-/** The user was judged by terms that are not in force any more, or not at all: judge again. */
+/** The audience was evaluated for an outdated version of the terms, or not at all. It must be evaluated again. */
 export class TermsChanged extends Error {
   override readonly name = 'TermsChanged';
   constructor(
-    /** In force when the script decided. */
+    /** Version in force when the script decided. */
     readonly version: number,
   ) {
     super(`the terms in force have version ${version}`);
   }
 }
 
-/** Nobody is told to wait longer than this for an opening; clients count down by `starts_at`. */
+/** Maximum of `Retry-After` before the opening. Clients use `starts_at` for a countdown. */
 const OPENING_RETRY_MAX_SECONDS = 3_600;
 
 type Promised = 'reserved' | 'queued' | 'waiting' | 'replayed';
 
-/** Claims a unit for a user: one atomic decision in Redis. Checkout and coupons both stand on it. */
+/** Claims a unit for a user by one atomic decision in Redis. Checkout and coupons both use it. */
 export class Claim {
   /**
-   * Promises by campaign and user, and by network where the user is not proven. Each costs a record, a journal entry and a row, so a
-   * user who takes and gives back, or sends new keys while waiting, gets so many beyond the allowance. A replay is none.
+   * Counts promises by campaign and user, and also by network if the user is not proven. Each promise costs a record, a
+   * journal entry and a row, so this limits users who claim and release repeatedly, or who send new keys while they
+   * wait. A replay does not count.
    */
   readonly #promises: LocalQuota;
-  /** Calls without a token by user and network: what they name as their device proves nothing. */
+  /** Counts calls without a token by user and network, because the device that they name is not proven. */
   readonly #unproven: LocalQuota;
 
   constructor(
@@ -122,11 +123,12 @@ export class Claim {
   }
 
   /**
-   * @param terms that the user was judged by, as the script takes them (ReserveInput). Not a field of the request: copying that for one
-   *   more field costs as much as parsing the body it came from
+   * Claims a unit or a place.
+   * @param terms version of the terms that the audience was evaluated for, in the form of `ReserveInput.terms`. It is a
+   *   separate parameter because copying the request to add a field costs as much as parsing its body
    * @throws Problem for every refusal
-   * @throws TermsChanged for a claim that was judged by other terms, see judgedClaim
-   * @throws EngineUnavailable when Redis did not answer; a repetition with the same key tells what became of it
+   * @throws TermsChanged if the version is outdated, see judgedClaim
+   * @throws EngineUnavailable if Redis did not reply; a retry with the same key gets the outcome
    */
   async run(request: ClaimRequest, terms: number): Promise<ClaimResult> {
     const ticketKey = this.tickets.signingKeyId;
@@ -150,7 +152,7 @@ export class Claim {
       trace,
       terms,
       coupon,
-      // Counted before it is decided, since others of the same caller may be decided in the same call.
+      // Counts before the decision, because one call may decide several requests of the same caller.
       newKeys: this.limits.placeCalls - this.#promises.count(caller) + 1,
     };
     const outcome = await this.#reserve(input, caller);
@@ -170,7 +172,7 @@ export class Claim {
         return first(this.#place(outcome, ticket), outcome.quotaLeft);
       }
       case 'replayed': {
-        // The first response may never have arrived, so a repetition waits for the same.
+        // The first response may never have arrived, so a replay is held like it.
         const remembered = decodeIdempotencyRecord(outcome.answer);
         if (this.#mustWait(outcome.durable))
           await this.acknowledgement.held({ durable: outcome.durable, journalId: '' });
@@ -188,7 +190,7 @@ export class Claim {
     }
   }
 
-  /** Only a promise stays counted. */
+  /** Runs the script and uncounts the request if it got no promise. */
   async #reserve(input: ReserveInput, caller: string): Promise<ReserveOutcome> {
     let isPromise = false;
     try {
@@ -200,7 +202,7 @@ export class Claim {
     }
   }
 
-  /** @throws Problem 429 when the user has made too many calls without a token from one network, and this is no repetition */
+  /** @throws Problem 429 if the user has made too many calls without a token from one network, and this is no replay */
   async #requireQuota({ user, network, key }: ClaimRequest): Promise<void> {
     const waitMs = this.#unproven.take(`${user}|${network}`);
     if (waitMs === 0 || (await this.sale.reader.remembers(user, key))) return;
@@ -208,7 +210,7 @@ export class Claim {
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }
 
-  /** Most responses wait for nothing; the promise of an await is spared them. */
+  /** Whether a response must be held. Most need not be, and skip the cost of an `await`. */
   #mustWait(durable: boolean): boolean {
     return durable || !this.acknowledgement.isImmediate;
   }
@@ -234,7 +236,7 @@ export class Claim {
     };
   }
 
-  /** @param ticket null = the place is another caller's, and so is its ticket */
+  /** @param ticket null = the caller has not proved to hold the place */
   #place(
     answer: Omit<Extract<IdempotencyRecord, { kind: 'queued' }>, 'kind' | 'ticketKey' | 'reservationId'>,
     ticket: string | null,
@@ -253,7 +255,7 @@ export class Claim {
     };
   }
 
-  /** Its codes are those of the contracts (claim.contract.ts). */
+  /** Returns the problem of a refusal. Its codes are those of claim.contract.ts. */
   #refusal(
     outcome: Exclude<ReserveOutcome, { kind: Promised | 'terms_changed' }>,
     caller: string,
@@ -267,14 +269,14 @@ export class Claim {
       case 'journal_full':
         return unavailable();
       case 'not_started':
-        return new Problem('campaign_not_started', 'The sale opens at starts_at.', {
+        return new Problem('campaign_not_started', 'The sale opens at `starts_at`.', {
           members: { starts_at: timeOrNull(outcome.startsAtMs) },
           retryAfterSeconds: Math.min(OPENING_RETRY_MAX_SECONDS, (outcome.startsAtMs - outcome.nowMs) / 1000),
         });
       case 'qty_above_max':
         return invalidFields({ pointer: '#/qty', detail: `must be at most ${outcome.maxQty} in this campaign` });
       case 'not_combinable':
-        return new Problem('not_combinable', 'The order has a code that this one does not combine with.');
+        return new Problem('not_combinable', 'The order contains a code that cannot be combined with this one.');
       default: {
         const refused = CLAIM_REFUSALS[outcome.kind];
         return new Problem(refused.code, refused.detail, 'extras' in refused ? refused.extras : {});

@@ -3,12 +3,12 @@ import type { Code } from '../../shared/domain/codes.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
 
-/** Codes are handed out by their numbers, so those that are needed next lie together. */
+/** Codes per block. Codes are assigned in the order of their numbers, so the next ones are in the same block. */
 const BLOCK = 1_000;
-/** Blocks kept, about 60 KB each. */
+/** Maximum number of cached blocks, about 60 KB each. */
 const BLOCKS = 500;
 
-/** Which text a code number stands for. It never changes, so it is read once, with its neighbours. */
+/** Resolves code numbers to codes. A number never changes its code, so codes are cached in blocks. */
 export class CodeTexts {
   readonly #blocks: LRUCache<string, Map<number, Code>>;
 
@@ -23,14 +23,14 @@ export class CodeTexts {
   }
 
   /**
-   * @returns null when Postgres does not say it now; the number is promised, and a later question is answered
+   * Returns the code with a number; null = Postgres is unavailable. The code stays promised and can be read later.
    */
   async textOf(campaignNo: number, codeNo: number): Promise<Code | null> {
     const key = `${campaignNo}/${Math.floor(codeNo / BLOCK)}`;
     try {
       const known = (await this.#blocks.fetch(key))?.get(codeNo);
       if (known) return known;
-      // Codes were added since the block was read.
+      // The code was added after the block was read.
       return (await this.#blocks.fetch(key, { forceRefresh: true }))?.get(codeNo) ?? null;
     } catch (error) {
       if (error instanceof EngineUnavailable) return null;

@@ -3,20 +3,20 @@ import { type AudienceRule, matchesAudience } from '../../shared/domain/audience
 import { Problem } from '../../shared/errors/catalogue.js';
 import { TermsChanged } from './claim.js';
 
-/** What of a campaign's terms says who may take a unit. */
+/** The part of a campaign's terms that decides who may claim a unit. */
 export type JudgedTerms = { version: number; audience: AudienceRule | null };
 
-/** Judgements of one request while the terms change again and again; then it may come again. */
+/** Maximum number of evaluations for one request while the terms keep changing. Then the request gets 503. */
 const MAX_JUDGEMENTS = 5;
 
 /**
- * Judges a user by a campaign's audience and claims. The script compares the version of the terms with the one in force,
- * so an audience that changes meanwhile is judged again. A user whom it excludes is claimed for as well, since a repeated
- * key gets its first response whatever the terms are now.
- * @param first the terms as this process knows them
- * @param renew the terms of the version that is in force; those of before when they cannot be had yet
+ * Evaluates the audience of a campaign for a user and claims. The script compares the version of the terms with the one
+ * in force, so a changed audience is evaluated again. An excluded user also reaches the script, because a replay
+ * returns the first response whatever the current terms are.
+ * @param first cached terms
+ * @param renew returns the terms of the version in force, or the previous ones while these are not committed
  * @param claim claims under these terms; its second argument goes to the script (`ReserveInput.terms`)
- * @throws Problem 503 when the terms have changed five times; whatever `renew` and `claim` throw
+ * @throws Problem 503 if the terms have changed five times; errors of `renew` and `claim`
  */
 export async function judgedClaim<Terms extends JudgedTerms, Result>(
   first: Terms,
@@ -33,10 +33,12 @@ export async function judgedClaim<Terms extends JudgedTerms, Result>(
       terms = await renew(error.version, terms);
     }
   }
-  throw new Problem('temporarily_unavailable', 'The campaign is being changed.', { retryAfterSeconds: 1 });
+  throw new Problem('temporarily_unavailable', 'The terms of the campaign are being changed.', {
+    retryAfterSeconds: 1,
+  });
 }
 
-/** The version of the terms, negative when their audience excludes the user. */
+/** Returns the version of the terms, negative if the audience excludes the user. */
 export function judgementOf({ version, audience }: JudgedTerms, attributes: Attributes): number {
   return audience === null || matchesAudience(audience, attributes) ? version : -version;
 }

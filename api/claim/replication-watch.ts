@@ -2,15 +2,15 @@ import type { Redis } from 'ioredis';
 import { keys } from '../../shared/redis/keys.js';
 
 export type ReplicationLimits = {
-  /** A call that was not confirmed by then returns false; what it asked about stays valid. */
+  /** Time after which an unconfirmed call returns false. Its writes stay valid. */
   waitMs: number;
-  /** How long one round waits for the replicas, in Redis. */
+  /** Timeout of WAIT in one round. */
   roundMs: number;
-  /** More calls than this are not kept waiting; they return false at once. */
+  /** Maximum number of waiting calls. Further ones return false at once. */
   maxWaiting: number;
 };
 
-/** Calls that began since the last round began, about the same server. */
+/** Calls about one server that arrived since the last round began. */
 type Batch = {
   server: string;
   until: number;
@@ -23,18 +23,18 @@ const YES = Promise.resolve(true);
 const NO = Promise.resolve(false);
 
 /**
- * Finds out whether replicas have what Redis has replied to this process. While anybody waits, rounds follow each other on a
- * connection of their own, because WAIT blocks every command behind it: write a mark, wait until the replicas have it, ask
- * which server that was. Replication is in order, so replicas that have the mark have every write before it. A round
- * confirms the calls that were made before it began. Without calls there is no traffic.
+ * Checks whether the replicas have the writes that Redis has confirmed to this process. While calls wait, it runs
+ * rounds on a separate connection, because WAIT blocks every command behind it. A round writes a mark, waits until the
+ * replicas have it, and reads which server it used. Replication keeps the order, so replicas with the mark have every
+ * earlier write. A round confirms the calls that arrived before it began. Without calls there is no traffic.
  *
- * A round counts only for the server that it names itself. After a failover the connection for commands and this one may be
- * on different servers for a moment, and the mark of one says nothing about the writes of the other.
+ * A round counts only for the server that it read. After a failover, this connection and the one for commands may
+ * briefly use different servers, and the mark of one proves nothing about the writes of the other.
  */
 export class ReplicationWatch {
-  /** By server; the next round is for them. */
+  /** Batches for the next round, by server. */
   readonly #waiting = new Map<string, Batch>();
-  /** They took part in rounds that failed, oldest first; the next round is for them too. */
+  /** Batches of failed rounds, oldest first; the next round includes them. */
   #tried: Batch[] = [];
   #calls = 0;
   #mark = 0;
@@ -45,7 +45,7 @@ export class ReplicationWatch {
     readonly connection: Redis,
     readonly replicas: number,
     readonly limits: ReplicationLimits,
-    /** `master_replid` of the server that commands go to at present; null = none. */
+    /** `master_replid` of the server that currently receives commands; null = none. */
     readonly expectedServer: () => string | null,
   ) {
     if (replicas === 0) return;
@@ -54,9 +54,9 @@ export class ReplicationWatch {
   }
 
   /**
-   * Returns whether enough replicas have everything that this process had received replies for when it called. False after
-   * `waitMs`, when the connection is lost, and when the server is no longer the one in service.
-   * @param server `master_replid` of the server that replied; the present one when not given
+   * Resolves to whether enough replicas have every write that Redis had confirmed to this process before the call.
+   * False after `waitMs`, after a lost connection, and if the server is no longer the primary.
+   * @param server `master_replid` of the server that replied, by default the current one
    */
   replicated(server: string | null = this.expectedServer()): Promise<boolean> {
     if (this.replicas === 0) return YES;
@@ -72,7 +72,7 @@ export class ReplicationWatch {
     return batch.done;
   }
 
-  /** Calls that wait at present. */
+  /** Number of waiting calls. */
   get waiting(): number {
     return this.#calls;
   }
@@ -85,7 +85,7 @@ export class ReplicationWatch {
     return { server, until: performance.now() + this.limits.waitMs, calls: 0, settle, done };
   }
 
-  /** Begins at the end of this turn of the event loop, so that all replies that arrived in it share the round. */
+  /** Starts rounds at the end of this turn of the event loop, so that all calls of this turn share a round. */
   #start(): void {
     this.#watchTime();
     if (this.#running) return;
@@ -101,24 +101,24 @@ export class ReplicationWatch {
       const asked = new Set(this.#tried);
       const server = await this.#round();
       if (server !== null) this.#settle((batch) => asked.has(batch) && batch.server === server, true);
-      // A server that is no longer in service will not confirm anything.
+      // A server that is no longer the primary cannot confirm anything.
       const expected = this.expectedServer();
       this.#settle((batch) => batch.server !== expected, false);
-      // This connection is on another server than the one for commands, so it looks for the primary again.
+      // Reconnects to the primary, because this connection uses another server than the one for commands.
       if (server !== null && expected !== null && server !== expected) this.connection.disconnect(true);
       if (server === null || this.#tried.length > 0) {
-        // A round that fails at once (READONLY, another server) is not repeated in a tight loop.
+        // The pause prevents a tight loop of rounds that fail at once (READONLY, another server).
         if (this.connection.status === 'ready') await pause(RETRY_MS);
       } else {
-        // Replies that arrived together with this one belong into the next round.
+        // Calls that follow from replies of this turn join the next round.
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    // Without an await since the condition was looked at, so that no call is overlooked.
+    // There is no await after the last check for calls, so that none is missed.
     this.#running = false;
   }
 
-  /** @returns the server whose replicas have the mark; null = not enough of them */
+  /** @returns `master_replid` of the server whose replicas have the mark; null = too few replicas have it */
   async #round(): Promise<string | null> {
     this.#mark += 1;
     try {
@@ -131,7 +131,7 @@ export class ReplicationWatch {
       const [set, wait, info] = replies ?? [];
       if (!set || !wait || !info || set[0] || wait[0] || info[0] || Number(wait[1]) < this.replicas) return null;
       const text = String(info[1]);
-      // Asked last: a server gets a new id when it is promoted, so the mark was written under this one.
+      // INFO comes last: a server gets a new id when it is promoted, so the mark was written under this id.
       return /^role:master\r?$/m.test(text) ? (/^master_replid:(\w+)/m.exec(text)?.[1] ?? null) : null;
     } catch {
       return null;
@@ -154,7 +154,7 @@ export class ReplicationWatch {
     if (this.#timer || deadline === Number.POSITIVE_INFINITY) return;
     const waitMs = Math.max(1, deadline - performance.now());
     this.#timer = setTimeout(() => {
-      // A process that was busy reads first what has arrived meanwhile.
+      // After a blocked event loop, replies that have already arrived are read first.
       setImmediate(() => {
         this.#timer = null;
         const now = performance.now();

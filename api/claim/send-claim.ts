@@ -7,24 +7,24 @@ import type { ClaimLimits } from './claim.js';
 
 export type PlaceAnswer = { status: 202; data: PlaceData };
 
-/** What became of a claim, as a route sends it. */
+/** The outcome of a claim in the form that a route sends. */
 export type Claimed<Unit extends { status: number; data: object }> = {
   answer: Unit | PlaceAnswer;
-  /** Whether this is the first answer to the key, sent again. */
+  /** Whether this is a replay of the first response to the key. */
   replayed: boolean;
-  /** Calls that the device has left in its window; null for a replay, which costs none. */
+  /** Remaining calls of the device in its window; null = a replay, which does not count. */
   quotaLeft: number | null;
 };
 
-/** The response of a route that claims: its contract has the answers, and `duplicate_request`. */
+/** The call of a route that claims: its contract has the responses of claims and `duplicate_request`. */
 type ClaimCall<Unit extends { status: number; data: object }> = {
   reply(status: Unit['status'] | 202, data: Unit['data'] | PlaceData, headers: readonly string[]): void;
   refusal(code: 'duplicate_request', detail: string, extras: ProblemExtras): Problem;
 };
 
 /**
- * Makes the one function that sends claims.
- * @param limits of the quota of a device, which every first answer names
+ * Returns the function that sends the outcomes of claims.
+ * @param limits quota of a device, which every first response contains
  */
 export function claimSender({ deviceQuota, deviceWindowMs }: Pick<ClaimLimits, 'deviceQuota' | 'deviceWindowMs'>) {
   const windowSeconds = deviceWindowMs / 1000;
@@ -32,9 +32,9 @@ export function claimSender({ deviceQuota, deviceWindowMs }: Pick<ClaimLimits, '
 
   /**
    * Sends a unit or a place.
-   * @param source of the key: a replay of a key in the body is 409 with the first answer
-   * @param claimed whose queue-status `Location` names
-   * @param rateLimit fields of other quotas, for a first answer
+   * @param source where the key was sent: a replay of a key in the body gets 409 with the first response
+   * @param claimed product and user of the queue-status in `Location`
+   * @param rateLimit fields of other quotas, for a first response
    * @throws Problem 409 `duplicate_request`
    */
   return function sendClaim<Unit extends { status: number; data: object }>(
@@ -46,7 +46,7 @@ export function claimSender({ deviceQuota, deviceWindowMs }: Pick<ClaimLimits, '
   ): void {
     const { status, data } = answer;
     if (replayed && source.from === 'body') {
-      throw call.refusal('duplicate_request', 'This request was answered before; `data` is that answer.', {
+      throw call.refusal('duplicate_request', 'This key was used before. `data` is the first response.', {
         members: { original_status: status, data },
       });
     }

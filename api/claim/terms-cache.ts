@@ -3,28 +3,28 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 
-/** Where terms come from when they are not known. */
+/** Source of terms that are not cached. */
 export type TermsSource = {
   current(product: ProductId): Promise<TermsVersion | null>;
   ofProduct(product: ProductId, version: number): Promise<TermsVersion | null>;
 };
 
 export type TermsCacheOptions = {
-  /** Products, and versions, that are kept; the ones used longest ago go first. About 2 KB each. */
+  /** Maximum number of products, and also of versions. The least recently used are evicted. About 2 KB each. */
   capacity: number;
-  /** How old an answer of `current` may be while Postgres can be asked. */
+  /** Maximum age of the terms that `current` returns while Postgres is available. */
   freshMs: number;
-  /** How long an answer waits for Postgres when an older one is known. */
+  /** How long `current` waits for Postgres if older terms are cached. */
   patienceMs: number;
-  /** Any clock that only goes forward. */
+  /** A monotonic clock, milliseconds. */
   nowMs: () => number;
 };
 
 type Reading = { terms: TermsVersion | null; readAtMs: number };
 
 /**
- * Terms as one process remembers them, so that a checked or used code costs no round trip to Postgres and a sale goes on
- * without it. A version never changes, so it is never read twice.
+ * Caches the terms of campaigns in one process, so that checking or redeeming a code costs no round trip to Postgres
+ * and a sale continues without Postgres. A version never changes, so it is never read twice.
  */
 export class TermsCache {
   readonly #current: LRUCache<ProductId, Reading>;
@@ -42,9 +42,9 @@ export class TermsCache {
   }
 
   /**
-   * The terms in force, at most `freshMs` old; with Postgres away or slow the last ones known.
-   * @returns null when the product has no campaign
-   * @throws EngineUnavailable when Postgres is away and the product is not known
+   * Returns the terms in force, at most `freshMs` old, or the cached ones if Postgres is unavailable or slow.
+   * @returns null = the product has no campaign
+   * @throws EngineUnavailable if Postgres is unavailable and the product is not cached
    */
   async current(product: ProductId): Promise<TermsVersion | null> {
     const { nowMs, freshMs, patienceMs } = this.options;
@@ -53,7 +53,7 @@ export class TermsCache {
     const reading = this.#once(product, () => this.#readCurrent(product));
     if (!known) return reading;
     const asBefore = (): TermsVersion | null => {
-      // No other call waits for it in the next moments.
+      // The next calls return the cached terms at once instead of waiting as well.
       known.readAtMs = nowMs();
       return known.terms;
     };
@@ -71,16 +71,16 @@ export class TermsCache {
   async #readCurrent(product: ProductId): Promise<TermsVersion | null> {
     const before = this.#forgotten;
     const terms = await this.source.current(product);
-    // What was read before a change was announced answers only the calls from before it.
+    // Terms that were read before a change was announced are returned to the waiting calls, but not cached.
     if (before === this.#forgotten) this.#current.set(product, { terms, readAtMs: this.options.nowMs() });
     if (terms) this.#versions.set(keyOf(product, terms.version), terms);
     return terms;
   }
 
   /**
-   * The terms that were in force in this version, for instance the one that a script said it decided by.
-   * @returns null when there is no such version
-   * @throws EngineUnavailable when Postgres is away and this version is not known
+   * Returns the terms of a version, for instance of the one that a script used.
+   * @returns null = no such version
+   * @throws EngineUnavailable if Postgres is unavailable and the version is not cached
    */
   async version(product: ProductId, version: number): Promise<TermsVersion | null> {
     const key = keyOf(product, version);
@@ -94,9 +94,9 @@ export class TermsCache {
   }
 
   /**
-   * The terms of a version that a script has named as the one in force. Older ones are forgotten.
-   * @returns null while Postgres has not committed them
-   * @throws EngineUnavailable when Postgres is away and this version is not known
+   * Returns the terms of the version that a script reported as in force, and evicts older ones.
+   * @returns null = Postgres has not committed them yet
+   * @throws EngineUnavailable if Postgres is unavailable and the version is not cached
    */
   async inForce(product: ProductId, version: number): Promise<TermsVersion | null> {
     const known = this.#current.get(product)?.terms;
@@ -104,14 +104,14 @@ export class TermsCache {
     return this.version(product, version);
   }
 
-  /** Its terms have changed: the next question reads them again. */
+  /** Evicts the current terms of a product after a change. */
   forget(product: ProductId): void {
     this.#forgotten += 1;
     this.#current.delete(product);
     this.#reading.delete(product);
   }
 
-  /** News may have been missed. */
+  /** Evicts all current terms, because a notification may have been missed. */
   forgetAll(): void {
     this.#forgotten += 1;
     this.#current.clear();
@@ -126,5 +126,5 @@ export class TermsCache {
   }
 }
 
-/** No product has a "|" in its id. */
+/** A product id never contains "|". */
 const keyOf = (product: ProductId, version: number): string => `${product}|${version}`;

@@ -2,39 +2,39 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../../shared/postgres/pool.js';
 import { type Attempt, newAttemptId, type TimedAttempt } from '../../shared/postgres/redemption-attempts.js';
 
-/** Why an attempt was not written: no room while Postgres was slow, refused by Postgres, or the process ended. */
+/** Why an attempt was not written: the buffer was full, Postgres rejected the row, or the process stopped. */
 export type DropReason = 'full' | 'refused' | 'stopped';
 
 export type RecorderOptions = {
   /** false = `record` does nothing */
   enabled: boolean;
-  /** Attempts that may wait; then the oldest are dropped. */
+  /** Maximum number of buffered attempts. Beyond it, the oldest are dropped. */
   capacity: number;
-  /** Rows of one statement. */
+  /** Maximum number of rows per statement. */
   batchRows: number;
   everyMs: number;
   nowMs: () => number;
   onWritten: (count: number) => void;
   onDropped: (count: number, reason: DropReason) => void;
-  /** The first failure of an outage. */
+  /** Called for the first failure of an outage. */
   onTrouble: (error: unknown) => void;
 };
 
-/** Codes and names beyond this are not ours; keeping them would let strangers choose how much memory this takes. */
+/** Longer codes and ids are never valid. They are not kept, so that clients cannot fill the memory with them. */
 const MAX_TEXT = 128;
 const RETRY_AT_STOP_MS = 50;
 
 /**
- * Writes attempts behind the answers' back. `record` only puts one into a ring; one writer at a time carries batches to Postgres.
- * A sale is never slowed by it: when Postgres cannot follow, the oldest are dropped and counted. It is a log for looking into what
- * happened, not a promise; promises go through the journal.
+ * Writes attempts to Postgres in the background. `record` puts an attempt into a ring buffer, and one writer at a time
+ * inserts batches. It never slows down a sale: if Postgres is too slow, the oldest attempts are dropped and counted.
+ * The table is a log for investigations, which may lose entries; promises go through the journal.
  */
 export class AttemptRecorder {
   readonly #ring: ({ attempt: Attempt; atMs: number } | undefined)[];
-  /** Numbers of the oldest one in the ring and of the next to come. */
+  /** Numbers of the oldest attempt in the ring and of the next one. */
   #first = 0;
   #next = 0;
-  /** Taken out of the ring and not known to be written; tried again as it is. */
+  /** Attempts that were taken out of the ring and are not known to be written; the next write retries them. */
   #batch: TimedAttempt[] = [];
   #writing: Promise<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -47,7 +47,7 @@ export class AttemptRecorder {
     this.#ring = new Array(options.enabled ? options.capacity : 0);
   }
 
-  /** Attempts that are not written yet. */
+  /** Number of attempts that are not written yet. */
   get waiting(): number {
     return this.#next - this.#first + this.#batch.length;
   }
@@ -58,7 +58,7 @@ export class AttemptRecorder {
     this.#timer.unref();
   }
 
-  /** Takes an attempt; never waits, never throws. */
+  /** Buffers an attempt; never waits, never throws. */
   record(attempt: Attempt): void {
     const { enabled, capacity, batchRows, nowMs, onDropped } = this.options;
     if (!enabled) return;
@@ -71,7 +71,7 @@ export class AttemptRecorder {
     if (this.#next - this.#first === batchRows) setImmediate(() => this.#write());
   }
 
-  /** Writes what waits, as long as there is time; the rest is counted as dropped. */
+  /** Writes the buffered attempts for at most `deadlineMs`; the rest is counted as dropped. */
   async stop(deadlineMs: number): Promise<void> {
     clearInterval(this.#timer);
     const until = performance.now() + deadlineMs;
@@ -87,7 +87,7 @@ export class AttemptRecorder {
     this.#batch = [];
   }
 
-  /** One at a time: a call during another one waits for that. */
+  /** Concurrent calls share one run. */
   #write(): Promise<void> {
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = null;
@@ -97,7 +97,8 @@ export class AttemptRecorder {
 
   async #writeAll(): Promise<void> {
     try {
-      // What came meanwhile waits for the next time, unless it is a whole batch: many small statements would cost more.
+      // Attempts that arrived during the insert wait for the next run, unless they fill a batch: many small statements
+      // would cost more.
       do {
         if (this.#batch.length === 0) this.#batch = this.#take();
         if (this.#batch.length > 0) await this.#insert(this.#batch);
@@ -122,7 +123,7 @@ export class AttemptRecorder {
     return batch;
   }
 
-  /** Halves what Postgres refuses until the bad one is alone: it is left out and the others are kept. */
+  /** Inserts a batch. Halves a batch that Postgres rejects until the bad row is alone, and drops only that row. */
   async #insert(batch: readonly TimedAttempt[]): Promise<void> {
     try {
       await this.table.insert(batch);

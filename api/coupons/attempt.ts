@@ -15,29 +15,29 @@ import type { AttemptRecorder } from './attempt-recorder.js';
 import type { CodeResolver, IssuedCode } from './code-resolver.js';
 import type { Redeemed } from './redemption.js';
 
-/** Refusals that somebody meets who guesses codes; each request with one counts towards the caller's wait. */
+/** Error codes that count as a failed guess, and thus towards the caller's cooldown. */
 const FAILURES: ReadonlySet<ErrorCode> = new Set([
   'code_not_found',
   'code_not_usable',
   'audience_mismatch',
   'token_invalid',
 ]);
-/** Refusals that do not say whether the code exists. */
+/** Error codes that do not reveal whether the code exists. */
 const UNKNOWN: ReadonlySet<ErrorCode> = new Set(['code_not_found', 'code_not_usable']);
-/** Sent by a campaign with uniform refusals too: the shopper has to know what to do. */
+/** Error codes that campaigns with uniform refusals send as well, because the shopper has to react to them. */
 const NEVER_MASKED: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'challenge_required', 'blocked']);
 export const UNKNOWN_CODES = 'unknown-codes';
 
-/** One request with codes. `failed`: whether one of its codes has counted as a failure, which happens once. */
+/** One request with codes. `failed`: whether it has already counted as a failure; it counts at most once. */
 export type Attempted = { action: 'validate' | 'redeem'; guesser: Guesser; failed: boolean };
 
-/** What counts and records attempts, the same for both actions. */
+/** Dependencies that count and record attempts, shared by both actions. */
 export type AttemptDeps = {
   finder: CodeResolver;
   policies: PolicyCache;
-  /** Failed requests by caller (`callerOf`), in this process. */
+  /** Counts failed requests by caller (`callerOf`), in this process. */
   guesses: LocalQuota;
-  /** Codes that were never issued, or of which nothing is told, by network, in this process. */
+  /** Counts unknown codes, and codes with uniform refusals, by network, in this process. */
   unknownCodes: LocalQuota;
   failures: FailedAttemptLimiter;
   attempts: AttemptRecorder;
@@ -49,9 +49,9 @@ export type AttemptDeps = {
 type About = (issued: IssuedCode, redeemed?: Redeemed) => void;
 
 /**
- * Runs one attempt with one code, records it with its outcome, counts and logs it. Of a campaign with uniform refusals nothing is
- * told but that the code cannot be used, after the same time whatever the reason; a made-up code that looks like one of its codes
- * is treated alike in all that is counted.
+ * Runs one attempt with one code, and records, counts and logs its outcome. A campaign with uniform refusals only
+ * reveals that the code cannot be used, after the same time whatever the reason. An invented code that looks like one
+ * of its codes gets the same response and counts in the same way.
  */
 export async function recorded<Value>(
   deps: AttemptDeps,
@@ -79,13 +79,13 @@ export async function recorded<Value>(
     const refusal = isUniform ? masked(error) : error;
     const flood = refusal instanceof Problem ? countFailure(deps, attempted, refusal) : null;
     isFlood = flood !== null;
-    // Outside of the admission: who waits here holds no place of others.
+    // The delay happens outside of the load shedder, so that a delayed request takes no slot of another.
     if (isUniform && refusal instanceof Problem) await untilMs(deps.limits.uniformRefusalMs, req);
     throw flood ?? refusal;
   } finally {
     const reservation = redeemed?.answer.status === 201 ? redeemed.answer.data.reservation_id : undefined;
     metrics.coupons.inc({ action, outcome });
-    // A flood is counted; a line and a row for each would only fill disks.
+    // A flood is only counted, because a log line and a row per request would fill the disks.
     if (!isFlood || !req.logged)
       log.info(
         { request_id: req.requestId, trace: req.trace || undefined, campaign: issued?.product, reservation, outcome },
@@ -96,16 +96,16 @@ export async function recorded<Value>(
   }
 }
 
-/** The guards of a code: those of its campaign, or those that all codes share of whose existence nothing is told. */
+/** Returns the policy for a code: that of its campaign, or the shared one of campaigns with uniform refusals. */
 export function policyOf({ policies }: Pick<AttemptDeps, 'policies'>, { terms, product }: IssuedCode): CampaignPolicy {
   return terms.uniformRefusals ? policies.ofUniform : policies.of(product);
 }
 
 /**
- * Finds a code. One that was never issued counts as much as one that exists, wherever the count would tell them apart or keeps
- * guesses away. Elsewhere the first ones of a caller are noticed in this process alone: most are a slip, and cost no engine
- * anything.
- * @param count takes the quotas of the request by a policy
+ * Finds a code. If it was never issued, it takes the same quotas as an existing code wherever the difference would
+ * reveal which codes exist, or where the quotas deter guesses. Otherwise the first failures of a caller are counted in
+ * this process only: most are typing errors, which then cost no call to Redis or Postgres.
+ * @param count takes the quotas of the request according to a policy
  */
 export async function foundOrCounted<Counted>(
   { finder, guesses, policies, unknownCodes }: AttemptDeps,
@@ -119,7 +119,8 @@ export async function foundOrCounted<Counted>(
     if (!(error instanceof Problem) || error.code !== 'code_not_found') throw error;
     if (finder.looksUniform(typed)) await count(policies.ofUniform);
     else if (unknownCodes.waitOf(guesser.network) === 0) {
-      // Where a campaign wants work of everybody, a made-up code must not be told from a real one by being let off.
+      // If a campaign requires a proof of work, an invented code must require it too, or it would differ from a real
+      // one.
       const { risk, limits } = policies.ofNone;
       const isWanted = risk === 'enforce' || Boolean(limits.attestationLevel);
       if (isWanted || guesses.countOf(callerOf(guesser)) + 1 >= guesses.limit) await count(policies.ofNone);
@@ -129,8 +130,9 @@ export async function foundOrCounted<Counted>(
 }
 
 /**
- * Counts a refused code for its network, and its request once for its caller. @returns the refusal to send instead when the network
- * has sent too many unknown codes. Right codes from the same network go on being served.
+ * Counts a refused code for its network, and its request once for its caller. Valid codes from a limited network are
+ * still served.
+ * @returns the refusal to send instead if the network has sent too many unknown codes; null = none
  */
 function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem): Problem | null {
   if (!FAILURES.has(code)) return null;
@@ -144,7 +146,10 @@ function countFailure(deps: AttemptDeps, attempted: Attempted, { code }: Problem
   return rateLimited(UNKNOWN_CODES, unknownCodes.limit, unknownCodes.windowMs / 1000, waitMs);
 }
 
-/** FailedAttemptLimiter are counted for all processes when they are no slip any more, all of them at once. */
+/**
+ * Counts a failed request once. The first failures of a caller may be typing errors and are counted in this process; at
+ * the limit they are added together to the count of all processes.
+ */
 function noteFailure({ failures, guesses }: AttemptDeps, attempted: Attempted): void {
   if (attempted.failed) return;
   attempted.failed = true;
@@ -174,7 +179,9 @@ function attemptOf(
   };
 }
 
-/** A paused campaign is hidden as well: otherwise its codes could be told from made-up ones while it is paused. */
+/**
+ * Replaces an error by the uniform refusal. This includes a pause, which would reveal the codes of a paused campaign.
+ */
 function masked(error: unknown): unknown {
   if (!(error instanceof Problem) || NEVER_MASKED.has(error.code)) return error;
   if (error.status >= 500 && error.code !== 'campaign_paused') return error;

@@ -1,4 +1,4 @@
-/** The package brings no types; @types/bloomfilter describes a version of ten years ago. */
+/** The package has no types, and @types/bloomfilter describes a version that is ten years old. */
 declare module 'bloomfilter' {
   export class BloomFilter {
     static withTargetError(capacity: number, error: number): BloomFilter;

@@ -3,26 +3,27 @@ import { keys } from '../../shared/redis/keys.js';
 
 export type CodeFeedEvents = {
   codes(codes: string[]): void;
-  /** Everything announced from now on will be heard, until `lost`. */
+  /** Every announcement from now on is received, until `lost`. */
   subscribed(): void;
   lost(): void;
 };
 
 /**
- * Hears which codes are about to be issued, and knows whether it may have missed any: the answer to a ping on the same
- * connection comes after every message that Redis had for it. A connection that Redis has given up, and that nobody has
- * told us about, answers no ping.
+ * Receives the codes that are about to be issued, and detects whether it may have missed any: Redis replies to a ping
+ * only after it has sent every earlier message of the same connection. If the connection is dead without being closed,
+ * there is no reply.
  */
 export class CodeFeed {
   #generation = 0;
   #subscribed = false;
-  #heardAllAt = Number.NEGATIVE_INFINITY;
-  /** When the ping that has no answer yet was sent. */
+  /** Every message that was published before this time has been received. */
+  #completeAt = Number.NEGATIVE_INFINITY;
+  /** When the outstanding ping was sent; null = none. */
   #pingSentAt: number | null = null;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
-    /** A connection of its own: lists of codes would hold up what others wait for. */
+    /** A separate connection, because lists of codes would delay other messages. */
     readonly subscriber: Redis,
     readonly limits: { codePingEveryMs: number; codeTrustMs: number; codePingGiveUpMs: number },
     readonly on: CodeFeedEvents,
@@ -43,9 +44,9 @@ export class CodeFeed {
     this.#lose();
   }
 
-  /** Whether everything that was announced `codeTrustMs` ago or earlier has been heard, since `subscribed`. */
-  get hasHeardAll(): boolean {
-    return this.#subscribed && performance.now() - this.#heardAllAt <= this.limits.codeTrustMs;
+  /** Whether every announcement since `subscribed` that is at least `codeTrustMs` old has been received. */
+  get isComplete(): boolean {
+    return this.#subscribed && performance.now() - this.#completeAt <= this.limits.codeTrustMs;
   }
 
   #lose(): void {
@@ -64,7 +65,7 @@ export class CodeFeed {
         this.#ping();
       },
       () => {
-        // The connection is gone again; the next `ready` starts over.
+        // The connection closed again; the next `ready` subscribes anew.
       },
     );
   }
@@ -73,7 +74,7 @@ export class CodeFeed {
     if (!this.#subscribed) return;
     const sentAt = performance.now();
     if (this.#pingSentAt !== null) {
-      // A network that swallows everything closes nothing for many minutes; a new connection may find another way.
+      // If the network drops all packets, the connection stays open for many minutes. A new one may take another route.
       if (sentAt - this.#pingSentAt > this.limits.codePingGiveUpMs) this.subscriber.stream.destroy();
       return;
     }
@@ -82,10 +83,10 @@ export class CodeFeed {
     this.subscriber
       .ping()
       .then(() => {
-        if (generation === this.#generation) this.#heardAllAt = sentAt;
+        if (generation === this.#generation) this.#completeAt = sentAt;
       })
       .catch(() => {
-        // Gone; `close` says so.
+        // The connection closed; the `close` event handles it.
       })
       .finally(() => {
         this.#pingSentAt = null;

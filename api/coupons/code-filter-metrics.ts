@@ -1,7 +1,7 @@
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CodeFilter } from './code-filter.js';
 
-/** Puts what a filter counts on /metrics; it is read when somebody looks, so that a look-up costs no more for it. */
+/** Adds the counts of a filter to /metrics. They are read when metrics are collected, so that look-ups stay cheap. */
 export function observeCodeFilter(metrics: Metrics, filter: CodeFilter): void {
   metrics.observe('code_filter_bytes', 'Memory of the code filters', () => filter.state.bytes);
   metrics.observe('code_filter_codes', 'Codes in the code filters', () => filter.state.codes);
@@ -13,13 +13,13 @@ export function observeCodeFilter(metrics: Metrics, filter: CodeFilter): void {
   );
   metrics.observeCounts(
     'code_filter_lookups_total',
-    'Codes asked of the filter by answer',
+    'Codes that were looked up in the filter, by answer',
     'answer',
     () => filter.lookups,
   );
   metrics.observeCounts(
     'code_filter_false_positives_total',
-    'Codes that had to be looked up to be unknown',
+    'Unknown codes that the filter did not exclude',
     'filter',
     () => ({
       codes: filter.falsePositives,

@@ -14,20 +14,21 @@ export type CodeFilterLimits = {
   codePingGiveUpMs: number;
 };
 
-/** A filter and how far Postgres has been read into it. */
+/** A filter, and the marks up to which the codes in Postgres are in it. */
 type Filled = { bloom: ScalableBloomFilter; marks: CodeMarks };
 
 /**
- * Knows which codes were never issued, without a round trip. It says "may be" whenever it cannot be sure: until it is
- * loaded, and after its subscription was down until it has caught up (docs/decisions/0011-code-filter.md).
+ * Identifies codes that were never issued, without a round trip. It answers "may be issued" whenever it is not sure:
+ * until it is loaded, and after an interrupted subscription until it has caught up
+ * (docs/decisions/0011-code-filter.md).
  */
 export class CodeFilter {
   readonly #feed: CodeFeed;
   #filled: Filled | null = null;
-  /** The next filter while it is being loaded; what is announced meanwhile goes into both. */
+  /** The next filter while it is being loaded. Announced codes are added to both. */
   #filling: Filled | null = null;
   #caughtUp = false;
-  /** A crowded filter is to be made anew, once. */
+  /** Whether a crowded filter is being rebuilt. */
   #renewing = false;
   #generation = 0;
   #working: Promise<void> = Promise.resolve();
@@ -50,7 +51,7 @@ export class CodeFilter {
     });
   }
 
-  /** Begins to load, in the background. */
+  /** Starts loading in the background. */
   start(): void {
     this.#feed.start();
   }
@@ -62,7 +63,7 @@ export class CodeFilter {
     await this.#working;
   }
 
-  /** false = this code was never issued, for certain; true = look it up. @param code canonical */
+  /** Returns false if a code was certainly never issued; true = look it up. @param code in canonical form */
   mayContain(code: string): boolean {
     if (!this.isSure || this.#filled === null) {
       this.lookups.unsure += 1;
@@ -73,17 +74,17 @@ export class CodeFilter {
     return may;
   }
 
-  /** A code that may have been issued turned out never to have been. */
+  /** Counts a code that the filter did not exclude and that was never issued. */
   falsePositive(): void {
     this.falsePositives += 1;
   }
 
-  /** Whether it is loaded and has heard of everything that can be committed by now. */
+  /** Whether the filter is loaded and contains every code that can be committed by now. */
   get isSure(): boolean {
-    return this.#caughtUp && this.#feed.hasHeardAll;
+    return this.#caughtUp && this.#feed.isComplete;
   }
 
-  /** Size in memory, codes in it, and the chance that a code that was never issued is looked up. */
+  /** Size in bytes, number of codes, and the probability that a code that was never issued is looked up. */
   get state(): { bytes: number; codes: number; errorRate: number } {
     const { bytes, codes, errorRate } = this.#filled?.bloom ?? { bytes: 0, codes: 0, errorRate: 1 };
     return { bytes, codes, errorRate };
@@ -99,7 +100,7 @@ export class CodeFilter {
     this.#catchUp();
   }
 
-  /** One after the other: a load that lost its subscription ends at its next page. */
+  /** Queues a load behind the current one, which ends at its next page if the subscription was interrupted. */
   #catchUp(): void {
     const generation = this.#generation;
     this.#working = this.#working.then(() => this.#untilCaughtUp(generation));
@@ -119,7 +120,8 @@ export class CodeFilter {
 
   async #load(generation: number): Promise<void> {
     const target = this.#filled?.bloom.isCrowded === false ? this.#filled : await this.#begin();
-    // From here on all that is announced goes into the target; what was announced before is committed, or never will be.
+    // From here on, announced codes are added to the target. Codes that were announced before are committed after this
+    // wait, or never will be.
     await this.codes.waitForIssuers();
     for await (const page of this.codes.beyond(target.marks, this.limits.codePageCodes)) {
       for (const code of page) target.bloom.add(code);
@@ -129,7 +131,7 @@ export class CodeFilter {
     this.#filling = null;
     this.#renewing = false;
     this.#caughtUp = true;
-    this.log.info(this.state, 'the code filter is up to date');
+    this.log.info(this.state, 'code filter loaded');
   }
 
   async #begin(): Promise<Filled> {

@@ -3,14 +3,14 @@ import { LRUCache } from 'lru-cache';
 import type { Code } from '../../shared/domain/codes.js';
 import type { CodesTable, FoundCode } from '../../shared/postgres/codes.js';
 
-/** Codes of one statement. */
+/** Maximum number of codes per statement. */
 const BATCH = 500;
-/** Codes remembered, about 300 bytes each. */
+/** Maximum number of cached codes, about 300 bytes each. */
 const REMEMBERED = 50_000;
 
 /**
- * Which campaign a code belongs to, and with which number. What was issued never changes, so it is remembered; a code that
- * was not found is not, since it may be issued any time. Questions of one moment go to Postgres as one statement.
+ * Finds the campaign and the number of a code. An issued code never changes and is cached; an unknown code is not,
+ * because it may be issued at any time. Concurrent look-ups share one statement.
  */
 export class CodeLookup {
   readonly #found = new LRUCache<Code, FoundCode>({ max: REMEMBERED });
@@ -26,7 +26,10 @@ export class CodeLookup {
     );
   }
 
-  /** @returns null when the code was never issued. @throws EngineUnavailable when it is not remembered and Postgres is away */
+  /**
+   * @returns null = the code was never issued.
+   * @throws EngineUnavailable if it is not cached and Postgres is unavailable
+   */
   async find(code: Code): Promise<FoundCode | null> {
     const known = this.#found.get(code);
     if (known) return known;

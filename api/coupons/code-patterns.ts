@@ -5,8 +5,9 @@ import type { CodesTable } from '../../shared/postgres/codes.js';
 const REFRESH_MS = 5_000;
 
 /**
- * Which made-up codes look like those of a campaign with uniform refusals. To them the answer is the same as to its real ones,
- * so that nobody learns which codes exist. Read in the background: a made-up code costs no question to an engine.
+ * Recognises invented codes that look like codes of a campaign with uniform refusals. They get the same response as its
+ * real codes, so that a guesser does not learn which codes exist. The patterns are read in the background, so that an
+ * invented code costs no call to Postgres.
  */
 export class CodePatterns {
   #lengths: ReadonlySet<number> = new Set();
@@ -20,7 +21,7 @@ export class CodePatterns {
   start(): void {
     const refresh = () =>
       this.refresh().catch((error: Error) =>
-        this.log.debug({ reason: error.message }, 'forms of codes are not known anew'),
+        this.log.debug({ reason: error.message }, 'code patterns could not be refreshed'),
       );
     void refresh();
     this.#timer = setInterval(refresh, REFRESH_MS).unref();

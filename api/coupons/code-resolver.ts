@@ -8,7 +8,7 @@ import type { CodeFilter } from './code-filter.js';
 import type { CodeLookup } from './code-lookup.js';
 import type { CodePatterns } from './code-patterns.js';
 
-/** A code that was issued, and the terms of its campaign that are in force. */
+/** An issued code with the current terms of its campaign. */
 export type IssuedCode = {
   code: Code;
   /** 0 = the one code of a shared campaign */
@@ -18,7 +18,7 @@ export type IssuedCode = {
   terms: TermsVersion;
 };
 
-/** From what somebody typed to the code, its campaign and its terms, in the order of what each step costs. */
+/** Resolves a typed code to its canonical form, its campaign and its terms, with the cheapest checks first. */
 export class CodeResolver {
   constructor(
     readonly filter: CodeFilter,
@@ -28,7 +28,7 @@ export class CodeResolver {
     readonly uniform: CodePatterns,
   ) {}
 
-  /** @throws Problem 404 for a code that was never issued; EngineUnavailable */
+  /** @throws Problem 404 for a code that was never issued · EngineUnavailable */
   async find(typed: string): Promise<IssuedCode & { boundTo: UserId | null }> {
     const normalised = normaliseCode(typed);
     if (normalised.kind !== 'code' || !this.filter.mayContain(normalised.code)) throw codeNotFound();
@@ -45,15 +45,15 @@ export class CodeResolver {
     return { code, codeNo, campaignNo, product, terms, boundTo: userId };
   }
 
-  /** Whether what was typed looks like a code of a campaign that tells nothing of its codes. */
+  /** Whether a typed code looks like a code of a campaign with uniform refusals. */
   looksUniform(typed: string): boolean {
     const normalised = normaliseCode(typed);
     return normalised.kind === 'code' && this.uniform.isLike(normalised.code);
   }
 }
 
-/** A code that is bound to somebody else is one that does not exist: it is nobody's business. */
-export function assertHis(issued: { boundTo: UserId | null }, user: UserId): void {
+/** Rejects a code that is bound to another user as unknown, so that its existence stays secret. @throws Problem 404 */
+export function assertOwner(issued: { boundTo: UserId | null }, user: UserId): void {
   if (issued.boundTo !== null && issued.boundTo !== user) throw codeNotFound();
 }
 

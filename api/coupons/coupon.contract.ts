@@ -10,7 +10,7 @@ const typedCode = z
   .string()
   .min(1, 'must not be empty')
   .max(MAX_TYPED_CHARACTERS, `must have at most ${MAX_TYPED_CHARACTERS} characters`)
-  .describe('matched without regard to case, spaces and hyphens');
+  .describe('case, spaces and hyphens are ignored');
 
 export const validateBody = z
   .object({
@@ -24,7 +24,7 @@ export const validateBody = z
   .superRefine(({ code, codes, cart: given }, context) => {
     const refuse = (field: string, message: string) => context.addIssue({ code: 'custom', path: [field], message });
     if ((code === undefined) === (codes === undefined)) refuse('code', 'send either code or codes');
-    if (codes && codes.length > 1 && given === undefined) refuse('cart', 'is needed to combine several codes');
+    if (codes && codes.length > 1 && given === undefined) refuse('cart', 'is required with several codes');
   });
 
 export const redeemBody = z.object({
@@ -33,11 +33,11 @@ export const redeemBody = z.object({
   order_id: externalId,
   attributes: attributes.default({}),
   cart: cart.optional(),
-  token: z.string().max(512).optional().describe('one-time token, for campaigns with require_token'),
-  idempotency_key: z.string().optional().describe('or in the header Idempotency-Key'),
+  token: z.string().max(512).optional().describe('one-time token, for campaigns with `require_token`'),
+  idempotency_key: z.string().optional().describe('alternatively in the header `Idempotency-Key`'),
   device_fp: externalId.optional(),
   attestation: z.string().max(512).optional(),
-  expires_at: z.int().min(0).optional().describe('Unix seconds, of the attestation'),
+  expires_at: z.int().min(0).optional().describe('expiry of the attestation, Unix seconds'),
   challenge_solution: challengeSolution.optional(),
 });
 export type RedeemBody = z.infer<typeof redeemBody>;
@@ -54,27 +54,27 @@ const money = z.int().nullable().describe('minor units of the cart; null without
 const campaign = z.object({ product_id: z.string(), name: z.string(), type: z.enum(CAMPAIGN_TYPES) });
 
 export const validData = z.object({
-  valid: z.boolean().describe('whether any of the codes can be used'),
+  valid: z.boolean().describe('whether at least one of the codes can be used'),
   code: z.string().optional(),
   campaign: campaign.optional(),
   discount: discount.nullable().optional(),
   discount_amount: money,
   total: money,
   free_shipping: z.boolean().optional(),
-  remaining_hint: z.enum(['plenty', 'few', 'none']).optional().describe('none: there would be a place in the line'),
+  remaining_hint: z.enum(['plenty', 'few', 'none']).optional().describe('none: no unit is free, but the line is open'),
   ends_at: z.iso.datetime().nullable().optional(),
   ends_at_local: z.string().nullable().optional(),
   time_zone: z.string().optional(),
   applied: z
     .array(z.object({ code: z.string(), campaign, discount, amount: z.int() }))
     .optional()
-    .describe('with several codes: those that combine, in the order in which they are applied'),
+    .describe('with several codes: those that combine, in the order of their application'),
   left_out: z
     .array(
       z.object({ code: z.string(), reason: z.string(), detail: z.string(), conflicts_with: z.string().nullable() }),
     )
     .optional()
-    .describe('with several codes: those that do not, and why'),
+    .describe('with several codes: those that cannot be used, with the reason'),
 });
 export type ValidData = z.input<typeof validData>;
 
@@ -96,12 +96,12 @@ export const tokenData = z.object({ token: z.string(), expires_at: z.iso.datetim
 
 const coupons = { tag: 'coupons', caller: 'shopper' } as const;
 
-/** What a caller may meet before a code is found. */
+/** Error codes of a request before its code is resolved. */
 const SHOPPER_REFUSALS = ['invalid_request', 'unauthorized', 'forbidden', 'temporarily_unavailable'] as const;
-/** Codes of refusals that say no more than that a code is not known. */
+/** Error codes for an unknown code. */
 const UNKNOWN_CODE_REFUSALS = ['code_not_found', 'code_not_usable'] as const;
 
-/** Why a code that exists cannot be used now. */
+/** Error codes of a check: why the code cannot be used now. */
 const VALIDATION_REFUSALS = [
   'code_not_found',
   'audience_mismatch',
@@ -118,14 +118,18 @@ export const validateContract = {
   ...coupons,
   method: 'post',
   path: '/coupons/validate',
-  summary: 'What one code, or several, would give',
+  summary: 'Check one code or several',
   description:
-    'Reads only. One code: its campaign and discount, or the refusal that redeeming it would meet. Several: the best ' +
-    'combination that their campaigns allow, and why the others are not in it.',
+    'Changes nothing. For one code it returns the campaign and the discount, or the refusal that redeeming it would get. ' +
+    'For several codes it returns the best combination that their campaigns allow, and why the others are left out.',
   guards: ['network_ban'],
   body: validateBody,
   answers: {
-    200: { description: 'What can be used.', data: validData, optionalHeaders: ['RateLimit', 'RateLimit-Policy'] },
+    200: {
+      description: 'The usable codes and their discount.',
+      data: validData,
+      optionalHeaders: ['RateLimit', 'RateLimit-Policy'],
+    },
   },
   errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...VALIDATION_REFUSALS, 'rate_limited', 'challenge_required'],
 } satisfies RouteContract;
@@ -134,16 +138,16 @@ export const redeemContract = {
   ...coupons,
   method: 'post',
   path: '/coupons/redeem',
-  summary: 'Use a code',
+  summary: 'Redeem a code',
   description:
-    'Needs an idempotency key, in the header or in the body, as checkout does. The same request means the same code, ' +
-    'user_id and order_id. An order of a user takes a code only if the campaigns of all codes on it allow that (`stacking`); it is ' +
-    'free again when the other code is released, expired, refunded or voided. Device fields are optional; given, they are checked as in checkout.',
+    'Requires an idempotency key in the header or in the body, as checkout does. A retry must have the same code, user_id ' +
+    'and order_id. A code can be added to an order of a user only if the campaigns of all its codes allow it (`stacking`). A code ' +
+    'that is released, expired, refunded or voided no longer counts. Device fields are optional; if sent, they are checked as in checkout.',
   guards: ['network_ban'],
   body: redeemBody,
   answers: {
     201: {
-      description: 'It is used; pay before `pay_before` where that is given.',
+      description: 'The code is redeemed, or reserved until `pay_before` if that is not null.',
       data: redeemedData,
       optionalHeaders: ['RateLimit', 'RateLimit-Policy', 'Idempotent-Replayed'],
     },
@@ -157,11 +161,15 @@ export const oneTimeTokenContract = {
   method: 'get',
   path: '/coupons/token',
   summary: 'A one-time token for a code and a user',
-  description: 'For campaigns with `require_token`. Lives five minutes, is used up by the first redemption.',
+  description: 'For campaigns with `require_token`. The token is valid for five minutes and for one redemption.',
   guards: ['network_ban', 'coupon_token_quota'],
   query: tokenQuery,
   answers: {
-    200: { description: 'Send it as `token`.', data: tokenData, headers: ['RateLimit', 'RateLimit-Policy'] },
+    200: {
+      description: 'The token; send it as `token` with the redemption.',
+      data: tokenData,
+      headers: ['RateLimit', 'RateLimit-Policy'],
+    },
   },
   errors: [...SHOPPER_REFUSALS, 'code_not_found'],
 } satisfies RouteContract;

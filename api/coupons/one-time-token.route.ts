@@ -31,7 +31,7 @@ export function oneTimeTokenRoute(deps: OneTimeTokenDeps): Route {
     await shopper.identify(req, user_id);
     const rateLimit = await tokenQuota.take(networkOf(req));
     const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;
-    // Whether the code was issued is not said here: a token would be a way to ask.
+    // The route does not check whether the code was issued. Otherwise guessers could use it to find codes.
     const token = oneTimeTokens.sign(canonical(code), user_id, expiresAt);
     call.reply(200, { token, expires_at: new Date(expiresAt).toISOString() }, rateLimit);
   });

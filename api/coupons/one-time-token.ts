@@ -6,8 +6,8 @@ const NONCE_BYTES = 12;
 const PATTERN = /^([\w-]+)\.([0-9a-z]{1,11})\.([\w-]{16})\.([\w-]{43})$/;
 
 /**
- * One-time tokens: `<key id>.<expiry ms, base 36>.<nonce>.<mac>`, bound to a code and a user. Nothing is stored when one is
- * made; the script that claims stores that it was used.
+ * Signs and verifies one-time tokens: `<key id>.<expiry ms, base 36>.<nonce>.<mac>`, bound to a code and a user. A new
+ * token is not stored; the script that claims a unit records its use.
  */
 export class OneTimeTokens {
   readonly #byId: ReadonlyMap<string, KeyObject>;
@@ -15,7 +15,7 @@ export class OneTimeTokens {
 
   constructor(keys: readonly SigningKey[]) {
     const [first] = keys;
-    if (!first) throw new Error('at least one ticket key is needed');
+    if (!first) throw new Error('at least one ticket key is required');
     this.#signing = first;
     this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
   }
@@ -25,7 +25,7 @@ export class OneTimeTokens {
     return `${payload}.${mac(this.#signing.key, payload, code, user)}`;
   }
 
-  /** @returns null when it is not ours for this code and user. Its age and its use are judged by lua/reserve.lua. */
+  /** @returns null = not valid for this code and user. lua/reserve.lua checks its expiry and whether it was used. */
   verify(token: string, code: Code, user: string): { nonce: string; expiresAtMs: number } | null {
     const [, keyId, expires, nonce, given] = PATTERN.exec(token) ?? [];
     const key = this.#byId.get(String(keyId));
@@ -36,7 +36,7 @@ export class OneTimeTokens {
   }
 }
 
-/** The first word keeps these apart from tickets, which the same keys sign. */
+/** The word `once` distinguishes these signatures from those of tickets, which use the same keys. */
 function mac(key: KeyObject, payload: string, code: Code, user: string): string {
   return createHmac('sha256', key).update(`once|${payload}|${code}|${user}`).digest('base64url');
 }

@@ -17,7 +17,7 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded } from './attempt.js';
-import { assertHis } from './code-resolver.js';
+import { assertOwner } from './code-resolver.js';
 import { type RedeemBody, redeemBody, redeemContract } from './coupon.contract.js';
 import type { Redemption } from './redemption.js';
 import { shopperOf } from './validation.js';
@@ -55,7 +55,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     const guesser = { user, network, proven: identity.proven };
     const caller = callerOf(guesser);
     door.bans.admitPaused(caller);
-    /** The guards that cost a round trip. Those of a guess are the same, so that a challenge tells nothing. */
+    /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
     const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
       velocity.attempted(policy.product, device ?? user);
       const rateLimit = await redeemQuota.of(policy.limits.redeemPerMinutePerUser).take(caller);
@@ -94,10 +94,10 @@ export function redeemRoute(deps: RedeemDeps): Route {
         );
         const headers = await enter(policy, token);
         assertGenuine(call, body, token);
-        assertHis(found, user);
+        assertOwner(found, user);
         const result = await redemption.run(found, {
           ...who,
-          // The script's quota of a device is not taken for made-up codes, so it would tell them apart.
+          // Invented codes never reach the script's quota of devices, so this quota would distinguish them.
           device: isUniform ? null : device,
           counted: isUniform ? null : counted,
           proven: identity.proven,
@@ -125,7 +125,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
   });
 }
 
-/** The token that came along, for one of these campaigns; null = none did, or it is not ours. */
+/** Returns the device token of a request if it is valid for one of these campaigns; null = none, or not valid. */
 function tokenOf(
   { attestation: token, expires_at: expiresAtSeconds }: RedeemBody,
   device: DeviceId | null,
@@ -140,8 +140,8 @@ function tokenOf(
   return null;
 }
 
-/** @throws Problem 401 when a token came along that is not genuine, as in checkout */
+/** Rejects a device token that is not valid, as checkout does. @throws Problem 401 */
 function assertGenuine(call: Call<typeof redeemContract>, body: RedeemBody, token: GenuineToken | null): void {
   if (body.attestation !== undefined && token === null)
-    throw call.refusal('attestation_invalid', 'The token is not ours for this device and expiry.');
+    throw call.refusal('attestation_invalid', 'The device token is not valid for this device and expiry.');
 }

@@ -16,7 +16,7 @@ export type RedemptionRequest = {
   order: OrderId;
   attributes: Record<string, unknown>;
   cart: Cart | null;
-  /** as it was sent; null = none */
+  /** As sent; null = none. */
   oneTimeToken: string | null;
   key: IdempotencyKey;
   attestation: { expiresAtSeconds: number } | null;
@@ -24,7 +24,7 @@ export type RedemptionRequest = {
   /** As in ClaimRequest. */
   proven: boolean;
   holderDevice: DeviceId | null;
-  /** What the device's quota counts (RequestDevice). */
+  /** Key of the device's quota (RequestDevice). */
   counted: string | null;
   network: string;
   trace: string;
@@ -32,7 +32,7 @@ export type RedemptionRequest = {
 
 export type Redeemed = Claimed<{ status: 201; data: RedeemedData }>;
 
-/** Redeeming: a claim by code, told with the discount of the terms it was made under. */
+/** Redeems codes: a claim by code, returned with the discount of the terms under which it was made. */
 export class Redemption {
   constructor(
     readonly claim: Claim,
@@ -40,7 +40,7 @@ export class Redemption {
     readonly tokens: OneTimeTokens,
   ) {}
 
-  /** @throws Problem for every refusal; EngineUnavailable when an engine that is needed did not answer */
+  /** @throws Problem for every refusal · EngineUnavailable if Redis or Postgres is unavailable */
   async run(issued: IssuedCode, request: RedemptionRequest): Promise<Redeemed> {
     const once = this.#verified(issued, request);
     return judgedClaim(
@@ -48,14 +48,14 @@ export class Redemption {
       request.attributes,
       async (version, before) => (await this.terms.inForce(issued.product, version)) ?? before,
       async (terms, judged) =>
-        this.#told({ ...issued, terms }, request, await this.#claim(issued, request, once, judged)),
+        this.#responseOf({ ...issued, terms }, request, await this.#claim(issued, request, once, judged)),
     );
   }
 
   #verified({ code }: IssuedCode, { oneTimeToken, user }: RedemptionRequest): Verified {
     if (oneTimeToken === null) return null;
     const once = this.tokens.verify(oneTimeToken, code, user);
-    if (!once) throw new Problem('token_invalid', 'The one-time token is not ours for this code and user.');
+    if (!once) throw new Problem('token_invalid', 'The one-time token is not valid for this code and user.');
     return once;
   }
 
@@ -72,7 +72,7 @@ export class Redemption {
     );
   }
 
-  async #told(
+  async #responseOf(
     { code, product, terms }: IssuedCode,
     { cart }: RedemptionRequest,
     { promise, replayed, quotaLeft }: ClaimResult,

@@ -1,18 +1,18 @@
 import { BloomFilter } from 'bloomfilter';
 
 const MIN_CAPACITY = 65_536;
-/** What is known to come gets 5 % of room; 10 million codes then take 19.5 MB. */
+/** Spare capacity of the first segment: 5 %. 10 million codes then take 19.5 MB. */
 const ROOM = 1.05;
 const FIRST_ERROR = 0.000_8;
-/** Further segments add up with the first; each is a quarter of what there is. */
+/** Error rate of further segments, which adds to that of the first. Each has a quarter of the current capacity. */
 const NEXT_ERROR = 0.000_1;
 const NEXT_SHARE = 0.25;
-/** Beyond it a filter should be made anew, in one piece. */
+/** Error rate above which a filter should be rebuilt as one segment. */
 const CROWDED_ERROR = 0.001;
 
 type Segment = { bloom: BloomFilter; capacity: number; codes: number };
 
-/** A Bloom filter that grows by further segments when more codes come than it was made for. Never a false negative. */
+/** A Bloom filter that adds segments when it exceeds its capacity. It never gives a false negative. */
 export class ScalableBloomFilter {
   readonly #segments: Segment[];
 
@@ -21,7 +21,7 @@ export class ScalableBloomFilter {
   }
 
   add(code: string): void {
-    // A code that is heard and then read again must not count twice, or the filter would seem full.
+    // A code that is announced and later read from Postgres must count once, or the filter would seem full.
     if (this.has(code)) return;
     let last = this.#segments.at(-1) as Segment;
     if (last.codes >= last.capacity) {
@@ -32,13 +32,13 @@ export class ScalableBloomFilter {
     last.codes += 1;
   }
 
-  /** false = was never added. */
+  /** Returns false if the code was never added. */
   has(code: string): boolean {
     for (const { bloom } of this.#segments) if (bloom.test(code)) return true;
     return false;
   }
 
-  /** Codes added, less those taken for known ones by mistake: at most one in a thousand. */
+  /** Number of added codes, without those that were mistaken for known ones: at most one in a thousand. */
   get codes(): number {
     return this.#segments.reduce((sum, { codes }) => sum + codes, 0);
   }
@@ -47,7 +47,7 @@ export class ScalableBloomFilter {
     return this.#segments.reduce((sum, { bloom }) => sum + bloom.buckets.byteLength, 0);
   }
 
-  /** Chance that a code that was never added is taken for a known one, by the number of codes in each segment. */
+  /** Probability that `has` returns true for a code that was never added. */
   get errorRate(): number {
     const pass = this.#segments.map(({ bloom, codes }) => (1 - Math.exp((-bloom.k * codes) / bloom.m)) ** bloom.k);
     return 1 - pass.reduce((refused, rate) => refused * (1 - rate), 1);

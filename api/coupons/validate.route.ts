@@ -14,7 +14,7 @@ import { readJson } from '../http/json-body.js';
 import type { Route } from '../http/route.js';
 import { validate } from '../http/validate.js';
 import { type AttemptDeps, type Attempted, foundOrCounted, policyOf, recorded, UNKNOWN_CODES } from './attempt.js';
-import { assertHis, type IssuedCode } from './code-resolver.js';
+import { assertOwner, type IssuedCode } from './code-resolver.js';
 import { validateBody, validateContract } from './coupon.contract.js';
 import { type Judged, shopperOf, type Validation } from './validation.js';
 
@@ -39,7 +39,7 @@ export function validateRoute(deps: ValidateDeps): Route {
     const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
     door.bans.admitPaused(callerOf(guesser));
     await requireWork(deps, guesser, body.challenge_solution ?? null);
-    // One call is counted once, by the limit of the campaign whose code is found first.
+    // A call counts once, in the quota of the campaign whose code is found first.
     let counted: Promise<string[]> | null = null;
     const count = (policy: CampaignPolicy) => {
       counted ??= validateQuota.of(policy.limits.validatePerMinutePerUser).take(callerOf(guesser));
@@ -53,7 +53,7 @@ export function validateRoute(deps: ValidateDeps): Route {
           about(issued);
           await count(policyOf(deps, issued));
           assertProofFor(identity, issued.product);
-          assertHis(issued, who.user);
+          assertOwner(issued, who.user);
           return { issued, data: await validation.one(issued, who) };
         }),
       );
@@ -66,8 +66,8 @@ export function validateRoute(deps: ValidateDeps): Route {
 }
 
 /**
- * While a campaign enforces its rules, a network that has sent too many unknown codes works for each further check: that is what
- * keeps it from guessing on, and a right code goes on being served.
+ * Requires a proof of work for each check from a network that has sent too many unknown codes, while a campaign
+ * enforces its rules. This deters guessing, and valid codes are still served.
  * @throws Problem 403 with the challenge
  */
 async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: string | null): Promise<void> {
@@ -76,12 +76,12 @@ async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: strin
   if (guesser.proven || door.bans.isAllowed(guesser)) return;
   const what = { product: '', subject: `user.${guesser.user}` };
   if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
-  throw await challenges.demand(what, 'Many unknown codes have been tried from this address.');
+  throw await challenges.demand(what, 'Too many unknown codes were sent from this address.');
 }
 
 type Judge = (typed: string) => Promise<{ issued: IssuedCode }>;
 
-/** @throws Problem 429 when no code was looked at, because the network has sent too many unknown ones */
+/** @throws Problem 429 if every code was refused because the network has sent too many unknown ones */
 async function judgedEach(codes: readonly string[], judge: Judge): Promise<Judged[]> {
   const judged = await Promise.all(codes.map((typed) => judgedOf(typed, judge)));
   const refusals = judged.flatMap((one) => ('refusal' in one && one.refusal.status === 429 ? [one.refusal] : []));
@@ -98,6 +98,6 @@ async function judgedOf(typed: string, judge: Judge): Promise<Judged> {
   }
 }
 
-/** Whether other codes of the same call may still be good. */
+/** Whether a refusal concerns only its code, so that other codes of the same call may still be valid. */
 const isOfThisCode = ({ status, extras }: Problem): boolean =>
   status === 429 ? extras.members?.policy === UNKNOWN_CODES : status < 500 && !('challenge' in (extras.members ?? {}));

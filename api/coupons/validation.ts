@@ -14,17 +14,17 @@ import type { IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
 
 export type Shopper = { user: UserId; attributes: Record<string, unknown>; cart: Cart | null };
-/** One of several codes: usable, or why not. */
+/** One of several codes: usable, or refused with the reason. */
 export type Judged = { typed: string; issued: IssuedCode } | { typed: string; refusal: Problem };
 
 const FEW_UNITS = 10;
 const FEW_PART = 0.1;
 
-/** What a code would give its user at this moment. Promises nothing. */
+/** Computes what a code currently gives its user. It reserves nothing. */
 export class Validation {
   constructor(readonly sale: SaleStore) {}
 
-  /** @throws Problem when it could not be redeemed now */
+  /** Checks one code. @throws Problem if it could not be redeemed now */
   async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
     const stock = await this.checkRedeemable(issued, shopper);
     const { terms, code } = issued;
@@ -45,7 +45,7 @@ export class Validation {
     };
   }
 
-  /** The best combination of those that are usable, and why the others are not in it. */
+  /** Returns the best combination of the usable codes, and the reasons why the others are left out. */
   several(judged: readonly Judged[], cart: Cart | null): ValidData {
     const usable = judged.flatMap((one) => ('issued' in one ? [one.issued] : []));
     const termsOf = new Map(usable.map(({ product, terms }) => [product as string, terms]));
@@ -76,12 +76,12 @@ export class Validation {
     };
   }
 
-  /** @throws Problem when it could not be redeemed now */
+  /** Returns the stock of a usable code; `total` -1 = unlimited. @throws Problem if it could not be redeemed now */
   async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
     const { audience } = issued.terms;
     const outcome = await this.sale.claims.checkRedeemable(issued.product, user, issued.codeNo);
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
-      throw new Problem('audience_mismatch', 'The campaign is for others.');
+      throw new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
     }
     if (outcome.kind !== 'usable') throw refusalOf(outcome);
     return outcome;
@@ -89,13 +89,13 @@ export class Validation {
 }
 
 const WHY: Record<LeftOutReason, string> = {
-  duplicate: 'It was sent twice.',
-  no_discount: 'Its campaign gives no discount.',
-  currency_mismatch: 'Its discount is in another currency than the cart.',
-  same_campaign: 'Two codes of one campaign do not combine.',
-  exclusive: 'It, or the other one, combines with nothing.',
-  same_group: 'Two codes of one group do not combine.',
-  no_effect: 'It would take nothing off any more.',
+  duplicate: 'The code was sent twice.',
+  no_discount: 'The campaign of this code gives no discount.',
+  currency_mismatch: 'The discount and the cart have different currencies.',
+  same_campaign: 'Two codes of one campaign cannot be combined.',
+  exclusive: 'One of the two codes cannot be combined with others.',
+  same_group: 'Two codes of one group cannot be combined.',
+  no_effect: 'The code would not reduce the total any further.',
 };
 
 const offerOf = ({ code, product, terms }: IssuedCode) => ({
@@ -107,7 +107,7 @@ const offerOf = ({ code, product, terms }: IssuedCode) => ({
 
 const campaignOf = ({ productId, name, type }: TermsVersion) => ({ product_id: productId, name, type });
 
-/** total -1: unlimited */
+/** @param total -1 = unlimited */
 function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'few' | 'none' {
   if (total === -1) return 'plenty';
   if (free === 0) return 'none';
@@ -117,29 +117,29 @@ function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'f
 function refusalOf(outcome: Exclude<CheckRedeemableOutcome, { kind: 'usable' }>): Problem<ValidationRefusal> {
   switch (outcome.kind) {
     case 'not_found':
-      return new Problem('code_not_found', 'The campaign of this code has not been published.');
+      return new Problem('code_not_found', 'The campaign of this code is not published.');
     case 'paused':
       return new Problem('campaign_paused', 'The sale is paused.', { retryAfterSeconds: 5 });
     case 'ended':
-      return new Problem('campaign_ended', 'The campaign is over.');
+      return new Problem('campaign_ended', 'The campaign has ended.');
     case 'not_started':
-      return new Problem('campaign_not_started', 'The campaign opens at starts_at.', {
+      return new Problem('campaign_not_started', 'The campaign opens at `starts_at`.', {
         members: { starts_at: timeOrNull(outcome.startsAtMs) },
       });
     case 'limit_reached':
       return new Problem('already_redeemed', 'The user has reached the limit of this campaign.');
     case 'code_used':
-      return new Problem('already_redeemed', 'The code is used.');
+      return new Problem('already_redeemed', 'The code has been redeemed.');
     case 'sold_out':
-      return new Problem('sold_out', 'Every unit is taken.');
+      return new Problem('sold_out', 'No unit is free.');
     case 'line_full':
-      return new Problem('waiting_room_full', 'The line has reached its limit.');
+      return new Problem('waiting_room_full', 'The waiting room has reached its limit.');
     default:
       return assertNever(outcome);
   }
 }
 
-/** The shopper that a body names, with the attributes that are believed. */
+/** Returns the shopper of a request, with the attributes of the proof of identity or else those of the body. */
 export function shopperOf(
   body: {
     user_id: string;

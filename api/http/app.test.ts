@@ -16,7 +16,7 @@ import { ProblemEdge } from './problem.js';
 import { sendData } from './respond.js';
 import type { Route, RouteContract } from './route.js';
 
-/** The edge of the API on a real port, with routes that do as little as possible. */
+/** The HTTP edge on a real port, with minimal routes. */
 const route = (method: RouteContract['method'], path: string, handle: Route['handle']): Route => ({
   contract: { method, path, summary: '', tag: 'operations', caller: 'anyone', answers: {}, errors: [] },
   handle,
@@ -55,7 +55,7 @@ const routes = [
   route('get', '/busy', async (req, res) => {
     busy += 1;
     mostBusy = Math.max(mostBusy, busy);
-    // As long as an answer from Redis takes at least.
+    // At least as long as a reply of Redis takes.
     await nextTurn();
     await nextTurn();
     busy -= 1;
@@ -102,7 +102,7 @@ test('answers with data, the request id and the headers of every answer', async 
   expect(answer.headers.get('x-powered-by')).toBeNull();
 });
 
-test('knows its paths and methods, and the case of both', async () => {
+test('distinguishes paths and methods, and their case', async () => {
   expect(await ask('/nothing')).toMatchObject({ status: 404, body: { code: 'not_found' } });
   expect(await ask('/THINGS/1')).toMatchObject({ status: 404 });
   const wrong = await ask('/things/1', { method: 'DELETE' });
@@ -112,7 +112,7 @@ test('knows its paths and methods, and the case of both', async () => {
   expect([head.status, head.text]).toEqual([200, '']);
 });
 
-test('tells a refusal as RFC 9457 has it', async () => {
+test('sends a refusal as RFC 9457 defines it', async () => {
   const answer = await ask('/refused', { headers: { 'x-request-id': 'req-2' } });
   expect(answer.headers.get('content-type')).toBe('application/problem+json');
   expect(answer.headers.get('x-more')).toBe('yes');
@@ -131,7 +131,7 @@ test('tells a refusal as RFC 9457 has it', async () => {
   ]);
 });
 
-test('tells nothing of what broke inside, and logs all of it under the same id', async () => {
+test('hides internal errors, and logs them in full under the same id', async () => {
   const answer = await ask('/broken', { headers: { 'x-request-id': 'req-3' } });
   expect(answer).toMatchObject({
     status: 500,
@@ -144,7 +144,7 @@ test('tells nothing of what broke inside, and logs all of it under the same id',
   });
 });
 
-test('answers 503 and when to come back while an engine is away, which is no error of ours', async () => {
+test('responds with 503 and Retry-After during an outage, which is no bug', async () => {
   const answer = await ask('/away', { headers: { 'x-request-id': 'req-4' } });
   expect(answer).toMatchObject({ status: 503, body: { code: 'temporarily_unavailable' } });
   expect(answer.headers.get('retry-after')).toMatch(/^[12]$/);
@@ -153,7 +153,7 @@ test('answers 503 and when to come back while an engine is away, which is no err
   expect(log.lines.at(-1)?.level).not.toBe('error');
 });
 
-test('answers the first of a thousand requests that come at one moment before it begins the last', async () => {
+test('responds to the first of a thousand simultaneous requests before it begins the last', async () => {
   const socket = connect(port, '127.0.0.1');
   let text = '';
   socket.setEncoding('latin1').on('data', (chunk) => {
@@ -220,7 +220,7 @@ test('refuses what is no JSON', async () => {
   expect((await post(Buffer.from([0x22, 0xff, 0x22]))).body.code).toBe('invalid_json');
 });
 
-/** Sends bytes as they are and gives back everything that comes until the connection ends. */
+/** Sends raw bytes and returns everything that arrives until the connection ends. */
 async function raw(text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let answer = '';
@@ -230,7 +230,7 @@ async function raw(text: string): Promise<string> {
   return answer;
 }
 
-test('answers what is not even HTTP, or too much of it, with a problem and closes', async () => {
+test('rejects malformed or oversized HTTP with a problem and closes the connection', async () => {
   const nonsense = await raw('GET\r\n\r\n');
   expect(nonsense).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
   expect(JSON.parse(String(nonsense.split('\r\n\r\n')[1]))).toMatchObject({ status: 400, code: 'invalid_request' });
@@ -244,7 +244,7 @@ test('serves a few pipelined requests at a time, and ends a connection whose cli
   try {
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => {
-      // Reset by the server, which is what this is about.
+      // The server has reset the connection, as expected.
     });
     socket.pause();
     const before = largeServed;
@@ -256,7 +256,7 @@ test('serves a few pipelined requests at a time, and ends a connection whose cli
       );
     server.closeIdleConnections();
     await until('the connection is ended', async () => (await connections()) === 0);
-    // What the system's buffers took, and as many again as may be in flight.
+    // The responses in the buffers of the kernel, and the limit of requests in flight.
     expect(largeServed - before).toBeLessThan(50);
     socket.destroy();
   } finally {
@@ -273,14 +273,14 @@ test('answers everything that a client pipelines and reads', async () => {
   expect(answers).toContain('{"data":{"id":"2"');
 });
 
-test('lets go of connections while it stops', async () => {
+test('closes connections while it stops', async () => {
   expect((await ask('/things/1')).headers.get('connection')).not.toBe('close');
   draining = true;
   expect((await ask('/things/1')).headers.get('connection')).toBe('close');
   draining = false;
 });
 
-test('counts every answer by its route and never by what was asked for', async () => {
+test('counts every response by its route, never by the requested path', async () => {
   const text = await metrics.registry.metrics();
   const counted = new Set(
     [...text.matchAll(/http_request_seconds_count\{route="([^"]+)"\}/g)].map(([, route]) => route),
@@ -288,7 +288,7 @@ test('counts every answer by its route and never by what was asked for', async (
   expect([...counted].sort()).toEqual(['/away', '/broken', '/busy', '/large', '/refused', '/things/:id', 'none']);
 });
 
-test('an exact target is served like any other: with a query, without, when it throws at once and when it does later', async () => {
+test('an exact path is served like any other: with and without a query, and with sync and async errors', async () => {
   const send = (path: string) =>
     fetch(`http://127.0.0.1:${port}${path}`, {
       method: 'POST',
@@ -307,14 +307,14 @@ test('an exact target is served like any other: with a query, without, when it t
   }
 });
 
-test('a trailing slash is another path, and there is nothing at it', async () => {
+test('a path with a trailing slash is another path, which does not exist', async () => {
   for (const path of ['/things/', '/things/1/', '/thrown/', '/busy/']) {
     expect([path, (await ask(path)).status]).toEqual([path, 404]);
     expect([path, (await ask(path, { method: 'POST' })).status]).toEqual([path, 404]);
   }
 });
 
-test('the guard of a route refuses before it, whichever way a request has come to it', async () => {
+test('the guard of a route runs first, whichever spelling of the path has matched', async () => {
   const headers = { 'x-banned': '1' };
   const ways: [string, string][] = [
     ['GET', '/guarded'],

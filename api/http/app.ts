@@ -18,11 +18,11 @@ import { wrongRequest } from './wrong-request.js';
 
 export type AppOptions = { trustProxy: number };
 
-/** Finds the route that a request names exactly, as calls of the API do; undefined = Express has to look for it. */
+/** Finds the route whose path equals the path of the request; undefined = Express has to match it. */
 export type ExactRoutes = (req: Request) => Route | undefined;
 
 export function exactRoutes(routes: readonly Route[]): ExactRoutes {
-  // By method first: a key made of both would be a new text for every request.
+  // By method first: a combined key would allocate a string for every request.
   const byMethod = new Map<string, Map<string, Route>>();
   for (const route of routes) {
     const { method, path } = route.contract;
@@ -37,20 +37,23 @@ export function exactRoutes(routes: readonly Route[]): ExactRoutes {
 }
 
 /**
- * Serves a POST without a query, which needs nothing of Express: walking its list of routes costs a tenth of a checkout
+ * Serves a POST without a query and bypasses Express, whose walk through the list of routes costs a tenth of a checkout
  * (docs/decisions/0005-http-edge.md).
  */
 function serveExactly(route: Route, req: Request, res: Response, edge: ProblemEdge): void {
   req.routePath = route.contract.path;
-  // A route that is no async function may throw.
+  // A handler that is not async may throw.
   try {
-    route.handle(req, res)?.catch((error: unknown) => edge.answer(error, req, res));
+    route.handle(req, res)?.catch((error: unknown) => edge.respond(error, req, res));
   } catch (error) {
-    edge.answer(error, req, res);
+    edge.respond(error, req, res);
   }
 }
 
-/** Puts the routes on an Express app: each path with its methods, 405 for the others, 404 for the rest, one error edge. */
+/**
+ * Mounts the routes on an Express app. Other methods of a known path get 405, unknown paths get 404, and the edge
+ * responds to every error.
+ */
 export function createApp(routes: readonly Route[], edge: ProblemEdge, options: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -77,20 +80,23 @@ export function createApp(routes: readonly Route[], edge: ProblemEdge, options: 
     const allow = (methods.includes('GET') ? [...methods, 'HEAD'] : methods).join(', ');
     app.all(path, (req: Request) => {
       req.routePath = path;
-      throw new Problem('method_not_allowed', `${req.method} is not possible here.`, { headers: { Allow: allow } });
+      throw new Problem('method_not_allowed', `This path does not support ${req.method}.`, {
+        headers: { Allow: allow },
+      });
     });
   }
   app.use(() => {
-    throw new Problem('not_found', 'There is nothing at this path.');
+    throw new Problem('not_found', 'No resource exists at this path.');
   });
-  const onError: ErrorRequestHandler = (error, req, res, _next) => edge.answer(error, req, res);
+  const onError: ErrorRequestHandler = (error, req, res, _next) => edge.respond(error, req, res);
   app.use(onError);
   return app;
 }
 
 /**
- * The HTTP server in front of the app. Its request and response objects are born with the app's prototypes: Express sets
- * them on every request otherwise, which costs more than all the rest of it (docs/decisions/0005-http-edge.md).
+ * Creates the HTTP server in front of the app. Its request and response objects are created with the app's prototypes.
+ * Otherwise Express sets the prototypes on every request, which costs more than the rest of its work
+ * (docs/decisions/0005-http-edge.md).
  */
 export function createHttpServer(
   app: Express,
@@ -100,7 +106,7 @@ export function createHttpServer(
   exact: ExactRoutes,
   cors: Cors = new Cors([]),
 ): Server {
-  // Classes, since the engine then knows how many fields an object will have; it would grow by three at a time otherwise.
+  // Classes tell V8 how many fields an object will have. Otherwise each object grows by three fields at a time.
   class BornRequest extends IncomingMessage {}
   class BornResponse extends ServerResponse {}
   Object.setPrototypeOf(BornRequest.prototype, app.request);
@@ -129,17 +135,17 @@ export function createHttpServer(
     }
     const route = exact(req);
     req.contract = route?.contract ?? null;
-    // Before anything else is done for it: refusing must cost an attacker more than us.
+    // Guards run first, so that a rejected request costs the server as little as possible.
     if (route?.guard?.(req, res)) {
       res.on('finish', finish);
       return;
     }
     beginExchange(req);
-    // It finishes once, so this is `once` without what that makes for each.
+    // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
     const full = turns.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
     const wrong = full ?? wrongRequest(req, expectationMet);
-    if (wrong) edge.answer(wrong, req, res);
+    if (wrong) edge.respond(wrong, req, res);
     else
       turns.take(() => {
         if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
@@ -157,7 +163,7 @@ export function createHttpServer(
       requestTimeout: LIMITS.requestTimeoutMs,
       connectionsCheckingInterval: LIMITS.connectionCheckMs,
       keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
-      // Node would answer its absence without a body; wrongRequest does it.
+      // Node would respond to a missing Host without a body; `wrongRequest` rejects it with a problem document.
       requireHostHeader: false,
       noDelay: true,
     },
@@ -167,13 +173,13 @@ export function createHttpServer(
   server.maxConnections = LIMITS.connections;
   server.timeout = LIMITS.idleTimeoutMs;
   server.on('checkExpectation', (incoming, outgoing) => serve(incoming, outgoing, false));
-  server.on('clientError', answerMalformed);
+  server.on('clientError', rejectMalformed);
   return server;
 }
 
 /**
- * Node hands a request with any `Upgrade` to whoever listens for upgrades. Only WebSockets are meant: an offer of HTTP/2
- * (Java's client makes it with every request) may be ignored, and the request is answered as usual.
+ * Limits upgrades to WebSockets. Node emits `upgrade` for a request with any `Upgrade` field. A server may ignore an
+ * offer of HTTP/2, which Java's client sends with every request, and serve the request as usual.
  */
 function onlyWebSocketsUpgrade(app: Express): void {
   const offered = Symbol('upgrade offered');
@@ -189,19 +195,19 @@ function onlyWebSocketsUpgrade(app: Express): void {
   });
 }
 
-/** What is not even HTTP gets an answer too, as far as the connection still takes one. */
-function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+/** Sends a problem document for input that Node cannot parse as HTTP, if the connection is still writable. */
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  // Told once for each request; one that may take its time has a limit of its own.
+  // Node reports the timeout once per request. A long request has its own limit (`allowLongRequest`).
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isLongRequest(socket)) return;
   const problem =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? new Problem('headers_too_large', `Header fields may have ${LIMITS.headerBytes} bytes.`)
+      ? new Problem('headers_too_large', `The header fields exceed ${LIMITS.headerBytes} bytes.`)
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? new Problem('request_timeout', 'The request did not arrive in time.')
-        : new Problem('invalid_request', 'This is no HTTP request.');
+        : new Problem('invalid_request', 'The request is not valid HTTP.');
   respondRaw(socket, problem, uuidv7());
 }

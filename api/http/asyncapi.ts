@@ -10,7 +10,10 @@ import {
 const CHANNEL = 'sale';
 type Frames = Record<string, z.ZodObject>;
 
-/** The AsyncAPI 3.0 document of /flash-sale/ws, made from the frames' contracts. "Receive" and "send" are the server's. */
+/**
+ * Returns the AsyncAPI 3.0 document of /flash-sale/ws, generated from the contracts of the frames. `receive` and `send`
+ * are seen from the server.
+ */
 export function asyncApiDocument(version: string): object {
   const sent: Frames = Object.fromEntries(
     Object.entries(SERVER_FRAMES).map(([type, frame]) => [
@@ -25,7 +28,7 @@ export function asyncApiDocument(version: string): object {
     info: {
       title: 'Doorbuster',
       version,
-      description: 'News of one shopper’s place and reservation, over a WebSocket.',
+      description: 'Notifications about one shopper’s position and reservation, over a WebSocket.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     defaultContentType: 'application/json',
@@ -33,7 +36,7 @@ export function asyncApiDocument(version: string): object {
       [CHANNEL]: {
         address: '/flash-sale/ws',
         title: 'One shopper in one sale',
-        description: `The ticket of checkout goes into the query or into a first \`subscribe\`. Close codes: ${closeCodes()}.`,
+        description: `The client sends the ticket of its checkout in the query or in a first \`subscribe\`. Close codes: ${closeCodes()}.`,
         messages: Object.fromEntries(Object.keys(all).map((type) => [type, reference('components', 'messages', type)])),
         bindings: {
           ws: {
@@ -45,8 +48,8 @@ export function asyncApiDocument(version: string): object {
       },
     },
     operations: {
-      receive: operation('receive', 'What a client may say', received),
-      send: operation('send', 'What a client is told', sent),
+      receive: operation('receive', 'Frames that a client may send', received),
+      send: operation('send', 'Frames that the server sends', sent),
     },
     components: {
       securitySchemes: {
@@ -54,7 +57,7 @@ export function asyncApiDocument(version: string): object {
           type: 'httpApiKey',
           in: 'query',
           name: 'ticket',
-          description: 'the ticket that checkout returns; in the query, or in the first message',
+          description: 'The ticket that checkout returns, in the query or in the first message',
         },
       },
       messages: Object.fromEntries(
@@ -79,7 +82,7 @@ function operation(action: 'send' | 'receive', title: string, frames: Frames): o
 
 const reference = (...path: string[]) => ({ $ref: `#/${path.join('/')}` });
 
-/** AsyncAPI's own schemas are a superset of draft 7. */
+/** Returns the JSON schema of a frame as draft 7, of which AsyncAPI's schemas are a superset. */
 function schemaOf(frame: z.ZodObject): object {
   const { $schema: _, ...schema } = z.toJSONSchema(frame, { target: 'draft-7', io: 'input' });
   return schema;

@@ -1,15 +1,15 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** The port is closed when nobody has come for so long, at the latest after the limit. */
+/** Closes the port when no connection arrives for `QUIET_MS`, and at the latest after `QUIET_LIMIT_MS`. */
 const QUIET_MS = 30;
 const QUIET_LIMIT_MS = 500;
 const SWEEP_IDLE_MS = 100;
 
 /**
- * Closes the port, and returns when everybody who had reached it is answered. The system resets those who stand in its
- * queue of connections when a port closes. So for a moment connections are only taken out of that queue and held; when
- * nobody comes any more the port is closed, and those who were held are served like any other.
+ * Closes the port and resolves when every accepted request has its response. When a port closes, the kernel resets the
+ * connections in its accept queue. The server therefore first accepts and holds new connections. When no more arrive,
+ * it closes the port and serves the held connections.
  */
 export async function closeServer(server: Server): Promise<void> {
   const held: Socket[] = [];

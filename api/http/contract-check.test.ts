@@ -31,9 +31,9 @@ const contract = {
   errors: ['sold_out', 'duplicate_request', 'campaign_paused'],
 } as const satisfies RouteContract;
 
-/** What the route does with the next request. */
+/** How the route handles the next request. */
 let handle: (call: Call<typeof contract>) => void = () => {};
-/** The same without types, for what does not compile. */
+/** The same without types, for calls that do not compile. */
 type Untyped = {
   reply(status: number, data: unknown, headers?: readonly string[], members?: unknown): void;
   begin(status: number, fields: readonly string[]): void;

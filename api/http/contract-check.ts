@@ -6,9 +6,9 @@ import { type Inspector, inspectResponses, type Outgoing } from './respond.js';
 import { type Answer, errorsOf, HEADERS_OF_ERRORS, RESPONSE_HEADERS, type RouteContract } from './route.js';
 
 /**
- * Compares every response with the contract of its route, and sends 500 `internal_error` with what is wrong as `breach`
- * instead of one that differs. Tests switch it on; it costs as much as a small request.
- * @param report is given each breach
+ * Compares every response with the contract of its route. Replaces a response that differs by 500 `internal_error`,
+ * with the difference as `breach`. Tests switch it on; the comparison costs as much as a small request.
+ * @param report receives each breach
  */
 export function checkResponses(report: (breach: string) => void): void {
   const inspect: Inspector = (req, response) => {
@@ -21,7 +21,7 @@ export function checkResponses(report: (breach: string) => void): void {
   inspectResponses(inspect);
 }
 
-/** @param contract null = no route took the request @returns what is wrong; null = nothing */
+/** @param contract null = no route matched the request @returns the first breach; null = none */
 export function breachOf(contract: RouteContract | null, { status, fields, text }: Outgoing): string | null {
   const headers = headersIn(fields);
   const type = headers.get('content-type')?.split(';')[0];
@@ -52,14 +52,14 @@ function problemBreach(
   const wrongFields = missing(HEADERS_OF_ERRORS[status], headers);
   if (wrongFields !== null) return wrongFields;
   if (!contract) return null;
-  // Of the path, not of the route: another method, or another part of it.
+  // 405 belongs to the path, not to one of its routes.
   if (code !== 'method_not_allowed' && !errorsOf(contract).includes(code)) return `the contract has no \`${code}\``;
   if (code !== 'duplicate_request') return null;
   const first = contract.answers[document.original_status ?? 0];
   return first?.data ? dataBreach(first.data, document.data, '#/data') : 'the contract has no such original_status';
 }
 
-/** Every field that the contract promises, and none of those that callers know of beyond it. */
+/** Requires every field that the contract declares, and rejects documented fields that it does not declare. */
 function headersBreach(answer: Answer, headers: ReadonlyMap<string, string>): string | null {
   const declared = new Set([...(answer.headers ?? []), ...(answer.optionalHeaders ?? []), 'X-Request-Id']);
   for (const name of Object.keys(RESPONSE_HEADERS))
@@ -78,7 +78,7 @@ function membersBreach({ members: schema }: Answer, members: Record<string, unkn
   return unknown === undefined ? null : `#/${unknown} is not in the contract`;
 }
 
-/** A schema passes over names that it does not have, so what it has read is compared with what is sent. */
+/** Compares the parsed data with the sent data, because a schema ignores unknown names. */
 function dataBreach(schema: z.ZodType, data: unknown, pointer: string): string | null {
   const parsed = schema.safeParse(data);
   if (!parsed.success) {
@@ -111,7 +111,7 @@ function internalError(req: IncomingMessage, { fields }: Outgoing, breach: strin
   const { status, title } = ERRORS.internal_error;
   const type = 'https://doorbuster.dev/errors/internal_error';
   const instance = `urn:doorbuster:request:${id}`;
-  const detail = 'The response breaks the contract of its route.';
+  const detail = 'The response does not match the contract of its route.';
   const text = JSON.stringify({ type, title, status, detail, instance, code: 'internal_error', breach });
   const head = ['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(text))];
   return { status, fields: [...head, 'X-Request-Id', id], text };

@@ -6,12 +6,12 @@ import { requestIdOf } from './respond.js';
 import { RESPONSE_HEADERS } from './route.js';
 import { API_HEADERS } from './security-headers.js';
 
-/** Calls of shoppers; operators' and services' are no business of another site's pages. */
+/** Paths of shoppers' calls. Pages of other origins never call operators' or services' routes. */
 const SHOPPERS = /^\/(?:flash-sale|coupons)\//;
-/** As long as Chrome keeps a preflight at most. */
+/** The maximum for which Chrome caches a preflight. */
 const MAX_AGE_SECONDS = 7_200;
 const METHODS = 'GET, POST, DELETE';
-/** Everything that a shopper's call may carry beside what browsers allow anyway. */
+/** Request headers of shoppers' calls beyond those that browsers always allow. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -24,14 +24,14 @@ const REQUEST_HEADERS = [
   'X-Ticket',
   'traceparent',
 ].join(', ');
-/** What a script of another origin may read beside the body. */
+/** Response headers that a script of another origin may read. */
 const EXPOSED = Object.keys(RESPONSE_HEADERS)
   .filter((name) => name !== 'Set-Cookie')
   .join(', ');
 
 /**
- * Which pages of other origins may call: those of SHOP_ORIGINS, for shoppers' calls, without cookies. A browser asks first for nearly
- * every call (preflight); it is answered before anything else is done.
+ * Cross-origin access for pages of SHOP_ORIGINS: shoppers' calls only, without cookies. A browser sends a preflight
+ * before nearly every call; the server responds to it before any other work.
  */
 export class Cors {
   readonly #refusal = fastReject(new Problem('origin_not_allowed', 'Pages of this origin may not make this call.'));
@@ -51,20 +51,23 @@ export class Cors {
     );
   }
 
-  /** Fields of every response to a call of a page of another origin; empty where the browser is not to hand it to the page. */
+  /** Returns the CORS fields for a response; empty = the browser hides the response from the page. */
   fieldsOf(req: IncomingMessage): readonly string[] {
     const { origin } = req.headers;
     if (origin === undefined || !SHOPPERS.test(String(req.url))) return NONE;
     return this.#fields.get(origin) ?? NONE;
   }
 
-  /** @returns whether the request was a preflight, which is answered then: 204, or 403 for an origin or call that is not allowed */
+  /**
+   * Responds to a preflight: 204, or 403 for an origin or a path that is not allowed.
+   * @returns whether the request was a preflight
+   */
   preflight(req: Request, res: Response): boolean {
     const { origin } = req.headers;
     if (req.method !== 'OPTIONS' || origin === undefined) return false;
     if (req.headers['access-control-request-method'] === undefined) return false;
     if (!this.#isAllowed(req)) {
-      if (this.terse) this.terse.answer(req, res, this.#refusal, null);
+      if (this.terse) this.terse.reject(req, res, this.#refusal, null);
       else sendFastReject(req, res, this.#refusal);
       return true;
     }
@@ -79,8 +82,8 @@ export class Cors {
   }
 
   /**
-   * A browser opens a WebSocket to any host without asking first, and only says where its page comes from.
-   * @returns why the socket is refused; null for our own pages, those of SHOP_ORIGINS, and clients that are no browsers
+   * Checks the origin of a WebSocket. A browser opens a socket to any host without a preflight; it only sends `Origin`.
+   * @returns the refusal; null for own pages, for pages of SHOP_ORIGINS and for clients that are not browsers
    */
   refusalOfSocket(req: IncomingMessage): Problem | null {
     const { origin, host } = req.headers;

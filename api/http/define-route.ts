@@ -28,7 +28,7 @@ export class Call<Contract extends RouteContract = RouteContract> {
     this.replyEncoded(status, this.encode(status, data, members), headers);
   }
 
-  /** The JSON text of a success, for a handler that needs it before it is sent. */
+  /** Returns the JSON text of a success, for a handler that stores it before sending. */
   encode<Status extends StatusOf<Contract>>(
     _status: Status,
     data: DataOf<Contract, Status>,
@@ -37,20 +37,20 @@ export class Call<Contract extends RouteContract = RouteContract> {
     return JSON.stringify(members === undefined ? { data } : Object.assign({ data }, members)) as Encoded;
   }
 
-  /** Sends a text that `encode` has made for this status. @param headers flat list of names and values */
+  /** Sends a text that `encode` returned for this status. @param headers flat list of names and values */
   replyEncoded(status: StatusOf<Contract>, text: Encoded, headers: readonly string[] = []): void {
     sendJson(this.req, this.res, status, text, headers);
   }
 
   /**
-   * Sends the head of a response whose body is no JSON, or that has none.
-   * @param fields all of them, names and values
+   * Sends the head of a response without a body or with a body that is not JSON.
+   * @param fields flat list of the names and values of all fields
    */
   begin(status: StatusOf<Contract>, fields: readonly string[]): void {
     sendHead(this.res, status, fields);
   }
 
-  /** A refusal with a code of the contract, to be thrown. */
+  /** Returns a problem with a code of the contract, for the handler to throw. */
   refusal<Code extends RefusalOf<Contract>>(problem: Problem<Code>): Problem<Code>;
   refusal<Code extends RefusalOf<Contract>>(code: Code, detail: string, extras?: ProblemExtras): Problem<Code>;
   refusal<Code extends RefusalOf<Contract>>(
@@ -63,9 +63,9 @@ export class Call<Contract extends RouteContract = RouteContract> {
 }
 
 /**
- * A route whose handler can only reply with a status and data of the contract, and only refuse with its codes. What
- * deeper parts throw is compared with the contract where it is sent: in tests it fails, otherwise it is logged
- * (api/http/problem.ts).
+ * Defines a route whose handler can only reply with a status and data of the contract, and only refuse with its codes.
+ * A problem that deeper code throws is compared with the contract when it is sent: a breach fails in tests and is
+ * logged in production (api/http/problem.ts).
  */
 export function defineRoute<const Contract extends RouteContract>(
   contract: Contract,

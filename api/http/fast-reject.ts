@@ -6,18 +6,20 @@ import type { Log } from '../../shared/observability/log.js';
 import { problemDocument } from './problem.js';
 import { requestIdOf, retryAfter, sendText } from './respond.js';
 
-/** A refusal that is the same for many requests: everything but the id, the wait and the fields of a quota is made before. */
+/**
+ * A refusal that many requests share: all of it but the request id, the wait and the quota fields is made in advance.
+ */
 export type FastReject = {
   code: ErrorCode;
   status: number;
-  /** Of the document, around the request's id. */
+  /** The parts of the problem document before and after the request id. */
   before: string;
   after: string;
   bytes: number;
 };
 
 const MARK = 'doorbuster-id';
-/** Of an aggregated line; then the next one begins. */
+/** Maximum number of request ids in one aggregated log line. */
 const IDS_PER_LINE = 200;
 const LINE_EVERY_MS = 250;
 
@@ -27,18 +29,18 @@ export function fastReject(problem: Problem): FastReject {
   return { code: problem.code, status: problem.status, before, after, bytes };
 }
 
-/** Sends a refusal that is in no log, with the fields of every response. @param fields flat list of names and values */
+/** Sends a refusal without logging it. @param fields flat list of names and values */
 export function sendFastReject(req: Request, res: Response, refusal: FastReject, fields: readonly string[] = []): void {
   const id = req.requestId ?? requestIdOf(req);
-  // An id has no character of more than one byte.
+  // A request id contains only ASCII characters, so its length is its number of bytes.
   const length = String(refusal.bytes + id.length);
   const type = ['Content-Type', 'application/problem+json', 'Content-Length', length, 'X-Request-Id', id];
   sendText(res, refusal.status, [...type, ...fields], refusal.before + id + refusal.after);
 }
 
 /**
- * Answers those who are known to be kept out with as little work as Node allows: no stack of handlers, no document made anew,
- * and one line of the log for many, with all their ids, so that each `instance` is found again.
+ * Rejects banned and limited callers with as little work as Node allows: no middleware and no new document. One log
+ * line covers many refusals and lists their request ids, so that each `instance` can be found.
  */
 export class FastRejects {
   readonly #ids = new Map<ErrorCode, string[]>();
@@ -46,8 +48,8 @@ export class FastRejects {
 
   constructor(readonly log: Log) {}
 
-  /** @param waitSeconds when it may be tried again, before jitter; null = nobody knows */
-  answer(
+  /** @param waitSeconds value of `Retry-After` before jitter; null = no such field */
+  reject(
     req: Request,
     res: Response,
     refusal: FastReject,
@@ -59,12 +61,12 @@ export class FastRejects {
     this.#note(refusal.code, req.requestId);
     const headers = [...fields];
     if (waitSeconds !== null) headers.push('Retry-After', retryAfter(waitSeconds));
-    // A body that was not read is thrown away by Node when it is small; for a larger one, or one of unknown length, nobody waits.
+    // Node discards a small unread body. For a large one, or one of unknown length, the connection is closed.
     if (isLongBody(req)) headers.push('Connection', 'close');
     sendFastReject(req, res, refusal, headers);
   }
 
-  /** Writes what waits for its line. */
+  /** Writes the log lines that are still being collected. */
   flush(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;

@@ -4,7 +4,7 @@ import { attributes, cart, note } from './fields.js';
 const takes = (schema: { safeParse(value: unknown): { success: boolean } }, value: unknown) =>
   schema.safeParse(value).success;
 
-test('a cart has whole minor units of a currency that there is', () => {
+test('a cart has whole minor units of an existing currency', () => {
   for (const subtotal of [0, 1, 999_999_999_999_999]) expect(takes(cart, { subtotal, currency: 'IDR' })).toBe(true);
   expect(takes(cart, { subtotal: 1, currency: 'IDR', items: [{ sku: 'a' }, 7] })).toBe(true);
   for (const subtotal of [-1, 0.5, 1e15, 1e300, '1', null, undefined])
@@ -14,7 +14,7 @@ test('a cart has whole minor units of a currency that there is', () => {
   expect(takes(cart, { subtotal: 1, currency: 'IDR', items: 'none' })).toBe(false);
 });
 
-test('attributes are a few members with short names, and what is nested in them is not looked at', () => {
+test('attributes are a few members with short names, and nested values are ignored', () => {
   const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
   expect(attributes.parse({ tier: 'gold', deep })).toEqual({ tier: 'gold', deep: expect.anything() });
   const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, 1]));
@@ -31,6 +31,6 @@ test('attributes do not change what objects inherit', () => {
   expect([Object.hasOwn(given, 'tier'), ({} as Record<string, unknown>).tier]).toEqual([false, undefined]);
 });
 
-test('a note has no halves of characters, which a table would change', () => {
+test('a note has no unpaired surrogates, which Postgres would change', () => {
   expect([takes(note, 'Indomie 🍜'), takes(note, '\ud83c'), takes(note, 'a\0')]).toEqual([true, false, false]);
 });

@@ -16,7 +16,7 @@ function pointerOf(attempt: () => unknown): unknown {
   }
 }
 
-test('takes the key from the header, bare or quoted, or from the body, and says from where', () => {
+test('reads the key from the header, bare or quoted, or from the body, and returns its source', () => {
   expect(idempotencyKey(asking('key-12345'), undefined)).toEqual({ key: 'key-12345', from: 'header' });
   expect(idempotencyKey(asking('"key-12345"'), undefined)).toEqual({ key: 'key-12345', from: 'header' });
   expect(idempotencyKey(asking('  "key-12345" '), undefined)).toEqual({ key: 'key-12345', from: 'header' });
@@ -24,16 +24,16 @@ test('takes the key from the header, bare or quoted, or from the body, and says 
   expect(idempotencyKey(asking('"key-12345"'), 'key-12345')).toEqual({ key: 'key-12345', from: 'header' });
 });
 
-test('wants one where it is required and takes none where it is not', () => {
+test('requires a key only where it is not optional', () => {
   expect(optionalIdempotencyKey(asking(), undefined)).toBeNull();
   expect(pointerOf(() => idempotencyKey(asking(), undefined))).toBe('#/idempotency_key');
 });
 
-test('refuses two that differ', () => {
+test('refuses two different keys', () => {
   expect(pointerOf(() => idempotencyKey(asking('key-12345'), 'key-54321'))).toBe('#/idempotency_key');
 });
 
-test('takes 8 to 255 characters that need no quoting', () => {
+test('accepts 8 to 255 characters that need no quoting', () => {
   for (const key of ['12345678', 'x'.repeat(255), 'A.b_c~d:e-f']) expect(idempotencyKey(asking(), key).key).toBe(key);
   for (const key of [
     '',

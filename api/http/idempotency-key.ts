@@ -7,9 +7,9 @@ const PATTERN = /^[A-Za-z0-9._~:-]{8,255}$/;
 export type KeySource = { key: IdempotencyKey; from: 'header' | 'body' };
 
 /**
- * The idempotency key of a request, from the header (bare or quoted) or from the body. A client that sends it in the header
- * knows the IETF draft and gets a replay with its first status; with the body alone it gets seed B's 409.
- * @throws Problem 400 when it is malformed or the two differ
+ * Returns the idempotency key of a request, from the header (bare or quoted) or from the body. A replay returns the
+ * first status if the key is in the header, as in the IETF draft, and 409 if it is only in the body.
+ * @throws Problem 400 if the key is malformed or the two keys differ
  */
 export function optionalIdempotencyKey(req: Request, inBody: string | undefined): KeySource | null {
   const header = req.headers['idempotency-key'];
@@ -32,7 +32,7 @@ function bare(header: string): string {
   return header.includes('"') ? header.trim().replace(/^"(.*)"$/, '$1') : header.trim();
 }
 
-/** @throws Problem 400 when there is none as well */
+/** As `optionalIdempotencyKey`, but requires a key. @throws Problem 400 also if the key is missing */
 export function idempotencyKey(req: Request, inBody: string | undefined): KeySource {
   const source = optionalIdempotencyKey(req, inBody);
   if (!source) throw invalid('#/idempotency_key', 'is required, here or in the Idempotency-Key header');

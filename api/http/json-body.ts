@@ -9,9 +9,9 @@ const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=(?!\s*"?utf-?8"?\s*(?:;|$))/i;
 
 /**
- * Reads the body as one JSON value. Written for the hot path: express.json costs as much as a whole checkout should
- * (docs/decisions/0005-http-edge.md).
- * @throws Problem 415 not JSON, 413 too large, 400 broken JSON or cut off
+ * Reads the body as one JSON value. It replaces `express.json` on the hot path, which costs as much as a whole checkout
+ * should (docs/decisions/0005-http-edge.md).
+ * @throws Problem 415 not JSON, 413 too large, 400 malformed or truncated JSON
  */
 export function readJson(req: Request): Promise<unknown> {
   const type = req.headers['content-type'];
@@ -21,10 +21,10 @@ export function readJson(req: Request): Promise<unknown> {
   if (req.headers['content-encoding'] !== undefined && req.headers['content-encoding'] !== 'identity') {
     return refuse(req, new Problem('unsupported_media_type', 'The body must not be compressed.'));
   }
-  // NaN where it is not known before: then `end` tells.
+  // NaN if there is no Content-Length; `end` then marks the end of the body.
   const announced = Number(req.headers['content-length']);
   if (announced > LIMITS.bodyBytes) return refuse(req, tooLarge());
-  // While it waited for its turn: nobody would be told of it any more.
+  // The client disconnected while the request waited for its turn.
   if (req.destroyed) return Promise.reject(cutOff());
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -48,12 +48,15 @@ export function readJson(req: Request): Promise<unknown> {
       if (length === announced) finish();
     });
     if (!(announced > 0)) req.on('end', finish);
-    // Also when the connection is gone before all has come.
+    // Node also emits `error` when the connection closes before the whole body has arrived.
     req.on('error', () => reject(cutOff()));
   });
 }
 
-/** For a call that takes no fields: a body is not needed, and one with fields is a mistake. @throws Problem 400, 413, 415 */
+/**
+ * Accepts a request without a body or with an empty object, and rejects one with fields.
+ * @throws Problem 400, 413, 415
+ */
 export async function requireNoFields(req: Request): Promise<void> {
   const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
   if (hasBody) validate(NO_FIELDS, await readJson(req));
@@ -61,11 +64,11 @@ export async function requireNoFields(req: Request): Promise<void> {
 const NO_FIELDS = z.strictObject({});
 
 function cutOff(): Problem {
-  return new Problem('invalid_json', 'The body was cut off.');
+  return new Problem('invalid_json', 'The body ended early.');
 }
 
 function tooLarge(): Problem {
-  return new Problem('body_too_large', `The body may have ${LIMITS.bodyBytes} bytes.`, {
+  return new Problem('body_too_large', `The body exceeds ${LIMITS.bodyBytes} bytes.`, {
     headers: { Connection: 'close' },
   });
 }
@@ -74,7 +77,7 @@ function refuse(req: Request, problem: Problem): Promise<never> {
   return Promise.reject(drained(req, problem));
 }
 
-/** What still arrives is thrown away, so that the answer can be read before the connection closes. */
+/** Discards the rest of the body, so that the client can read the response before the connection closes. */
 function drained(req: Request, problem: Problem): Problem {
   req.removeAllListeners('data');
   req.resume();

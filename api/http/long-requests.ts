@@ -2,12 +2,12 @@ import type { Socket } from 'node:net';
 import type { Request, Response } from 'express';
 import { LIMITS } from '../../shared/config/limits.js';
 
-/** Connections whose request may take longer than others may (`requestTimeoutMs`). */
+/** Connections whose current request may exceed `requestTimeoutMs`. */
 const longRequests = new WeakSet<Socket>();
 
 /**
- * Lets a request or its answer take as long as it likes, as long as something moves: with nothing sent or taken for
- * `idleMs` the connection is closed.
+ * Exempts a request and its response from the request timeout. The connection closes if no byte moves in either
+ * direction for `idleMs`.
  */
 export function allowLongRequest(req: Request, res: Response, idleMs: number): void {
   const { socket } = req;

@@ -21,7 +21,7 @@ const route: Route = {
   handle: () => {},
 };
 
-test('says of a route what its contract says', () => {
+test('documents the contract of a route', () => {
   const document = openApiDocument([route], '1.2.3') as Record<string, any>;
   expect([document.openapi, document.info.version]).toEqual(['3.1.0', '1.2.3']);
   const operation = document.paths['/things/{id}/parts/{part}'].post;
@@ -42,7 +42,7 @@ test('says of a route what its contract says', () => {
   );
   expect(Object.keys(operation.responses['202'].content)).toEqual(['text/csv']);
   expect(Object.keys(operation.responses['202'].headers)).toEqual(['X-Request-Id', 'Location']);
-  // What every route may return, with a body, with keys, is there without being listed.
+  // Errors that every route of its kind can return are documented without being listed.
   expect(Object.keys(operation.responses).join(' ')).toBe('200 202 400 401 403 408 410 413 415 417 429 431 500 503');
   expect(operation.responses['400'].description).toContain(
     '`invalid_request`: The request is not valid. `invalid_json`: The body is not valid JSON.',

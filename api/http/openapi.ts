@@ -16,14 +16,14 @@ const problem = z.object({
   title: z.string(),
   status: z.int(),
   detail: z.string(),
-  instance: z.string().describe('found again in the log'),
+  instance: z.string().describe('identifies the request in the log'),
   code: z.string(),
   errors: z.array(z.object({ pointer: z.string(), detail: z.string() })).optional(),
 });
 
 const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   anyone: [],
-  // Which of them is needed depends on SHOPPER_IDENTITY; with `gateway` none is.
+  // SHOPPER_IDENTITY decides which of them is required; `gateway` requires none.
   shopper: [{}, { shopperJwt: [] }, { shopperHandOver: [] }],
   ticket: [{ ticket: [] }],
   service: [{ serviceKey: [] }],
@@ -31,7 +31,7 @@ const SECURITY: { [Who in Caller]: Record<string, string[]>[] } = {
   admin: [{ adminKey: [] }],
 };
 
-/** The OpenAPI 3.1 document, made from the same contracts that validate requests. */
+/** Returns the OpenAPI 3.1 document, generated from the contracts that validate requests. */
 export function openApiDocument(routes: readonly Route[], version: string): object {
   const registry = new OpenAPIRegistry();
   registry.registerComponent('securitySchemes', 'adminKey', {
@@ -69,7 +69,7 @@ export function openApiDocument(routes: readonly Route[], version: string): obje
       title: 'Doorbuster',
       version,
       description:
-        'Flash sales and coupon redemption: every unit to exactly one person, the rest in a line that keeps its word.',
+        'Flash sales and coupon redemption: each unit goes to exactly one user, and a fair waiting room for the others.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
   });
@@ -112,7 +112,7 @@ function pathOf(contract: RouteContract): Parameters<OpenAPIRegistry['registerPa
 
 type DocumentedResponse = { description: string; headers: object; content: object };
 
-/** A field that every such response has is required. */
+/** Headers of a response; those that every such response has are marked as required. */
 function headersOf({ headers = [], optionalHeaders = [] }: Partial<Answer> = {}): Record<string, object> {
   const always = (['X-Request-Id', ...headers] as const).map((name) => [name, true] as const);
   const sometimes = optionalHeaders.map((name) => [name, false] as const);

@@ -1,22 +1,22 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What is served and what waits on one connection. */
+/** Requests of one connection that are being served or wait. */
 type Pipeline = { inFlight: number; waiting: (() => void)[] };
 const PIPELINE = Symbol('pipeline');
 type Pipelined = Socket & { [PIPELINE]?: Pipeline };
 
 export type PipelineLimits = {
-  /** Requests of one connection that are served at once. */
+  /** Maximum number of requests of one connection that are served concurrently. */
   inFlight: number;
-  /** Requests of all connections that wait for earlier ones of their connection. */
+  /** Maximum number of requests, over all connections, that wait for earlier ones of their connection. */
   waiting: number;
 };
 
 /**
- * Serves the requests that a client pipelines a few at a time. Node parses everything that arrives in one piece and would begin all of
- * it; a client that never reads then holds every response in memory. While requests wait the connection is not read, so at most
- * one piece of 64 KiB waits. A connection whose client does not read ends by the server's `timeout`.
+ * Serves pipelined requests a few at a time. Node parses a whole chunk at once and would start all of its requests; a
+ * client that never reads would then hold every response in memory. While requests wait, the connection is paused, so
+ * that at most one chunk of 64 KiB waits. The server's `timeout` closes a connection whose client does not read.
  */
 export class Pipelines {
   #waiting = 0;
@@ -28,7 +28,7 @@ export class Pipelines {
     server.on('connection', (socket: Pipelined) => {
       const pipeline: Pipeline = { inFlight: 0, waiting: [] };
       socket[PIPELINE] = pipeline;
-      // Node resumes the connection by itself, when a body is read or a response was taken.
+      // Node itself resumes the connection after it has read a body or written a response.
       socket.on('resume', () => {
         if (pipeline.waiting.length > 0) socket.pause();
       });
@@ -39,7 +39,7 @@ export class Pipelines {
     });
   }
 
-  /** Serves now, or when earlier requests of the connection are done. */
+  /** Serves the request now, or when earlier requests of its connection are finished. */
   take(socket: Pipelined, serve: () => void): void {
     const pipeline = socket[PIPELINE] as Pipeline;
     if (pipeline.inFlight < this.limits.inFlight) {
@@ -56,7 +56,7 @@ export class Pipelines {
     socket.pause();
   }
 
-  /** A response of the connection was handed to the system. */
+  /** Must be called when a response has been written; starts the next waiting request. */
   finished(socket: Pipelined): void {
     const pipeline = socket[PIPELINE] as Pipeline;
     const next = pipeline.waiting.shift();

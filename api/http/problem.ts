@@ -6,10 +6,10 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import { retryAfter, sendJson } from './respond.js';
 import { errorsOf } from './route.js';
 
-/** Seconds after which a request that met an outage may come again. */
+/** `Retry-After` of a response to an outage, before jitter. */
 const OUTAGE_RETRY_SECONDS = 1;
 
-/** RFC 9110: a 401 names what is to be sent. */
+/** Challenges for `WWW-Authenticate`, which RFC 9110 requires in a 401. */
 const SCHEMES: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'Bearer',
   ticket_invalid: 'Ticket',
@@ -18,9 +18,12 @@ const SCHEMES: Partial<Record<ErrorCode, string>> = {
   token_invalid: 'OneTimeToken',
 };
 
-/** The one place where an error becomes an answer. Whatever is no Problem is ours: logged whole, told as nothing. */
+/**
+ * The one place that turns an error into a response. An error that is neither a `Problem` nor an outage is a bug: it is
+ * logged in full and reported as `internal_error`.
+ */
 export class ProblemEdge {
-  /** Route and code of refusals that no contract has. */
+  /** Routes and codes of logged refusals that their contracts lack. */
   readonly #undeclared = new Set<string>();
 
   constructor(
@@ -28,10 +31,10 @@ export class ProblemEdge {
     readonly metrics: Metrics,
   ) {}
 
-  answer(error: unknown, req: Request, res: Response): void {
+  respond(error: unknown, req: Request, res: Response): void {
     const problem = this.#asProblem(error, req);
     if (res.headersSent) {
-      // The answer is under way; cutting it off is the only honest thing left.
+      // The head is already sent. Closing the connection tells the client that the response is incomplete.
       res.destroy();
       return;
     }
@@ -50,13 +53,13 @@ export class ProblemEdge {
     sendJson(req, res, problem.status, problemDocument(problem, req.requestId), headers, 'application/problem+json');
   }
 
-  /** Logs a refusal that the contract of its route does not have, the first time that this process sends it. */
+  /** Logs a refusal that the contract of its route lacks, once per process. */
   #logUndeclared({ code }: Problem, { contract, routePath: route, method }: Request): void {
     if (!contract || code === 'method_not_allowed' || errorsOf(contract).includes(code)) return;
     const undeclared = `${method} ${route} ${code}`;
     if (this.#undeclared.has(undeclared)) return;
     this.#undeclared.add(undeclared);
-    this.log.error({ method, route, code }, 'a refusal is not in the contract of its route');
+    this.log.error({ method, route, code }, 'refusal missing from the contract of its route');
   }
 
   #asProblem(error: unknown, req: Request): Problem {
@@ -64,24 +67,30 @@ export class ProblemEdge {
     if (error instanceof EngineUnavailable) {
       this.metrics.engineErrors.inc({ engine: error.engine });
       req.logged = true;
-      this.log.info({ request_id: req.requestId, engine: error.engine, reason: error.message }, 'an engine is away');
+      this.log.info(
+        { request_id: req.requestId, engine: error.engine, reason: error.message },
+        'datastore unavailable',
+      );
       return unavailable();
     }
-    // Express refuses malformed paths with a status of its own.
-    if (error instanceof URIError) return new Problem('invalid_request', 'The path is not valid percent-encoding.');
+    // Express throws this for a malformed path.
+    if (error instanceof URIError) return new Problem('invalid_request', 'The path contains invalid percent-encoding.');
     req.logged = true;
-    this.log.error({ err: error, request_id: req.requestId, path: req.path }, 'a request failed');
-    return new Problem('internal_error', 'The request failed; it can be found in the log by its instance.');
+    this.log.error({ err: error, request_id: req.requestId, path: req.path }, 'request failed');
+    return new Problem(
+      'internal_error',
+      'The request failed because of a bug. The server log has the details under `instance`.',
+    );
   }
 }
 
 export function unavailable(): Problem<'temporarily_unavailable'> {
-  return new Problem('temporarily_unavailable', 'Please repeat the request with the same idempotency key.', {
+  return new Problem('temporarily_unavailable', 'Retry the request with the same idempotency key.', {
     retryAfterSeconds: OUTAGE_RETRY_SECONDS,
   });
 }
 
-/** RFC 9457, with our `code`. */
+/** Returns the problem document (RFC 9457) as JSON, with `code` as an extension. */
 export function problemDocument(problem: Problem, requestId: string): string {
   const { title, status } = ERRORS[problem.code];
   return JSON.stringify({

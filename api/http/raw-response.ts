@@ -5,7 +5,7 @@ import { problemDocument } from './problem.js';
 import { retryAfter } from './respond.js';
 import { API_HEADERS } from './security-headers.js';
 
-/** Answers on a bare socket, where there is no response object: what is not HTTP, and a refused upgrade. Closes it. */
+/** Sends a problem on a socket without a response object (malformed HTTP, a refused upgrade), and closes the socket. */
 export function respondRaw(socket: Duplex, problem: Problem, requestId: string): void {
   const body = problemDocument(problem, requestId);
   const headers: string[] = [...API_HEADERS];

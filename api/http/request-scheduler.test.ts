@@ -4,7 +4,7 @@ import { RequestScheduler } from './request-scheduler.js';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-test('one turn serves so many and no more, and those that wait come in their order, before newcomers', async () => {
+test('one turn serves at most the limit, and waiting requests are served in order, before new ones', async () => {
   const turns = new RequestScheduler(3);
   const served: number[] = [];
   for (const i of numbers(7)) turns.take(() => served.push(i));
@@ -16,7 +16,7 @@ test('one turn serves so many and no more, and those that wait come in their ord
   expect([served, turns.waiting]).toEqual([numbers(8), 0]);
 });
 
-test('after a turn in which nobody waited the next ones are served at once', async () => {
+test('after a turn without waiting requests the next ones are served at once', async () => {
   const turns = new RequestScheduler(2);
   const served: number[] = [];
   for (const i of numbers(2)) turns.take(() => served.push(i));

@@ -1,7 +1,7 @@
 /**
- * Serves so many requests in one turn of the event loop, in the order in which they came; the others wait for the next turns. When
- * thousands arrive within one turn, the loop would otherwise begin all of them before it sent a single command to Redis or read a single
- * answer: everybody waited for the last one, and a connection on which nothing was read for so long was taken for a dead one.
+ * Limits how many requests start in one turn of the event loop; the others wait for the next turns, in order of
+ * arrival. Without it, thousands of requests that arrive in one turn would all start before the loop sends one command
+ * to Redis or reads one reply. Every request would wait for the last one, and idle connections would be taken for dead.
  */
 export class RequestScheduler {
   #served = 0;
@@ -10,12 +10,12 @@ export class RequestScheduler {
 
   constructor(readonly perTurn: number) {}
 
-  /** How many wait for a turn. */
+  /** Number of requests that wait for a turn. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Serves now, or when it is its turn. */
+  /** Serves the request now or in a later turn. */
   take(serve: () => void): void {
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -30,7 +30,7 @@ export class RequestScheduler {
   }
 
   readonly #next = (): void => {
-    // One that came by itself costs no more than this call.
+    // After a single request, this call is the only cost.
     const turn = this.#waiting.splice(0, this.perTurn);
     this.#served = turn.length;
     this.#scheduled = turn.length > 0;

@@ -11,21 +11,21 @@ const begun = (headers: Record<string, string>): Request => {
   return req;
 };
 
-test('takes over a request id that is safe to repeat and makes one up otherwise', () => {
+test('keeps a safe request id and generates one otherwise', () => {
   expect(begun({ 'x-request-id': 'abc-1.2:3_4' }).requestId).toBe('abc-1.2:3_4');
   for (const id of ['', 'a b', 'a\nb', 'x'.repeat(129), '<script>', 'ü'])
     expect(begun({ 'x-request-id': id }).requestId).toMatch(/^[A-Za-z0-9-]{12}\.[0-9a-z]+$/);
   expect(begun({}).requestId).not.toBe(begun({}).requestId);
 });
 
-test('carries a trace context that is one and no other', () => {
+test('keeps a valid trace context only', () => {
   const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   expect(begun({ traceparent: trace }).trace).toBe(trace);
   for (const wrong of ['', 'x', trace.toUpperCase(), `${trace}-more`, trace.slice(1)])
     expect(begun({ traceparent: wrong }).trace).toBe('');
 });
 
-test('sends people away for at least as long as it must, and not all of them equally long', () => {
+test('Retry-After is at least the required time and varies', () => {
   for (const [seconds, least, most] of [
     [0, 1, 2],
     [0.2, 1, 2],
@@ -43,7 +43,7 @@ test('sends people away for at least as long as it must, and not all of them equ
   }
 });
 
-test('sends the headers that keep an answer from being loaded, framed or guessed at', () => {
+test('sends the headers that prevent loading, framing and sniffing', () => {
   const headersOf = (list: readonly string[]) =>
     Object.fromEntries(Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i], list[2 * i + 1]]));
   expect(headersOf(API_HEADERS)).toMatchObject({
@@ -81,7 +81,7 @@ test('sends the very bytes that writeHead and end would send', async () => {
       });
       socket.on('error', reject);
       socket.on('close', () => resolve(all.replace(/Date: [^\r]+/, 'Date: now')));
-      // What follows is no request, so the connection ends after the first answer.
+      // The rest is no request, so the connection ends after the first response.
       socket.write(`${method} ${encodeURI(`/${sending}/${status}`)} HTTP/1.1\r\nHost: x\r\n\r\n?\r\n\r\n`);
     });
   try {

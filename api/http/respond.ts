@@ -4,23 +4,22 @@ import type { Request, Response } from 'express';
 import type { RouteContract } from './route.js';
 import { API_HEADERS } from './security-headers.js';
 
-/** What every request carries from the first moment on. */
+/** Properties that `beginExchange` and the server set on every request. */
 declare module 'node:http' {
   interface IncomingMessage {
     requestId: string;
-    /** W3C trace context, "" = none or malformed. */
+    /** W3C trace context; "" = missing or malformed. */
     trace: string;
     startedAt: number;
-    /** Path pattern of the route that took it, for metrics; "" until then. */
+    /** Path pattern of the matched route, for metrics; "" = not matched yet. */
     routePath: string;
-    /** Contract of the route that took it; null until then, and where no route does. */
+    /** Contract of the matched route; null = not matched. */
     contract: RouteContract | null;
     /**
-     * Fields for a browser whose page is of another origin (api/http/cors.ts); a flat list of names and values, mostly
-     * empty.
+     * CORS fields of the response (api/http/cors.ts): a flat list of names and values, empty for most requests.
      */
     cors: readonly string[];
-    /** Whether a line in the log has its id; a refusal without one gets one. */
+    /** Whether a log line already contains the request id. If not, a refusal is logged. */
     logged: boolean;
   }
 }
@@ -28,13 +27,13 @@ declare module 'node:http' {
 const SAFE_REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** The id a request came with, or a new one. */
+/** Returns the id that the client sent in `X-Request-Id`, or a new one. */
 export function requestIdOf(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
   return typeof given === 'string' && SAFE_REQUEST_ID.test(given) ? given : newRequestId();
 }
 
-/** Ids made here: unique among processes by the first part, within this one by the second. */
+/** First part of generated ids, unique per process. A counter is the second part. */
 const PROCESS = randomBytes(9).toString('base64url').replaceAll('_', '-');
 let made = 0;
 function newRequestId(): string {
@@ -42,7 +41,7 @@ function newRequestId(): string {
   return `${PROCESS}.${made.toString(36)}`;
 }
 
-/** First thing for every request, before Express: ids and time. */
+/** Sets the id, trace context and start time of a request, before Express sees it. */
 export function beginExchange(req: Request): void {
   req.requestId = requestIdOf(req);
   req.logged = false;
@@ -53,21 +52,20 @@ export function beginExchange(req: Request): void {
 }
 
 /**
- * A response before it is sent. `fields` is a flat list of names and values; `text` is null where the body is streamed.
+ * A response before it is sent. `fields` is a flat list of names and values; `text` is null if the body is streamed.
  */
 export type Outgoing = { status: number; fields: readonly string[]; text: string | null };
-/** @returns what is sent instead; null = the response as it is */
+/** @returns the response to send instead; null = send the original */
 export type Inspector = (req: IncomingMessage, response: Outgoing) => (Outgoing & { text: string }) | null;
 let inspector: Inspector | null = null;
 
-/** Shows each response to `inspect` before it is sent. Tests do it (api/http/contract-check.ts). */
+/** Passes each response to `inspect` before it is sent. Used by tests (api/http/contract-check.ts). */
 export function inspectResponses(inspect: Inspector | null): void {
   inspector = inspect;
 }
 
 /**
- * What every JSON answer begins with: the same for all with one status and type, so it is made, and looked at by Node,
- * once.
+ * Status line and constant fields of JSON responses by status. Each head is built and validated once.
  */
 const heads = new Map<number, string>();
 function headOf(status: number): string {
@@ -84,13 +82,12 @@ function headOf(status: number): string {
   return head;
 }
 
-/** Of Node's own `writeHead`, what makes the fields of a status line and a list of names and values. */
+/** The internal step of Node's `writeHead` that writes a status line and a list of names and values. */
 type HeadStoring = { _storeHeader(begin: string, fields: readonly string[]): void };
 
 /**
- * Sends head and body in one write: nothing else may have been set before. What is the same for all is put in as one
- * text behind the status line, since Node looks at each character of each field that it is given
- * (docs/decisions/0005-http-edge.md).
+ * Sends head and body in one write; no header may be set before. The constant fields are one text behind the status
+ * line, because Node validates each character of each field that it receives (docs/decisions/0005-http-edge.md).
  * @param fields flat list of names and values, Content-Length among them
  */
 export function sendText(res: ServerResponse, status: number, fields: readonly string[], text: string): void {
@@ -103,12 +100,12 @@ function sendChecked(res: ServerResponse, status: number, fields: readonly strin
   res.statusCode = status;
   const { cors } = res.req as { cors?: readonly string[] };
   (res as unknown as HeadStoring)._storeHeader(headOf(status), cors?.length ? [...fields, ...cors] : fields);
-  // As a string, Node sends it in one piece with the head; a buffer would be a second piece, which costs as much again.
+  // Node sends a string in one write with the head. A buffer would be a second write, which costs as much again.
   res.end(text);
 }
 
 /**
- * Sends the head of a response whose body is streamed, or that has none.
+ * Sends the head of a response that has no body or streams it.
  * @param fields flat list of names and values
  */
 export function sendHead(res: ServerResponse, status: number, fields: readonly string[]): void {
@@ -142,7 +139,8 @@ export function sendData(
 }
 
 /**
- * Whole seconds with up to half as much again at random, so that those who were sent away do not come back together.
+ * Returns the value of `Retry-After`: whole seconds plus random jitter of up to half, so that clients do not retry
+ * together.
  */
 export function retryAfter(seconds: number): string {
   const whole = Math.max(1, Math.ceil(seconds));

@@ -3,8 +3,8 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../../shared/errors/catalogue.js';
 
 /**
- * What refuses callers before the body of a request is read, by name, with the codes that each adds to the contract of
- * a route. The composition binds the names to the guards; they run in the order in which a contract lists them.
+ * Guards by name, with the error codes that each adds to the contract of a route. A guard rejects a request before its
+ * body is read. The composition binds the names to functions; they run in the order in which a contract lists them.
  */
 export const GUARD_REFUSALS = {
   network_ban: ['blocked'],
@@ -21,32 +21,32 @@ export type Answer = {
   data?: z.ZodType;
   /** Members beside `data`. */
   members?: z.ZodObject;
-  /** Media types whose body is no JSON. */
+  /** Media types of bodies that are not JSON. */
   contentTypes?: readonly string[];
-  /** Fields of every such response. */
+  /** Headers that every such response has. */
   headers?: readonly HeaderName[];
-  /** Fields of some of them. */
+  /** Headers that only some of these responses have. */
   optionalHeaders?: readonly HeaderName[];
 };
 
-/** Response fields that callers may rely on, with their meaning. */
+/** Response headers that callers may rely on, with their meaning. */
 export const RESPONSE_HEADERS = {
-  'X-Request-Id': 'the id of the request: as it was sent, or a new one',
+  'X-Request-Id': 'the id of the request: the one that the client sent, or a new one',
   'Retry-After': 'whole seconds, with jitter',
-  'WWW-Authenticate': 'what is to be sent',
-  RateLimit: 'what is left of the quota',
+  'WWW-Authenticate': 'the authentication scheme that is required',
+  RateLimit: 'the remaining quota',
   'RateLimit-Policy': 'the quota',
-  Location: 'where the result is found',
-  ETag: 'for `If-None-Match`',
+  Location: 'the URL of the result',
+  ETag: 'the version of the body, for `If-None-Match`',
   Link: 'the next page, rel="next"',
-  'Idempotent-Replayed': '`true`: the first response to this key',
-  'Set-Cookie': 'the session of the operator',
-  'Content-Disposition': 'a file name',
-  Allow: 'the methods of this path',
+  'Idempotent-Replayed': '`true` if this is a replay of the first response to this key',
+  'Set-Cookie': 'the session of the operator in a browser',
+  'Content-Disposition': 'the suggested file name',
+  Allow: 'the methods that this path supports',
 } as const;
 export type HeaderName = keyof typeof RESPONSE_HEADERS;
 
-/** Fields of problems by status, beside those of every response. */
+/** Headers of problems by status, in addition to those of every response. */
 export const HEADERS_OF_ERRORS: Readonly<Record<number, Pick<Answer, 'headers' | 'optionalHeaders'>>> = {
   401: { headers: ['WWW-Authenticate'] },
   405: { headers: ['Allow'] },
@@ -55,59 +55,59 @@ export const HEADERS_OF_ERRORS: Readonly<Record<number, Pick<Answer, 'headers' |
 };
 
 /**
- * All that a route takes and returns. Types, validation and the OpenAPI document come from it; `defineRoute` binds the
- * handler to it, and every response of a test is compared with it (docs/decisions/0035-contracts-bind.md). Write one
+ * The complete interface of a route. Types, validation and the OpenAPI document derive from it; `defineRoute` binds the
+ * handler to it, and tests compare every response with it (docs/decisions/0035-contracts-bind.md). Declare a contract
  * with `satisfies RouteContract`, which keeps its statuses and codes as types.
  */
 export type RouteContract = {
   method: 'get' | 'post' | 'patch' | 'delete';
-  /** Express's form: `/admin/campaigns/:id`. */
+  /** In Express's syntax: `/admin/campaigns/:id`. */
   path: string;
   summary: string;
   description?: string;
   tag: 'flash sale' | 'coupons' | 'waiting room' | 'payment' | 'admin' | 'operations';
   caller: Caller;
-  /** What refuses a caller before the body is read. */
+  /** Guards that run before the body is read. */
   guards?: readonly GuardName[];
   params?: z.ZodObject;
   query?: z.ZodObject;
-  /** Query parameters are judged by a part that is not ours: none is unknown. */
+  /** A third-party handler reads the query, so that no parameter counts as unknown. */
   anyQuery?: true;
   headers?: z.ZodObject;
   body?: z.ZodType;
-  /** Bodies of other media types that it takes too. */
+  /** Accepted bodies of other media types. */
   otherBodies?: Record<string, z.ZodType>;
   answers: Record<number, Answer>;
-  /** Those of the route itself; `errorsOf` adds those of its guards and what every route of its kind may return. */
+  /** Codes of the route itself; `errorsOf` adds those of its guards and those of every route of its kind. */
   errors: readonly ErrorCode[];
 };
 
-/** Statuses with which a route may reply. */
+/** Statuses of a route's successful responses. */
 export type StatusOf<Contract extends RouteContract> = keyof Contract['answers'] & number;
 
-/** What a route sends as `data` with a status. */
+/** Type of `data` in the response with a status. */
 export type DataOf<Contract extends RouteContract, Status extends StatusOf<Contract>> = Status extends unknown
   ? Contract['answers'][Status] extends { data: infer Schema extends z.ZodType }
     ? z.input<Schema>
     : never
   : never;
 
-/** What a route sends beside `data` with a status. */
+/** Type of the members beside `data` in the response with a status. */
 export type MembersOf<Contract extends RouteContract, Status extends StatusOf<Contract>> = Status extends unknown
   ? Contract['answers'][Status] extends { members: infer Schema extends z.ZodObject }
     ? z.input<Schema>
     : Record<never, never>
   : never;
 
-/** Codes with which the handler of a route may refuse. */
+/** Error codes that the handler of a route may throw. */
 export type RefusalOf<Contract extends RouteContract> =
   | Contract['errors'][number]
   | (typeof OF_EVERY_ROUTE)[number]
   | (Contract extends { body: z.ZodType } ? (typeof BODY_REFUSALS)[number] : never);
 
 /**
- * Refuses a request by what its head says; returns whether it did. It runs before the body is read, and whichever
- * spelling of the target has led to the route. It may run twice for a request that it lets pass.
+ * Rejects a request by its head, before the body is read; returns whether it did. It runs for every spelling of the
+ * target that matches the route, and may run twice for a request that it accepts.
  */
 export type Guard = (req: Request, res: Response) => boolean;
 
@@ -126,11 +126,11 @@ const OF_EVERY_ROUTE = [
   'internal_error',
   'temporarily_unavailable',
 ] as const;
-/** Of a request whose body cannot be read. Routes with a `body` in their contract have them anyway. */
+/** Codes for a body that cannot be read. `errorsOf` adds them for contracts with a `body`. */
 export const BODY_REFUSALS = ['invalid_json', 'body_too_large', 'unsupported_media_type'] as const;
 const OF_KEYS = ['unauthorized', 'forbidden', 'rate_limited'] as const;
 
-/** The routes with the guards that their contracts name. */
+/** Returns the routes, each bound to the guards that its contract names. */
 export function withGuards(routes: readonly Route[], guards: Readonly<Record<GuardName, Guard>>): Route[] {
   return routes.map((route) => {
     const [first, ...others] = (route.contract.guards ?? []).map((name) => guards[name]);
@@ -143,7 +143,7 @@ export function withGuards(routes: readonly Route[], guards: Readonly<Record<Gua
 
 const errorsOfContracts = new WeakMap<RouteContract, readonly ErrorCode[]>();
 
-/** Every error that a route may return. */
+/** Returns every error code that a route may return. */
 export function errorsOf(contract: RouteContract): readonly ErrorCode[] {
   let errors = errorsOfContracts.get(contract);
   if (!errors) {

@@ -4,8 +4,8 @@ import helmet from 'helmet';
 type HelmetOptions = Parameters<typeof helmet>[0];
 
 /**
- * The headers that helmet would set, computed once as a flat list of names and values: they are the same on every
- * answer, and running helmet for each costs a third of a checkout (docs/decisions/0005-http-edge.md).
+ * Returns the headers that helmet would set, as a flat list of names and values. They are computed once because they
+ * are constant, and running helmet per response costs a third of a checkout (docs/decisions/0005-http-edge.md).
  */
 export function securityHeaders(options: HelmetOptions = {}): readonly string[] {
   const list: string[] = [];
@@ -19,12 +19,12 @@ export function securityHeaders(options: HelmetOptions = {}): readonly string[] 
   return list;
 }
 
-/** For JSON answers nothing may be loaded, framed or sniffed. */
+/** Headers of JSON responses: a browser may not load, frame or sniff anything. */
 export const API_HEADERS = securityHeaders({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
 });
 
-/** For our own pages: what they need comes from this server. */
+/** Headers of the own pages, which load everything from this server. */
 export const PAGE_HEADERS = securityHeaders({
   contentSecurityPolicy: {
     directives: { styleSrc: ["'self'", "'unsafe-inline'"], imgSrc: ["'self'", 'data:'], upgradeInsecureRequests: null },

@@ -9,13 +9,13 @@ import { PAGE_HEADERS } from './security-headers.js';
 const zip = promisify(gzip);
 const ACCEPTS_GZIP = /\bgzip\b(?!\s*;\s*q=0(?![.\d]*[1-9]))/;
 
-/** A file that never changes while the process runs: in memory once, compressed once. */
+/** A file that does not change while the process runs, kept in memory as it is and compressed. */
 export type StaticFile = { body: Buffer; zipped: Buffer; etag: string; fields: readonly string[] };
 
 /**
  * Prepares a file.
  * @param type the media type
- * @param cacheControl `no-cache`: browsers ask each time and get 304, so that parts of two versions never meet in one page
+ * @param cacheControl `no-cache`: browsers revalidate each time (304), so that a page never mixes parts of two versions
  * @param headers flat list of names and values
  */
 export async function staticFile(
@@ -30,9 +30,9 @@ export async function staticFile(
 }
 
 /**
- * A route that serves files.
- * @param contentTypes media types of its files
- * @param find null = there is no file at this path
+ * Returns a route that serves files.
+ * @param contentTypes media types of the files
+ * @param find returns the file of a request; null = not found
  */
 export function staticRoute(
   about: Pick<RouteContract, 'path' | 'summary' | 'tag' | 'params' | 'guards'>,
@@ -45,18 +45,18 @@ export function staticRoute(
     caller: 'anyone',
     answers: {
       200: { description: about.summary, contentTypes, headers: ['ETag'] },
-      304: { description: 'The client has it.', contentTypes, headers: ['ETag'] },
+      304: { description: 'The client has the current version.', contentTypes, headers: ['ETag'] },
     },
     errors: ['not_found'],
   } as const satisfies RouteContract;
   return defineRoute<RouteContract>(contract, (call) => {
     const file = find(call.req);
-    if (!file) throw call.refusal('not_found', 'There is nothing at this path.');
+    if (!file) throw call.refusal('not_found', 'No resource exists at this path.');
     sendFile(call, file);
   });
 }
 
-/** Sends a file: 304 when the client has it, compressed when the client takes gzip. */
+/** Sends a file: 304 if the client has the current version, compressed if the client accepts gzip. */
 function sendFile(call: Call, { body, zipped, etag, fields }: StaticFile): void {
   const { req, res } = call;
   const always = [...fields, 'X-Request-Id', req.requestId];
@@ -72,7 +72,7 @@ function sendFile(call: Call, { body, zipped, etag, fields }: StaticFile): void 
   res.end(sent);
 }
 
-/** Whether the client takes a gzip body. */
+/** Whether the client accepts a gzip body. */
 export function acceptsGzip(req: Request): boolean {
   return ACCEPTS_GZIP.test(String(req.headers['accept-encoding'] ?? ''));
 }

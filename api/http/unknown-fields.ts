@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { type FieldError, Problem } from '../../shared/errors/catalogue.js';
 import type { RouteContract } from './route.js';
 
-/** A name that is further from every known one than this share of its length has no suggestion. */
+/** Maximum edit distance of a suggestion, as a share of the length of the suggested name. */
 const MAX_DISTANCE_SHARE = 0.4;
 const MAX_NAMED_CHARACTERS = 64;
 const MAX_NAMES = 20;
 
 /**
- * The refusal of names that a call does not take.
- * @param unknown each with the names that would be known at its place
- * @param others what else is wrong with the request
+ * Returns the refusal of unknown names.
+ * @param unknown each with the names that are valid at its place
+ * @param others other errors of the request
  */
 export function unknownFields(
   unknown: readonly { pointer: string; name: string; known: readonly string[] }[],
@@ -22,7 +22,7 @@ export function unknownFields(
 }
 
 /**
- * The query parameters that a call takes; null = any, since shoppers' calls are read leniently.
+ * Returns the query parameters that a call accepts; null = any, because shoppers' calls ignore unknown ones.
  */
 export function knownQuery({ caller, tag, query, anyQuery }: RouteContract): readonly string[] | null {
   const isStrict = tag === 'admin' || caller === 'service';
@@ -36,7 +36,7 @@ export function requireKnownQuery(known: readonly string[], query: object): void
     throw unknownFields(unknown.slice(0, MAX_NAMES).map((name) => ({ pointer: `#/${name}`, name, known })));
 }
 
-/** The names of the object that a schema expects at a path; empty where it expects none. */
+/** Returns the names of the object that a schema expects at a path; empty if it expects no object. */
 export function knownNames(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => knownNames(option as z.ZodType, path));
   if (schema instanceof z.ZodPipe) return knownNames(schema.in as z.ZodType, path);

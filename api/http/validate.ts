@@ -5,9 +5,9 @@ import { knownNames, unknownFields } from './unknown-fields.js';
 const MAX_ERRORS = 20;
 
 /**
- * Checks what came in against a route's contract.
- * @throws Problem 400 `invalid_request` with a JSON pointer to each field that is wrong, or `unknown_field` where a strict schema does
- * not have a name
+ * Validates input against a schema of a contract.
+ * @throws Problem 400 `invalid_request` with a JSON pointer to each invalid field, or `unknown_field` for a name that a
+ * strict schema does not have
  */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
@@ -25,12 +25,12 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
   throw invalidFields(...wrong);
 }
 
-/** The refusal of a request some of whose fields are wrong. */
+/** Returns the refusal of a request with invalid fields. */
 export function invalidFields(...errors: FieldError[]): Problem<'invalid_request'> {
   return new Problem('invalid_request', 'Some fields are not valid; see `errors`.', { members: { errors } });
 }
 
-/** RFC 6901, as a fragment. */
+/** Returns a path as a JSON pointer (RFC 6901) in fragment form. */
 function pointerOf(path: readonly PropertyKey[]): string {
   return `#${path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')}`;
 }

@@ -1,7 +1,10 @@
 import type { Request } from 'express';
 import { Problem } from '../../shared/errors/catalogue.js';
 
-/** Node keeps the first of several; two servers on the way could go by different ones (RFC 9112, 3.2). */
+/**
+ * Counts the Host fields. Node keeps only the first, but another server on the way could use a different one (RFC 9112,
+ * 3.2).
+ */
 function hostFields({ rawHeaders }: Request): number {
   let found = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -11,23 +14,23 @@ function hostFields({ rawHeaders }: Request): number {
   return found;
 }
 
-/** RFC 9112, 3.2.1, and nothing that a router may read in another way: no authority, no fragment, no blank. */
+/** Origin form (RFC 9112, 3.2.1), without anything that routers read differently: authority, fragment, space. */
 const ORIGIN_FORM = /^\/[!"$-~]*$/;
 
 /** RFC 9112, 3.2, and 3986: a name or address, and a port. */
 const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
 
-/** What Node lets through and Express would answer in its own way. */
+/** Rejects requests that Node accepts, but to which Express would respond without a problem document; null = valid. */
 export function wrongRequest(req: Request, expectationMet: boolean): Problem | null {
-  if (!expectationMet) return new Problem('expectation_failed', 'Only 100-continue can be expected.');
+  if (!expectationMet) return new Problem('expectation_failed', 'The only supported expectation is 100-continue.');
   return wrongTarget(req);
 }
 
-/** What is wrong with where a request goes, an offer of a WebSocket too. */
+/** Rejects an invalid Host field or target, also of a WebSocket upgrade; null = valid. */
 export function wrongTarget(req: Request): Problem | null {
   const hosts = hostFields(req);
   if (hosts !== 1 && (hosts > 1 || req.httpVersion === '1.1')) {
-    return new Problem('invalid_request', `The Host field ${hosts === 0 ? 'is missing' : 'is there more than once'}.`);
+    return new Problem('invalid_request', `The Host field ${hosts === 0 ? 'is missing' : 'occurs more than once'}.`);
   }
   if (!HOST.test(req.headers.host ?? '')) return new Problem('invalid_request', 'The Host field is not valid.');
   if (!ORIGIN_FORM.test(req.url) && req.url !== '*') {

@@ -34,10 +34,11 @@ export type OpsDeps = {
 
 /** /livez, /readyz, /metrics. */
 export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsDeps): Route[] {
-  // Once a second for all callers: it takes milliseconds of the event loop, and needs no key.
+  // Computed at most once a second for all callers: it blocks the event loop for milliseconds, and the call needs no
+  // key.
   const metricsText = new Recent(async () => {
     const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {
-      log.warn({ err: error }, 'metrics of other processes are missing');
+      log.warn({ err: error }, 'metrics of other processes could not be read');
       return [];
     });
     const text = await metrics.textWith(others);
@@ -50,8 +51,8 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         ...ops,
         method: 'get',
         path: '/livez',
-        summary: 'Is the process alive',
-        answers: { 200: { description: 'It is.', data: z.object({ status: z.literal('alive') }) } },
+        summary: 'Whether the process is alive',
+        answers: { 200: { description: 'The process is alive.', data: z.object({ status: z.literal('alive') }) } },
         errors: [],
       },
       (call) => call.reply(200, { status: 'alive' }),
@@ -61,10 +62,14 @@ export function opsRoutes({ readiness, metrics, board, clock, processName, log }
         ...ops,
         method: 'get',
         path: '/readyz',
-        summary: 'Can the process serve',
+        summary: 'Whether the process can serve requests',
         answers: {
-          200: { description: 'It can.', data: readyData },
-          503: { description: 'It cannot; `checks` says why.', data: readyData, headers: ['Retry-After'] },
+          200: { description: 'The process can serve requests.', data: readyData },
+          503: {
+            description: 'The process cannot serve requests; `checks` contains the reason.',
+            data: readyData,
+            headers: ['Retry-After'],
+          },
         },
         errors: [],
       },

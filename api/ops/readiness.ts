@@ -10,7 +10,7 @@ import { Recent } from './recent.js';
 export type Check = { ok: boolean; detail: string };
 export type Readiness = { ready: boolean; checks: Record<string, Check> };
 
-/** A journal older than this says that the worker or Postgres is in trouble; the sale goes on, on-call should look. */
+/** Age of the oldest journal entry that indicates a problem of the worker or Postgres. The sale continues. */
 const JOURNAL_LAG_WARN_SECONDS = 10;
 const CHECK_EVERY_MS = 1_000;
 
@@ -26,12 +26,12 @@ export type ReadinessDeps = {
 };
 
 /**
- * What this process needs to serve: Redis with our scripts, and room in the journal. Postgres away and a journal that lags
- * are told but do not take the process out of service, since the sale goes on without them.
+ * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. An outage of
+ * Postgres and a lagging journal are reported, but they do not make the process unready, because the sale continues.
  */
 export class ReadinessCheck {
   draining = false;
-  /** Checks the engines at most once a second, since /readyz needs no key. */
+  /** Checks Redis and Postgres at most once a second, because /readyz needs no key. */
   readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
 
   constructor(readonly deps: ReadinessDeps) {}
@@ -47,7 +47,7 @@ export class ReadinessCheck {
   async #askEngines() {
     const [redis, scripts, postgres, journal] = await Promise.all([
       check(async () => {
-        // A Redis that was emptied without losing its connections is found here at the latest.
+        // Detects a Redis that was emptied without closing its connections, if no call has detected it before.
         if ((await readEpoch(this.deps.scripts.redis)) === null)
           this.deps.gate.distrust('Redis is empty or being filled');
       }, 'answers'),
@@ -58,10 +58,10 @@ export class ReadinessCheck {
     return { redis, scripts, postgres, journal };
   }
 
-  /** The gate is looked at each time: it closes at once when Redis goes. */
+  /** Reads the gate on every call, because the gate closes at once when Redis becomes unavailable. */
   #withGate(redis: Check): Check {
     if (!redis.ok || this.deps.gate.isOpen) return redis;
-    return { ok: false, detail: this.deps.gate.reason || 'has not been verified yet; a worker does it' };
+    return { ok: false, detail: this.deps.gate.reason || 'not verified by a worker yet' };
   }
 
   async #journal(): Promise<Check> {
@@ -79,13 +79,13 @@ export class ReadinessCheck {
     }
   }
 
-  /** Whether Postgres lacks entries that are not in the journal any more. The sale goes on without them. */
+  /** Whether Postgres lacks entries that are no longer in the journal. The sale continues without them. */
   async #hasGap(): Promise<boolean> {
     const { state } = this.deps.history;
     if (!state?.latest) return false;
     const { firstId, lastId } = await this.deps.journal.position();
     if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
-    // The journal was read after the cursor, so that entries persisted in between are not missing.
+    // Reads the cursor again, so that entries persisted since the first read do not count as missing.
     const { cursor } = await this.deps.history.beat();
     if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
     return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);

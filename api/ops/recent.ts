@@ -1,6 +1,6 @@
 /**
- * A value that is costly to compute and that any caller may ask for: computed at most once per `maxAgeMs`, whatever the number
- * of callers. Callers during a computation share its result; a failure is not kept.
+ * Caches a value that is costly to compute: it is computed at most once per `maxAgeMs`, whatever the number of callers.
+ * Callers during a computation share its result; a failure is not cached.
  */
 export class Recent<Value> {
   #value: Promise<Value> | null = null;
@@ -17,7 +17,7 @@ export class Recent<Value> {
     if (this.#value && this.now() < this.#expiresAt) return this.#value;
     const computing = this.compute();
     this.#value = computing;
-    // Until it is there, everybody waits for this one.
+    // Callers share this computation until it is finished.
     this.#expiresAt = Number.POSITIVE_INFINITY;
     computing.then(
       () => {

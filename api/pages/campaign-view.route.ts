@@ -16,17 +16,18 @@ const PHASES = ['scheduled', 'open', 'paused', 'ended'] as const;
 const contract = {
   method: 'get',
   path: '/flash-sale/campaign',
-  summary: 'What anybody may know of a sale',
-  description: 'For pages: its name and times, and the server’s clock to count down by. Nothing of stock or line.',
+  summary: 'The public data of a sale',
+  description:
+    'For pages: the name, the times and the server’s clock for a countdown. It contains neither stock nor line.',
   tag: 'flash sale',
   caller: 'anyone',
   query,
   answers: {
     200: {
-      description: 'The sale as it is at `server_time`.',
+      description: 'The state of the sale at `server_time`.',
       data: z.object({
         product_id: z.string(),
-        name: z.string().describe('the product id while the name cannot be read'),
+        name: z.string().describe('the product id if the name cannot be read'),
         status: z.enum(PHASES),
         starts_at: z.iso.datetime(),
         ends_at: z.iso.datetime().nullable().describe('null = open end'),
@@ -39,7 +40,7 @@ const contract = {
 
 export type CampaignViewDeps = { sale: SaleReader; terms: TermsCache; clock: RedisClock };
 
-/** GET /flash-sale/campaign. One small read of Redis; the name is remembered by this process. */
+/** GET /flash-sale/campaign. It costs one small read of Redis; this process caches the name. */
 export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
@@ -59,7 +60,7 @@ export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Rou
   });
 }
 
-/** A sale goes on without Postgres, and so does its page. */
+/** Returns the name of a campaign; null = unknown, or Postgres is unavailable, during which the page keeps working. */
 async function nameOf(terms: TermsCache, product: ProductId): Promise<string | null> {
   try {
     return (await terms.current(product))?.name ?? null;

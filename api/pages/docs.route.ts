@@ -24,7 +24,7 @@ const START = "SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinkin
 const CACHED = 'max-age=300';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** /openapi.json, /asyncapi.json, and /docs, which shows the former. Everything comes from this process's memory. */
+/** Routes of /openapi.json, /asyncapi.json and /docs, which shows the first. All files are served from memory. */
 export async function docsRoutes(documented: readonly Route[], version: string): Promise<Route[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   const json = (document: object) =>
@@ -45,9 +45,9 @@ export async function docsRoutes(documented: readonly Route[], version: string):
       ['application/json'],
       () => asyncApi,
     ),
-    staticRoute(about('/docs', 'The API, to read and to try'), ['text/html'], () => page),
+    staticRoute(about('/docs', 'The interactive documentation of the API'), ['text/html'], () => page),
     staticRoute(
-      { ...about('/docs/:file', 'Parts of /docs'), params: z.object({ file: z.string() }) },
+      { ...about('/docs/:file', 'Files of /docs'), params: z.object({ file: z.string() }) },
       ['text/css', 'text/javascript', 'image/png'],
       (req) => parts.get(String(req.params.file)) ?? null,
     ),

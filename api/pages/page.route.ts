@@ -10,14 +10,14 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
 };
-/** Folders of dist/ that browsers may read: compiled for them, and importing one another by these paths. */
+/** Folders of dist/ that are served to browsers. Their modules import each other by these paths. */
 const FOLDERS = ['client', 'client/hashes', 'pages/sale', 'pages/admin'];
 /** Files of the server that pages share. */
 const SHARED = ['shared/domain/phase.js'];
 
 /**
- * The shopper's page, /sale/:product_id, and the operator's, /admin, with their scripts and styles under /assets. The files are few and small, so each
- * process has all of them in memory, compressed once.
+ * Routes of the shopper's page, /sale/:product_id, and the operator's page, /admin, with their scripts and styles under
+ * /assets. The files are few and small, so each process keeps all of them in memory, compressed once.
  */
 export async function pageRoutes(): Promise<Route[]> {
   const files = new Map<string, StaticFile>();
@@ -38,10 +38,10 @@ export async function pageRoutes(): Promise<Route[]> {
     staticRoute({ path: '/sale/:product_id', summary: 'The page of a sale', tag }, ['text/html'], (req) =>
       EXTERNAL_ID_PATTERN.test(String(req.params.product_id)) ? sale : null,
     ),
-    // Nothing secret is in it: what it shows it asks for with the session.
+    // The page contains no secrets; it loads its data with the operator's session.
     staticRoute({ path: '/admin', summary: 'The operator’s page', tag }, ['text/html'], () => admin),
     ...[...files].map(([path, file]) =>
-      staticRoute({ path, summary: 'A part of a page', tag }, ['text/html', 'text/css', 'text/javascript'], () => file),
+      staticRoute({ path, summary: 'A file of a page', tag }, ['text/html', 'text/css', 'text/javascript'], () => file),
     ),
   ];
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { note } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
-const reservation_id = z.string().min(1).max(64, 'is not a reservation id of ours');
+const reservation_id = z.string().min(1).max(64, 'is not a valid reservation id');
 
 export const confirmBody = z.strictObject({ reservation_id, payment_ref: note.optional() });
 export const releaseBody = z.strictObject({ reservation_id, reason: note.optional() });
@@ -22,9 +22,9 @@ const COMMON = [
 export const confirmContract = {
   method: 'post',
   path: '/flash-sale/confirm',
-  summary: 'The payment arrived',
+  summary: 'Confirm the payment of a reservation',
   description:
-    'Repeatable: the same response every time. A repetition with another `payment_ref` is a second charge: it is kept, makes the ' +
+    'Idempotent: a retry gets the same response. A call with another `payment_ref` is a second charge: it is recorded, causes the ' +
     'event `dev.doorbuster.payment.duplicated.v1`, and its response names the first reference in `already_paid_by`.',
   tag: 'payment',
   caller: 'service',
@@ -39,8 +39,11 @@ export const confirmContract = {
         already_paid_by: z
           .string()
           .optional()
-          .describe('the first `payment_ref`, when this is another one: refund one of them'),
-        reacquired: z.literal(true).optional().describe('it had ended, and a free unit was taken again'),
+          .describe('the first `payment_ref`, if this is another one; refund one of them'),
+        reacquired: z
+          .literal(true)
+          .optional()
+          .describe('the reservation had ended, and a free unit was reserved again'),
       }),
     },
   },
@@ -50,14 +53,14 @@ export const confirmContract = {
 export const releaseContract = {
   method: 'post',
   path: '/flash-sale/release',
-  summary: 'The unit is given up',
-  description: 'By the payment service, or by the holder with his ticket. Repeatable; the unit is given back once.',
+  summary: 'Release a reservation',
+  description: 'For the payment service, or for the holder with their ticket. Idempotent; the unit is returned once.',
   tag: 'payment',
   caller: 'service or ticket',
   body: releaseBody.strip(),
   answers: {
     200: {
-      description: 'Released, or found expired.',
+      description: 'Released, or already expired.',
       data: z.object({ reservation_id: z.uuid(), released: z.literal(true), status: z.enum(['released', 'expired']) }),
     },
   },
@@ -67,8 +70,8 @@ export const releaseContract = {
 export const refundContract = {
   method: 'post',
   path: '/flash-sale/refund',
-  summary: 'The money went back',
-  description: 'The unit returns or is burned by the campaign’s `refund_policy`. Repeatable; done once.',
+  summary: 'Refund a redeemed reservation',
+  description: 'The campaign’s `refund_policy` decides whether the unit is returned or burned. Idempotent.',
   tag: 'payment',
   caller: 'service',
   body: refundBody,

@@ -34,7 +34,7 @@ export type PaymentDeps = {
 
 type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId };
 
-/** POST /flash-sale/confirm, /release and /refund: what a payment service says, each decided by one script. */
+/** POST /flash-sale/confirm, /release and /refund: the calls of a payment service. One script decides each call. */
 export function paymentRoutes(deps: PaymentDeps): Route[] {
   const { sale, acknowledgement, apiKeys, tickets, metrics } = deps;
   return [
@@ -45,7 +45,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const at = await locate(deps, body.reservation_id);
       const outcome = await sale.reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
       record(deps, req, 'confirm', at, outcome.kind);
-      // A refusal of a reservation that has just expired acknowledges that it did.
+      // Refusing a reservation that has just expired also acknowledges its expiry.
       if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
       switch (outcome.kind) {
         case 'redeemed':
@@ -68,7 +68,7 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
     defineRoute(releaseContract, async (call) => {
       const { req } = call;
       const ticket = callerOfRelease(req, apiKeys, tickets);
-      // A shopper's body is read leniently, a service's is not.
+      // Unknown fields are ignored in a shopper's body and rejected in a service's body.
       const body = validate(ticket ? releaseContract.body : releaseBody, await readJson(req));
       const at = await locate(deps, body.reservation_id);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
@@ -121,7 +121,9 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
   ];
 }
 
-/** A ticket when the holder asks; null when a service does. A wrong bearer is not saved by a ticket beside it. */
+/**
+ * Returns the ticket of a call by the holder; null = a call by a service. A ticket does not excuse a wrong bearer key.
+ */
 function callerOfRelease(req: Request, apiKeys: ApiKeys, tickets: Tickets): Ticket | null {
   const ticket = tickets.of(req);
   if (ticket && !apiKeys.presented(req)) return ticket;
@@ -149,19 +151,23 @@ const foreign = () => new Problem('forbidden', 'The reservation belongs to anoth
 
 function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'voided') {
   if (state === 'released' || state === 'expired') {
-    return new Problem('reservation_released', `The reservation is ${state}; its unit went to somebody else.`);
+    return new Problem(
+      'reservation_released',
+      `The reservation is ${state}, and its unit could not be reserved again.`,
+    );
   }
   return goneProblem(state);
 }
 
 function goneProblem(state: 'refunded' | 'burned' | 'voided') {
-  if (state === 'voided') return new Problem('reservation_voided', 'The database refused this reservation.');
-  return new Problem('reservation_refunded', 'The reservation was redeemed and refunded before.');
+  if (state === 'voided')
+    return new Problem('reservation_voided', 'The reservation was voided because Postgres rejected it.');
+  return new Problem('reservation_refunded', 'The reservation has already been refunded.');
 }
 
 function settledProblem(state: 'redeemed' | 'reacquired' | 'refunded' | 'burned' | 'voided') {
   if (state === 'redeemed' || state === 'reacquired') {
-    return new Problem('reservation_redeemed', 'It is paid; use refund.');
+    return new Problem('reservation_redeemed', 'The reservation is paid. Use /flash-sale/refund.');
   }
   return goneProblem(state);
 }

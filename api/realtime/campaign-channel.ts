@@ -3,23 +3,23 @@ import { type Notification, parseNotification } from '../../shared/contracts/not
 import type { ProductId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
 
-/** Notification of the campaigns somebody here is subscribed to, over one Redis connection. */
+/** Receives the notifications of all campaigns with subscribers in this process, over one Redis connection. */
 export class CampaignChannel {
   readonly #subscribers = new Map<string, { product: ProductId; count: number; ready: Promise<unknown> }>();
 
   constructor(
     readonly subscriber: Redis,
-    readonly onNews: (product: ProductId, news: Notification) => void,
+    readonly onNotification: (product: ProductId, notification: Notification) => void,
     readonly onError: (error: Error) => void,
   ) {
     subscriber.on('message', (channel: string, message: string) => {
       const entry = this.#subscribers.get(channel);
-      const news = entry && parseNotification(message);
-      if (entry && news) this.onNews(entry.product, news);
+      const notification = entry && parseNotification(message);
+      if (entry && notification) this.onNotification(entry.product, notification);
     });
   }
 
-  /** Resolves when news will arrive. Pair with `unfollow`. */
+  /** Subscribes to a campaign; resolves when the subscription is active. Each call needs one `unfollow`. */
   async follow(product: ProductId): Promise<void> {
     const channel = keys.news(product);
     let entry = this.#subscribers.get(channel);

@@ -5,46 +5,46 @@ import type { ProductId, ReservationId, UserId } from '../../shared/domain/ids.j
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 
 const FRAME_WINDOW_MS = 10_000;
-/** A close frame and its reply take one round trip. */
+/** How long the client has to reply to a close frame, which takes one round trip. */
 const CLOSE_PATIENCE_MS = 2_000;
-/** So that one that is lost on a bad network costs nobody his place. */
+/** Pings per `presenceMs`, so that one lost ping does not make a user step back. */
 const PINGS_A_PRESENCE = 3;
 
-/** One socket: its subscriber once he has shown a ticket, the frames it was sent, and its limits. */
+/** One socket with its limits, and with its user and campaign after it has sent a ticket. */
 export class Connection {
   product: ProductId | null = null;
   user: UserId | null = null;
-  /** The place or unit that the ticket is for; null = each of the user's (a ticket of an earlier version). */
+  /** The place or unit of the ticket; null = every one of the user's (a ticket of an earlier version). */
   reservation: ReservationId | null = null;
-  /** How often the campaign wants to see who waits; 0 = not at all. */
+  /** How long a waiting user may be unseen before they step back, milliseconds; 0 = any time. */
   presenceMs = 0;
   /** Whether the campaign's notifications wait for Postgres. */
   durable = false;
-  /** Last place told; null = not known to be waiting. */
+  /** Last known position; null = not known to be waiting. */
   position: number | null = null;
   #queueSize = 0;
   #estimate: number | null = null;
-  /** By `performance.now()`: when the client last showed life, what of that was passed on, and pings. */
-  #heardAt = performance.now();
-  #passedOnAt = 0;
+  /** Times by `performance.now()`: last activity of the client, last activity that was reported, and pings. */
+  #activeAt = performance.now();
+  #reportedAt = 0;
   #pingedAt = performance.now();
   #unansweredSince: number | null = null;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #positionSentAt = Number.NEGATIVE_INFINITY;
   #seq = 0;
   #framesInWindow = 0;
   #windowEndsAt = 0;
-  /** What happened before `welcome` was sent; told after it, so that nothing falls between. */
+  /** Frames that arose before `welcome` was sent; they follow it, so that none is lost. null = `welcome` is sent. */
   #held: ServerFrame[] | null = [];
 
   constructor(
     readonly socket: WebSocket,
     readonly clock: RedisClock,
     readonly onSent: (type: ServerFrame['type']) => void,
-    /** In which part of a second it is told its place. */
+    /** The part of a second in which its position is sent. */
     readonly turn: number,
   ) {}
 
-  /** Sends `welcome` and whatever happened while it was prepared. */
+  /** Sends `welcome` and then the held frames. */
   welcome(fields: Record<string, unknown>): void {
     const held = this.#held ?? [];
     this.#held = null;
@@ -52,7 +52,10 @@ export class Connection {
     for (const frame of held) this.send(frame);
   }
 
-  /** Sends a frame, or keeps it until `welcome` is out. A place is left out for a reader who is behind: the next one is newer. */
+  /**
+   * Sends a frame, or holds it until `welcome` is sent. Skips a position if the client reads too slowly, because the
+   * next one is newer.
+   */
   send(frame: ServerFrame): void {
     if (this.#held && frame.type !== 'error' && frame.type !== 'pong' && frame.type !== 'reconnect') {
       this.#held.push(frame);
@@ -67,7 +70,7 @@ export class Connection {
     this.onSent(type);
   }
 
-  /** Whether what happens to this unit is for the ticket that was shown. @param reservation "" = there is no unit */
+  /** Whether the ticket of this connection covers a reservation. @param reservation "" = none */
   concerns(reservation: string): boolean {
     return this.reservation === null || reservation === '' || this.reservation === reservation;
   }
@@ -82,38 +85,40 @@ export class Connection {
     this.position = null;
   }
 
-  /** Says how a wait ended, once. */
+  /** Sends the outcome of a wait, once. */
   endWait(frame: ServerFrame): void {
     if (this.position === null) return;
     this.position = null;
     this.send(frame);
   }
 
-  /** Says the place if it is another than he knows. */
-  tellPlace(position: number, queueSize: number, estimate: number | null): void {
+  /** Sends the position if it changed since the last frame. */
+  sendPosition(position: number, queueSize: number, estimate: number | null): void {
     if (this.position === null) return;
     if (this.position === position && this.#queueSize === queueSize && this.#estimate === estimate) return;
     const now = performance.now();
-    if (now - this.#toldAt < LIMITS.positionPauseMs) return;
-    this.#toldAt = now;
+    if (now - this.#positionSentAt < LIMITS.positionPauseMs) return;
+    this.#positionSentAt = now;
     this.waits(position, queueSize, estimate);
     this.send({ type: 'position', position, queue_size: queueSize, estimated_wait_seconds: estimate });
   }
 
-  /** The client showed life. */
-  heard(now: number): void {
-    this.#heardAt = now;
+  /** Records activity of the client. */
+  markActive(now: number): void {
+    this.#activeAt = now;
     this.#unansweredSince = null;
   }
 
-  /** When he was last heard, if presence matters and nobody asked since; else 0. */
-  newlyHeard(): number {
-    if (this.presenceMs === 0 || this.#heardAt <= this.#passedOnAt) return 0;
-    this.#passedOnAt = this.#heardAt;
-    return this.#heardAt;
+  /**
+   * Returns the time of the last activity, by `performance.now()`; 0 = already returned, or presence is not required.
+   */
+  takeActivity(): number {
+    if (this.presenceMs === 0 || this.#activeAt <= this.#reportedAt) return 0;
+    this.#reportedAt = this.#activeAt;
+    return this.#activeAt;
   }
 
-  /** Asks whether he is there when it is time to. Who has not answered for `everyMs` is cut off. */
+  /** Sends a ping if one is due. Terminates the connection if a ping has been unanswered for `everyMs`. */
   ping(now: number, everyMs: number): void {
     if (this.#unansweredSince !== null && now - this.#unansweredSince >= everyMs) {
       this.socket.terminate();
@@ -126,7 +131,7 @@ export class Connection {
     this.socket.ping();
   }
 
-  /** Counts a frame of the client; false when there are too many. */
+  /** Counts a frame of the client. @returns false if there are too many */
   admitFrame(now: number): boolean {
     if (now >= this.#windowEndsAt) {
       this.#windowEndsAt = now + FRAME_WINDOW_MS;
@@ -136,13 +141,13 @@ export class Connection {
     return this.#framesInWindow <= LIMITS.socketFramesPer10s;
   }
 
-  /** Asks the client to close, and closes a moment later if it does not. */
+  /** Sends a close frame and terminates the connection after `CLOSE_PATIENCE_MS`. */
   close(code: keyof typeof CLOSE_CODES, reason: string): void {
     this.socket.close(CLOSE_CODES[code], reason);
     setTimeout(() => this.socket.terminate(), CLOSE_PATIENCE_MS).unref();
   }
 
-  /** Closes without reading what the client has sent besides. */
+  /** As `close`, and stops reading from the client. */
   cutOff(code: keyof typeof CLOSE_CODES, reason: string): void {
     this.close(code, reason);
     this.socket.pause();

@@ -32,7 +32,7 @@ import { PositionBroadcaster } from './position-broadcaster.js';
 import { Subscriptions } from './subscriptions.js';
 
 export const SOCKET_PATH = '/flash-sale/ws';
-/** Over which clients of a process that stops spread their return. */
+/** Time over which the clients of a stopping process spread their reconnects. */
 const RECONNECT_SPREAD_MS = 5_000;
 
 export type GatewayDeps = {
@@ -42,7 +42,7 @@ export type GatewayDeps = {
   codeTexts: CodeTexts;
   clock: RedisClock;
   tickets: Tickets;
-  /** By network: sockets opened in a minute, frames of all its sockets in ten seconds. */
+  /** By network: sockets opened per minute, and frames of all its sockets per ten seconds. */
   socketQuota: LocalQuota;
   frameQuota: LocalQuota;
   socketsOpen: OpenCounts;
@@ -53,8 +53,8 @@ export type GatewayDeps = {
 };
 
 /**
- * Sockets of shoppers. A socket belongs to a ticket; news of its campaign reaches this process over pub/sub, places are
- * read in bulk once a second, and whoever reconnects finds in `welcome` what he missed.
+ * Serves the sockets of shoppers. A socket belongs to a ticket. Notifications about its campaign arrive by pub/sub, and
+ * positions are read in bulk once a second. After a reconnect, `welcome` contains everything that a client has missed.
  */
 export class Gateway {
   readonly #server = new WebSocketServer({
@@ -62,11 +62,11 @@ export class Gateway {
     maxPayload: LIMITS.socketPayloadBytes,
     perMessageDeflate: false,
   });
-  readonly #sessions = new Set<Connection>();
-  readonly #audience: Subscriptions;
-  readonly #teller: PositionBroadcaster;
-  /** When a network comes back, everybody is here at the same moment. */
-  readonly #turns = new RequestScheduler(LIMITS.requestsPerTurn);
+  readonly #connections = new Set<Connection>();
+  readonly #subscriptions: Subscriptions;
+  readonly #broadcaster: PositionBroadcaster;
+  /** Spreads upgrades over turns of the event loop, because after a network outage all clients reconnect at once. */
+  readonly #scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
   #timers: NodeJS.Timeout[] = [];
   #draining = false;
   #accepted = 0;
@@ -74,25 +74,25 @@ export class Gateway {
   constructor(readonly deps: GatewayDeps) {
     const hold = (durable: boolean) =>
       durable || !deps.acknowledgement.isImmediate ? deps.acknowledgement.held({ durable, journalId: '' }) : null;
-    this.#audience = new Subscriptions(deps.subscriber, hold, (error) =>
-      deps.log.warn({ err: error }, 'a subscription failed'),
+    this.#subscriptions = new Subscriptions(deps.subscriber, hold, (error) =>
+      deps.log.warn({ err: error }, 'subscription to a campaign failed'),
     );
-    this.#teller = new PositionBroadcaster(deps.sale, this.#audience);
+    this.#broadcaster = new PositionBroadcaster(deps.sale, this.#subscriptions);
   }
 
   attach(http: Server): void {
-    // What the library finds wrong with an offer.
+    // The library emits this for an invalid upgrade.
     this.#server.on('wsClientError', (error: Error, socket: Duplex, req: IncomingMessage) =>
       respondRaw(
         socket,
-        new Problem('invalid_request', `This is no offer of a WebSocket: ${error.message}.`),
+        new Problem('invalid_request', `The WebSocket upgrade is not valid: ${error.message}.`),
         requestIdOf(req),
       ),
     );
     http.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on('error', () => socket.destroy());
       const url = URL.canParse(req.url ?? '', 'http://localhost') ? new URL(req.url ?? '', 'http://localhost') : null;
-      // The server makes upgrades from the app's own request class, so that the address is found as everywhere.
+      // Upgrade requests are instances of the app's request class, so `networkOf` works for them too.
       const network = networkOf(req as Request);
       const refusal =
         wrongTarget(req as Request) ??
@@ -100,18 +100,20 @@ export class Gateway {
         this.deps.cors.refusalOfSocket(req) ??
         this.#tooMany(network);
       if (refusal || !url) {
-        respondRaw(socket, refusal ?? new Problem('not_found', 'There is nothing at this path.'), requestIdOf(req));
+        respondRaw(socket, refusal ?? new Problem('not_found', 'No resource exists at this path.'), requestIdOf(req));
         return;
       }
       const accept = (ws: WebSocket) => this.#accept(ws, url.searchParams.get('ticket'), network);
-      this.#turns.take(() => this.#server.handleUpgrade(req, socket, head, accept));
+      this.#scheduler.take(() => this.#server.handleUpgrade(req, socket, head, accept));
     });
     const guarded = (work: () => Promise<void> | void) => () => {
-      Promise.resolve(work()).catch((error: unknown) => this.deps.log.warn({ err: error }, 'places could not be told'));
+      Promise.resolve(work()).catch((error: unknown) =>
+        this.deps.log.warn({ err: error }, 'positions could not be sent'),
+      );
     };
     this.#timers = [
       setInterval(
-        guarded(() => this.#teller.tellNext()),
+        guarded(() => this.#broadcaster.broadcastNext()),
         LIMITS.positionEveryMs / LIMITS.positionTurns,
       ),
       setInterval(
@@ -122,19 +124,19 @@ export class Gateway {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** Sends everybody elsewhere, spread over time. */
+  /** Asks all clients to reconnect to another process, spread over time. */
   drain(): void {
     this.#draining = true;
     for (const timer of this.#timers) clearInterval(timer);
-    for (const session of this.#sessions) {
-      session.send({ type: 'reconnect', after_ms: randomInt(RECONNECT_SPREAD_MS) });
-      session.close('goingAway', 'restarting');
+    for (const connection of this.#connections) {
+      connection.send({ type: 'reconnect', after_ms: randomInt(RECONNECT_SPREAD_MS) });
+      connection.close('goingAway', 'restarting');
     }
   }
 
-  /** Cuts off whoever has not gone. */
+  /** Terminates the remaining connections. */
   terminate(): void {
-    for (const session of this.#sessions) session.socket.terminate();
+    for (const connection of this.#connections) connection.socket.terminate();
     this.#server.close();
   }
 
@@ -149,124 +151,124 @@ export class Gateway {
   #accept(socket: WebSocket, ticket: string | null, network: string): void {
     const onSent = (type: string) => this.deps.metrics.socketFrames.inc({ type });
     this.#accepted += 1;
-    const session = new Connection(socket, this.deps.clock, onSent, this.#accepted % LIMITS.positionTurns);
+    const connection = new Connection(socket, this.deps.clock, onSent, this.#accepted % LIMITS.positionTurns);
     const { socketsOpen } = this.deps;
-    if (this.#draining || this.#sessions.size >= LIMITS.socketsPerProcess || !socketsOpen.open(network)) {
-      session.close('tryAgainLater', 'too many sockets');
+    if (this.#draining || this.#connections.size >= LIMITS.socketsPerProcess || !socketsOpen.open(network)) {
+      connection.close('tryAgainLater', 'too many sockets');
       return;
     }
-    this.#sessions.add(session);
-    this.deps.metrics.sockets.set(this.#sessions.size);
+    this.#connections.add(connection);
+    this.deps.metrics.sockets.set(this.#connections.size);
     const late = setTimeout(() => {
-      if (session.user === null) session.close('notSubscribedInTime', 'no ticket was sent');
+      if (connection.user === null) connection.close('notSubscribedInTime', 'no ticket was sent');
     }, LIMITS.socketSubscribeMs);
     socket.on('message', (data, isBinary) => {
-      session.heard(performance.now());
-      if (this.#admitFrame(session, network)) this.#onMessage(session, data, isBinary);
+      connection.markActive(performance.now());
+      if (this.#admitFrame(connection, network)) this.#onMessage(connection, data, isBinary);
     });
-    // Control frames cost as much as others, and a client chooses how many it sends.
-    socket.on('ping', () => this.#admitFrame(session, network));
+    // Control frames count as well: they cost as much as others, and a client decides how many it sends.
+    socket.on('ping', () => this.#admitFrame(connection, network));
     socket.on('pong', () => {
-      session.heard(performance.now());
-      this.#admitFrame(session, network);
+      connection.markActive(performance.now());
+      this.#admitFrame(connection, network);
     });
     socket.on('error', () => socket.terminate());
     socket.on('close', () => {
       clearTimeout(late);
       socketsOpen.close(network);
-      this.#forget(session);
+      this.#forget(connection);
     });
-    if (ticket !== null) this.#subscribe(session, ticket);
+    if (ticket !== null) this.#subscribe(connection, ticket);
   }
 
-  #admitFrame(session: Connection, network: string): boolean {
+  #admitFrame(connection: Connection, network: string): boolean {
     const { frameQuota, metrics } = this.deps;
-    if (session.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
+    if (connection.admitFrame(performance.now()) && frameQuota.take(network) === 0) return true;
     metrics.limited.inc({ policy: 'frames' });
-    session.cutOff('tooMany', 'too many frames');
+    connection.cutOff('tooMany', 'too many frames');
     return false;
   }
 
-  #onMessage(session: Connection, data: RawData, isBinary: boolean): void {
-    if (isBinary) return session.close('policyViolation', 'frames are JSON text');
+  #onMessage(connection: Connection, data: RawData, isBinary: boolean): void {
+    if (isBinary) return connection.close('policyViolation', 'frames are JSON text');
     let frame: ReturnType<typeof clientFrame.safeParse>;
     try {
       frame = clientFrame.safeParse(JSON.parse(String(data)));
     } catch {
-      return session.send({ type: 'error', code: 'invalid_frame' });
+      return connection.send({ type: 'error', code: 'invalid_frame' });
     }
-    if (!frame.success) return session.send({ type: 'error', code: 'invalid_frame' });
+    if (!frame.success) return connection.send({ type: 'error', code: 'invalid_frame' });
     switch (frame.data.type) {
       case 'ping':
-        return session.send({ type: 'pong' });
+        return connection.send({ type: 'pong' });
       case 'subscribe':
-        return this.#subscribe(session, frame.data.ticket);
+        return this.#subscribe(connection, frame.data.ticket);
       case 'leave':
-        this.#leave(session);
+        this.#leave(connection);
     }
   }
 
-  #subscribe(session: Connection, text: string): void {
-    if (session.user !== null) return session.send({ type: 'error', code: 'already_subscribed' });
+  #subscribe(connection: Connection, text: string): void {
+    if (connection.user !== null) return connection.send({ type: 'error', code: 'already_subscribed' });
     const ticket = this.deps.tickets.verify(text);
-    if (!ticket) return session.close('ticketInvalid', 'the ticket is not ours');
-    session.user = ticket.user;
-    session.reservation = ticket.reservation;
-    this.#welcome(session, ticket).catch((error: unknown) => {
-      this.deps.log.warn({ err: error }, 'a socket could not be welcomed');
-      session.send({ type: 'error', code: 'temporarily_unavailable' });
-      session.close('tryAgainLater', 'please come back');
+    if (!ticket) return connection.close('ticketInvalid', 'the ticket is not valid');
+    connection.user = ticket.user;
+    connection.reservation = ticket.reservation;
+    this.#welcome(connection, ticket).catch((error: unknown) => {
+      this.deps.log.warn({ err: error }, 'socket subscription failed');
+      connection.send({ type: 'error', code: 'temporarily_unavailable' });
+      connection.close('tryAgainLater', 'try again later');
     });
   }
 
-  async #welcome(session: Connection, ticket: Ticket): Promise<void> {
+  async #welcome(connection: Connection, ticket: Ticket): Promise<void> {
     const { campaignNo, user, reservation } = ticket;
     const product = await this.deps.directory.productOf(campaignNo);
-    if (!product) return session.close('ticketInvalid', 'the campaign is gone');
-    // Follow first, read second: what happens in between is held back by the session until it was welcomed.
-    if (!(await this.#audience.add(session, product, user, () => this.#sessions.has(session)))) return;
+    if (!product) return connection.close('ticketInvalid', 'the campaign does not exist');
+    // Subscribes before it reads: the connection holds the frames that arise in between until `welcome` is sent.
+    if (!(await this.#subscriptions.add(connection, product, user, () => this.#connections.has(connection)))) return;
     const standing = await standingOfPresent(this.deps.sale, product, user, reservation);
-    if (standing.kind === 'not_found') return session.close('ticketInvalid', 'the campaign is gone');
-    session.presenceMs = standing.presenceMs;
-    session.durable = standing.durable;
-    await this.#audience.hold(standing.durable);
+    if (standing.kind === 'not_found') return connection.close('ticketInvalid', 'the campaign does not exist');
+    connection.presenceMs = standing.presenceMs;
+    connection.durable = standing.durable;
+    await this.#subscriptions.hold(standing.durable);
     if (standing.status === 'queued') {
-      session.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
+      connection.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
     }
     const isHolder = isFor(ticket, standing.reservationId);
     const data = standingData(standing, isHolder);
     if (isHolder && standing.code !== null) data.code = await this.deps.codeTexts.textOf(campaignNo, standing.code);
-    session.welcome(data);
+    connection.welcome(data);
   }
 
-  #leave(session: Connection): void {
-    const { product, user, reservation } = session;
-    if (!product || !user) return session.send({ type: 'error', code: 'not_subscribed' });
+  #leave(connection: Connection): void {
+    const { product, user, reservation } = connection;
+    if (!product || !user) return connection.send({ type: 'error', code: 'not_subscribed' });
     const left = this.deps.sale.line.leave(product, user, reservation, '').then(async (outcome) => {
-      if (outcome.kind !== 'left') return session.send({ type: 'error', code: 'not_waiting' });
+      if (outcome.kind !== 'left') return connection.send({ type: 'error', code: 'not_waiting' });
       await this.deps.acknowledgement.held(outcome);
-      session.waitsNoMore();
-      session.send({ type: 'left' });
+      connection.waitsNoMore();
+      connection.send({ type: 'left' });
     });
-    left.catch(() => session.send({ type: 'error', code: 'temporarily_unavailable' }));
+    left.catch(() => connection.send({ type: 'error', code: 'temporarily_unavailable' }));
   }
 
-  #forget(session: Connection): void {
-    this.#sessions.delete(session);
-    this.deps.metrics.sockets.set(this.#sessions.size);
-    this.#audience.remove(session);
+  #forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    this.deps.metrics.sockets.set(this.#connections.size);
+    this.#subscriptions.remove(connection);
   }
 
-  /** Asks who is there, of each socket as often as its campaign wants to know, and cuts off who has not answered. */
+  /** Pings each socket as often as its campaign requires, and terminates sockets that have not replied. */
   #ping(): void {
     const now = performance.now();
-    for (const session of this.#sessions) session.ping(now, LIMITS.socketPingMs);
+    for (const connection of this.#connections) connection.ping(now, LIMITS.socketPingMs);
   }
 }
 
-/** What is wrong with an offer of a WebSocket, before the library looks at its details. */
+/** Checks path and method of a WebSocket upgrade, before the library checks the rest; null = valid. */
 function refusalOf(req: IncomingMessage, path: string | undefined): Problem | null {
-  if (path !== SOCKET_PATH) return new Problem('not_found', 'There is nothing at this path.');
+  if (path !== SOCKET_PATH) return new Problem('not_found', 'No resource exists at this path.');
   if (req.method === 'GET') return null;
-  return new Problem('method_not_allowed', `${req.method} is not possible here.`, { headers: { Allow: 'GET' } });
+  return new Problem('method_not_allowed', `This path does not support ${req.method}.`, { headers: { Allow: 'GET' } });
 }

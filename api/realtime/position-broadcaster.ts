@@ -10,27 +10,29 @@ import type { Subscriptions } from './subscriptions.js';
 
 type Waiting = [UserId, Connection[]];
 
-/** Tells those who wait on the sockets of this process their places, and the line who of them is there. */
+/** Sends their positions to the waiting users with sockets in this process, and reports their presence to the line. */
 export class PositionBroadcaster {
   #busy = false;
   #turn = 0;
 
   constructor(
     readonly sale: SaleStore,
-    readonly audience: Subscriptions,
+    readonly subscriptions: Subscriptions,
   ) {}
 
-  /** Those whose turn it is, a thousand people in one call at most. While an earlier turn goes on it is left out. */
-  async tellNext(): Promise<void> {
+  /**
+   * Serves the connections of the next turn, in batches of `positionsBatch`. Skips a turn while an earlier one runs.
+   */
+  async broadcastNext(): Promise<void> {
     this.#turn = (this.#turn + 1) % LIMITS.positionTurns;
     if (this.#busy) return;
     this.#busy = true;
     try {
-      for (const [product, waiting] of this.audience.waiting(this.#turn)) {
+      for (const [product, waiting] of this.subscriptions.waiting(this.#turn)) {
         for (let start = 0; start < waiting.length; start += LIMITS.positionsBatch) {
           const chunk = waiting.slice(start, start + LIMITS.positionsBatch);
-          await this.#heartbeat(product, chunk);
-          await this.#tell(product, chunk);
+          await this.#reportPresence(product, chunk);
+          await this.#sendPositions(product, chunk);
         }
       }
     } finally {
@@ -38,44 +40,44 @@ export class PositionBroadcaster {
     }
   }
 
-  async #heartbeat(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
+  async #reportPresence(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
     const now = performance.now();
-    const seen = chunk.flatMap(([user, sessions]): [UserId, number][] => {
-      const heard = Math.max(...sessions.map((session) => session.newlyHeard()));
-      return heard > 0 ? [[user, Math.max(0, Math.round(now - heard))]] : [];
+    const seen = chunk.flatMap(([user, connections]): [UserId, number][] => {
+      const activeAt = Math.max(...connections.map((connection) => connection.takeActivity()));
+      return activeAt > 0 ? [[user, Math.max(0, Math.round(now - activeAt))]] : [];
     });
     if (seen.length > 0) await this.sale.line.heartbeat(product, seen);
   }
 
-  async #tell(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
+  async #sendPositions(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
     const outcome = await this.sale.line.positions(
       product,
       chunk.map(([user]) => user),
     );
     if (outcome.kind === 'not_found') return;
     const gone: Promise<void>[] = [];
-    for (const [i, [user, sessions]] of chunk.entries()) {
+    for (const [i, [user, connections]] of chunk.entries()) {
       const position = outcome.positions[i] ?? 0;
       if (position === 0) {
-        gone.push(this.#tellStanding(product, user, sessions));
+        gone.push(this.#sendOutcome(product, user, connections));
         continue;
       }
       const estimate = estimatedWaitSeconds(position, outcome.paceMs);
-      for (const session of sessions) session.tellPlace(position, outcome.queueSize, estimate);
+      for (const connection of connections) connection.sendPosition(position, outcome.queueSize, estimate);
     }
-    // Read together: after a large restock all of them are gone from the line at once.
+    // Reads these concurrently, because after a large restock many users leave the line at once.
     await Promise.all(gone);
   }
 
-  /** He waits no more and the news of it did not come through: tell what became of him. */
-  async #tellStanding(product: ProductId, user: UserId, sessions: readonly Connection[]): Promise<void> {
+  /** Sends the outcome to a user who has left the line, in case the notification was lost. */
+  async #sendOutcome(product: ProductId, user: UserId, connections: readonly Connection[]): Promise<void> {
     const standing = await this.sale.line.standing(product, user);
     if (standing.kind === 'not_found' || standing.status === 'queued') return;
-    await this.audience.hold(standing.durable);
+    await this.subscriptions.hold(standing.durable);
     const frame = frameOf(standing);
-    for (const session of sessions) {
-      if (frame && session.concerns(standing.reservationId)) session.endWait(frame);
-      else session.waitsNoMore();
+    for (const connection of connections) {
+      if (frame && connection.concerns(standing.reservationId)) connection.endWait(frame);
+      else connection.waitsNoMore();
     }
   }
 }

@@ -7,131 +7,139 @@ import { timeOrNull } from '../../shared/domain/time.js';
 import { CampaignChannel } from './campaign-channel.js';
 import type { Connection } from './connection.js';
 
-/** A notification that cannot be sent yet is tried again; after that its shopper learns of it by asking or reconnecting. */
+/**
+ * How often a notification that may not be sent yet is tried again. After that, the shopper learns of the change by
+ * polling or reconnecting.
+ */
 const HOLD_TRIES = 20;
 
-/** Who follows which campaign on the sockets of this process; tells them the news of it. */
+/** The connections of this process by campaign and user. Sends them the notifications of their campaign. */
 export class Subscriptions {
   readonly #byProduct = new Map<ProductId, Map<UserId, Set<Connection>>>();
-  readonly #feed: CampaignChannel;
+  readonly #channel: CampaignChannel;
 
   /**
-   * @param hold resolves when what has happened in a campaign may be sent (durable or not); null = at once
+   * @param hold resolves when notifications of a campaign (durable or not) may be sent; null = at once
    */
   constructor(
     subscriber: Redis,
     readonly hold: (durable: boolean) => Promise<void> | null,
     onError: (error: Error) => void,
   ) {
-    this.#feed = new CampaignChannel(subscriber, (product, news) => this.#onNews(product, news), onError);
+    this.#channel = new CampaignChannel(
+      subscriber,
+      (product, notification) => this.#onNotification(product, notification),
+      onError,
+    );
   }
 
   /**
-   * From here on the session is told the news of its campaign. What comes before it was welcomed is held back by the
-   * session: follow first, read second.
-   * @param isHere whether the socket is still open when the news will come
-   * @returns false when it is not
+   * Adds a connection to the subscribers of its campaign. Call it before reading the standing: the connection holds
+   * notifications until `welcome` is sent.
+   * @param isHere whether the socket is still open once the subscription is active
+   * @returns false if the socket is closed
    */
-  async add(session: Connection, product: ProductId, user: UserId, isHere: () => boolean): Promise<boolean> {
-    await this.#feed.follow(product);
+  async add(connection: Connection, product: ProductId, user: UserId, isHere: () => boolean): Promise<boolean> {
+    await this.#channel.follow(product);
     if (!isHere()) {
-      this.#feed.unfollow(product);
+      this.#channel.unfollow(product);
       return false;
     }
-    session.product = product;
+    connection.product = product;
     const users = this.#byProduct.get(product) ?? new Map<UserId, Set<Connection>>();
     this.#byProduct.set(product, users);
-    const sessions = users.get(user) ?? new Set();
-    users.set(user, sessions.add(session));
-    const [oldest] = sessions;
-    if (oldest && sessions.size > LIMITS.socketsPerTicket) {
-      // A set keeps the order in which its members came.
-      sessions.delete(oldest);
+    const connections = users.get(user) ?? new Set();
+    users.set(user, connections.add(connection));
+    const [oldest] = connections;
+    if (oldest && connections.size > LIMITS.socketsPerTicket) {
+      // A set iterates in insertion order, so the first member is the oldest.
+      connections.delete(oldest);
       oldest.close('tooMany', 'too many sockets of this ticket');
     }
     return true;
   }
 
-  remove(session: Connection): void {
-    const { product, user } = session;
+  remove(connection: Connection): void {
+    const { product, user } = connection;
     if (!product || !user) return;
     const users = this.#byProduct.get(product);
-    const sessions = users?.get(user);
-    sessions?.delete(session);
-    if (sessions?.size === 0) users?.delete(user);
+    const connections = users?.get(user);
+    connections?.delete(connection);
+    if (connections?.size === 0) users?.delete(user);
     if (users?.size === 0) this.#byProduct.delete(product);
-    this.#feed.unfollow(product);
+    this.#channel.unfollow(product);
   }
 
-  /** Who waits here, by campaign: users with those of their sessions whose turn it is to be told their places. */
+  /** Yields the waiting users by campaign, with those of their connections whose positions are due in this turn. */
   *waiting(turn: number): Iterable<[ProductId, [UserId, Connection[]][]]> {
     for (const [product, users] of this.#byProduct) {
       const waiting: [UserId, Connection[]][] = [];
-      for (const [user, sessions] of users) {
-        let told: Connection[] | null = null;
-        for (const session of sessions) {
-          if (session.turn !== turn || session.position === null) continue;
-          told ??= [];
-          told.push(session);
+      for (const [user, connections] of users) {
+        let due: Connection[] | null = null;
+        for (const connection of connections) {
+          if (connection.turn !== turn || connection.position === null) continue;
+          due ??= [];
+          due.push(connection);
         }
-        if (told) waiting.push([user, told]);
+        if (due) waiting.push([user, due]);
       }
       if (waiting.length > 0) yield [product, waiting];
     }
   }
 
-  #onNews(product: ProductId, news: Notification): void {
+  #onNotification(product: ProductId, notification: Notification): void {
     const held = this.#byProduct.has(product) ? this.hold(this.#isDurable(product)) : null;
-    if (held === null) this.#deliver(product, news);
-    else this.#deliverLater(product, news, held, HOLD_TRIES);
+    if (held === null) this.#deliver(product, notification);
+    else this.#deliverLater(product, notification, held, HOLD_TRIES);
   }
 
-  #deliverLater(product: ProductId, news: Notification, held: Promise<void>, tries: number): void {
+  #deliverLater(product: ProductId, notification: Notification, held: Promise<void>, tries: number): void {
     held.then(
-      () => this.#deliver(product, news),
+      () => this.#deliver(product, notification),
       () => {
         const again = tries > 1 ? this.hold(this.#isDurable(product)) : null;
-        if (again) this.#deliverLater(product, news, again, tries - 1);
+        if (again) this.#deliverLater(product, notification, again, tries - 1);
       },
     );
   }
 
-  /** Whether a campaign waits for Postgres, as its sessions learned when they subscribed. */
+  /** Whether the notifications of a campaign wait for Postgres, according to its connections. */
   #isDurable(product: ProductId): boolean {
-    for (const sessions of this.#byProduct.get(product)?.values() ?? []) {
-      for (const session of sessions) return session.durable;
+    for (const connections of this.#byProduct.get(product)?.values() ?? []) {
+      for (const connection of connections) return connection.durable;
     }
     return false;
   }
 
-  #deliver(product: ProductId, news: Notification): void {
+  #deliver(product: ProductId, notification: Notification): void {
     const users = this.#byProduct.get(product);
     if (!users) return;
-    if (news.kind === 'line' || (news.kind === 'status' && news.status === 'closed')) {
-      for (const sessions of users.values()) for (const session of sessions) session.endWait({ type: 'closed' });
-    } else if (news.kind !== 'status') {
-      const frame = frameOf(news);
-      for (const session of users.get(news.user as UserId) ?? []) {
-        if (!session.concerns(news.reservationId)) continue;
-        session.waitsNoMore();
-        session.send(frame);
+    if (notification.kind === 'line' || (notification.kind === 'status' && notification.status === 'closed')) {
+      for (const connections of users.values())
+        for (const connection of connections) connection.endWait({ type: 'closed' });
+    } else if (notification.kind !== 'status') {
+      const frame = frameOf(notification);
+      for (const connection of users.get(notification.user as UserId) ?? []) {
+        if (!connection.concerns(notification.reservationId)) continue;
+        connection.waitsNoMore();
+        connection.send(frame);
       }
     }
   }
 }
 
-function frameOf(news: Exclude<Notification, { kind: 'status' | 'line' }>): ServerFrame {
-  const ids = { reservation_id: news.reservationId, order_id: news.orderId };
-  switch (news.kind) {
+function frameOf(notification: Exclude<Notification, { kind: 'status' | 'line' }>): ServerFrame {
+  const ids = { reservation_id: notification.reservationId, order_id: notification.orderId };
+  switch (notification.kind) {
     case 'promoted':
-      return { type: 'promoted', ...ids, pay_before: timeOrNull(news.dueMs) };
+      return { type: 'promoted', ...ids, pay_before: timeOrNull(notification.dueMs) };
     case 'left':
     case 'closed':
-      return { type: news.kind };
+      return { type: notification.kind };
     case 'voided':
-      // To a shopper a voided reservation is one that was taken back.
+      // A shopper sees a voided reservation as released.
       return { type: 'released', ...ids };
     default:
-      return { type: news.kind, ...ids };
+      return { type: notification.kind, ...ids };
   }
 }

@@ -12,11 +12,11 @@ const contract = {
   method: 'delete',
   path: '/flash-sale/queue',
   summary: 'Leave the line',
-  description: 'Repeatable. The ticket says which line and who.',
+  description: 'Idempotent. The ticket identifies the user and the line.',
   tag: 'waiting room',
   caller: 'ticket',
   headers: z.object({ 'x-ticket': z.string() }),
-  answers: { 200: { description: 'The place is given up.', data: z.object({ status: z.literal('left') }) } },
+  answers: { 200: { description: 'The user has left the line.', data: z.object({ status: z.literal('left') }) } },
   errors: ['ticket_invalid', 'campaign_not_found', 'not_waiting', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
@@ -43,9 +43,9 @@ export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: L
       case 'left':
         return call.reply(200, { status: 'left' });
       case 'not_waiting':
-        throw call.refusal('not_waiting', 'This ticket is not in the line any more.');
+        throw call.refusal('not_waiting', 'The user of this ticket is not in the line.');
       case 'not_found':
-        throw call.refusal('campaign_not_found', 'The campaign of this ticket is gone.');
+        throw call.refusal('campaign_not_found', 'The campaign of this ticket does not exist any more.');
       default:
         return assertNever(outcome);
     }

@@ -24,7 +24,7 @@ const query = z.object({ product_id: externalId, user_id: externalId });
 const contract = {
   method: 'get',
   path: '/flash-sale/queue-status',
-  summary: 'Where a shopper stands',
+  summary: 'The standing of a shopper',
   description:
     'With the shopper’s ticket in `X-Ticket`, or with a proven identity, the response also has `reservation_id`, `order_id` ' +
     'and `pay_before`. One of the two is required with `SHOPPER_IDENTITY` `jwt` or `signed`.',
@@ -34,7 +34,7 @@ const contract = {
   headers: z.object({ 'x-ticket': z.string().optional(), 'if-none-match': z.string().optional() }),
   answers: {
     200: {
-      description: 'The standing; ask again after `poll_after_seconds`.',
+      description: 'The standing. Poll again after `poll_after_seconds`.',
       data: z.object(standingFields),
       headers: ['ETag', 'RateLimit', 'RateLimit-Policy'],
     },
@@ -64,7 +64,7 @@ export type QueueStatusDeps = {
   quota: Quota;
 };
 
-/** GET /flash-sale/queue-status. Its quota is per shopper and network: neighbours and strangers do not use it up. */
+/** GET /flash-sale/queue-status. Its quota is per shopper and network, so that other users cannot exhaust it. */
 export function queueStatusRoute(deps: QueueStatusDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req, res } = call;
@@ -81,7 +81,7 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {
       throw call.refusal('forbidden', 'The ticket belongs to another user or campaign.');
     }
-    // The status acknowledges a unit or a place as the response of the checkout does.
+    // This response acknowledges a unit or a place, as the response of the checkout does.
     const acknowledges = outcome.status !== 'not_queued';
     if (acknowledges && (outcome.durable || !deps.acknowledgement.isImmediate))
       await deps.acknowledgement.held({ durable: outcome.durable, journalId: '' });
@@ -110,8 +110,9 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
 }
 
 /**
- * A ticket goes before a proof of identity; where shoppers prove who they are, one that is no longer valid is passed over.
- * @throws Problem 401 when neither is valid and one is needed
+ * Returns the ticket, or without one the proven identity. If shoppers have to prove their identity, an invalid ticket
+ * is ignored.
+ * @throws Problem 401 if neither is valid and one is required
  */
 async function callerOf(
   { tickets, shopper }: QueueStatusDeps,

@@ -1,7 +1,7 @@
-/** Calls of a group at once: some milliseconds of Redis, after which requests of others have their turn. */
+/** Concurrent calls of one group. They take Redis a few milliseconds, after which other requests have their turn. */
 const MAX_CALLS = 4;
 
-/** A request that waits for its call. */
+/** A request that waits for a call. */
 type Waiting<Request, Reply> = {
   request: Request;
   resolve: (reply: Reply) => void;
@@ -17,22 +17,24 @@ type Group<Request, Reply> = {
 
 export type CallBatcherOptions<Request, Reply> = {
   /**
-   * Makes one call for 1 to `maxBatch` requests of one group, in order of arrival. Returns one reply for each request, in the
-   * same order. A reply that is an `Error` rejects its own request; a call that throws or rejects rejects all of its requests.
+   * Makes one call for 1 to `maxBatch` requests of one group, in order of arrival. Returns one reply per request in the
+   * same order. A reply that is an `Error` rejects its own request; a call that throws or rejects rejects all of its
+   * requests.
    */
   send: (group: string, requests: readonly Request[]) => Promise<readonly (Reply | Error)[]>;
-  /** Requests in one call, at least 1. */
+  /** Maximum number of requests per call, at least 1. */
   maxBatch: number;
-  /** Calls of one group that are sent at once, so that those of others come between them; 4 without it. */
+  /** Maximum number of concurrent calls of one group, so that other groups get their turn; default: 4. */
   maxCalls?: number;
-  /** Receives the number of requests of each call, before it is made. */
+  /** Receives the number of requests of each call before it is made. */
   onBatch?: (size: number) => void;
 };
 
 /**
- * Combines requests of one group into calls. While a group has a call in flight, its requests wait; when all of its calls have
- * returned, what waits is sent, in a few calls at once. A request of an idle group is sent at the end of the current turn of the
- * event loop, together with those that were read in the same turn. There are no timers: a lone request never waits for others.
+ * Combines the requests of one group into calls. While calls of a group are in flight, its requests wait; when all
+ * calls have returned, the waiting requests are sent in up to `maxCalls` concurrent calls. A request of an idle group
+ * is sent at the end of the current turn of the event loop, together with others of the same turn. There are no timers,
+ * so a single request never waits for others.
  */
 export class CallBatcher<Request, Reply> {
   /** Groups with waiting requests or calls in flight. */
@@ -42,7 +44,10 @@ export class CallBatcher<Request, Reply> {
     if (!(options.maxBatch >= 1)) throw new RangeError(`maxBatch is ${options.maxBatch}, expected at least 1`);
   }
 
-  /** Sends a request with the others of its group. @throws what its call throws, or the error that is its reply */
+  /**
+   * Sends a request together with others of its group.
+   * @throws the error of its call, or the error that is its reply
+   */
   run(name: string, request: Request): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const waiting = { request, resolve, reject };
@@ -57,7 +62,7 @@ export class CallBatcher<Request, Reply> {
     });
   }
 
-  /** Sends what waits, in as many calls as it takes and may be made. Forgets a group for which nothing waits. */
+  /** Sends the waiting requests in at most `maxCalls` calls. Deletes a group without waiting requests. */
   #sendWaiting(name: string, group: Group<Request, Reply>): void {
     if (group.waiting.length === 0) {
       this.#groups.delete(name);
@@ -67,7 +72,7 @@ export class CallBatcher<Request, Reply> {
     const most = maxBatch * maxCalls;
     const waiting = group.waiting.length > most ? group.waiting.splice(0, most) : group.waiting;
     if (waiting === group.waiting) group.waiting = [];
-    // Counted before the first call, so that one that returns early does not send ahead of the rest.
+    // Counts all calls before the first one, so that an early return does not start the next round.
     group.inFlight = Math.ceil(waiting.length / maxBatch);
     for (let start = 0; start < waiting.length; start += maxBatch) {
       const batch = waiting.length <= maxBatch ? waiting : waiting.slice(start, start + maxBatch);

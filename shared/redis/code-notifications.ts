@@ -3,7 +3,9 @@ import type { Redis } from 'ioredis';
 import { EngineUnavailable } from '../errors/faults.js';
 import { keys } from './keys.js';
 
-/** Tells the filters of all APIs about codes before these exist, so that none is ever refused as unknown. */
+/**
+ * Announces codes to the filters of all API processes before they are committed, so that none is refused as unknown.
+ */
 export class CodeNotifications {
   constructor(
     readonly redis: Redis,
@@ -11,10 +13,10 @@ export class CodeNotifications {
   ) {}
 
   /**
-   * Announces codes that the caller is about to commit. A code that is not committed after all does no harm.
-   * @returns a wait that must be over before the commit: by then each filter has heard of them, or knows that it may have
-   *   missed something (docs/decisions/0011-code-filter.md)
-   * @throws EngineUnavailable: then nothing may be committed
+   * Announces codes that the caller is about to commit. An announced code that is never committed is harmless.
+   * @returns a function that the caller must await before the commit: afterwards each filter has received the codes,
+   *   or has detected that it may have missed some (docs/decisions/0011-code-filter.md)
+   * @throws EngineUnavailable; the caller must not commit then
    */
   async announce(codes: readonly string[]): Promise<() => Promise<void>> {
     try {

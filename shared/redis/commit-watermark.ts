@@ -5,8 +5,8 @@ import { keys } from './keys.js';
 type Waiter = { journalId: string; resolve: (committed: boolean) => void; timer: NodeJS.Timeout };
 
 /**
- * Knows how far the journal has been committed to Postgres, by the worker's announcements, and lets answers wait for it:
- * many of them for one transaction (group commit). A lost announcement is made good by the next one.
+ * Tracks how far the journal is committed to Postgres, from the announcements of the worker, and lets responses wait
+ * for it: many responses for one transaction (group commit). The next announcement makes up for a lost one.
  */
 export class CommitWatermark {
   #committed = JOURNAL_START;
@@ -15,7 +15,7 @@ export class CommitWatermark {
 
   constructor(
     readonly subscriber: Redis,
-    /** More answers than this do not wait; they are told to come back. */
+    /** Maximum number of waiting responses. Further ones fail at once, and their clients retry. */
     readonly maxWaiting: number,
   ) {}
 
@@ -26,12 +26,12 @@ export class CommitWatermark {
     await this.subscriber.subscribe(keys.persisted);
   }
 
-  /** How far the journal is committed, as far as this process has heard. */
+  /** Journal id up to which this process knows that the journal is committed. */
   get upTo(): string {
     return this.#committed;
   }
 
-  /** What was read from Postgres counts like an announcement. */
+  /** Records a cursor that was read from Postgres, like an announcement. */
   heard(upTo: string): void {
     this.#advance(upTo);
   }
@@ -41,10 +41,10 @@ export class CommitWatermark {
     this.#listeners.add(listener);
   }
 
-  /** True when the entry is committed within `waitMs`; false otherwise, and then it still may be later. */
+  /** Resolves to whether the entry is committed within `waitMs`. After false, it may still be committed later. */
   committed(journalId: string, waitMs: number): Promise<boolean> {
     if (isContained(journalId, this.#committed)) return Promise.resolve(true);
-    // Of an older history than the last commit: it may be missing in the newer one.
+    // An entry of an older history than the last commit may be missing in the newer history.
     if (generationOf(this.#committed) > generationOf(journalId)) return Promise.resolve(false);
     if (this.#waiters.size >= this.maxWaiting) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -57,7 +57,7 @@ export class CommitWatermark {
     });
   }
 
-  /** A newer history has begun: whether older entries are in it is not known, so waiting for them fails. */
+  /** Fails the waits for entries of older histories, because a newer history has begun that may lack them. */
   abandonBefore(generation: number): void {
     for (const waiter of this.#waiters) {
       if (generationOf(waiter.journalId) >= generation) continue;
@@ -80,7 +80,7 @@ export class CommitWatermark {
   }
 }
 
-/** Whether a commit up to `upTo` says for certain that an entry is committed: both are of one history. */
+/** Whether a commit up to `upTo` proves that an entry is committed, which requires that both are of one history. */
 function isContained(journalId: string, upTo: string): boolean {
   return generationOf(journalId) === generationOf(upTo) && compareJournalIds(journalId, upTo) <= 0;
 }

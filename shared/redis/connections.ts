@@ -5,32 +5,32 @@ import { SentinelWatch } from './sentinel-watch.js';
 
 export type OnRedisError = (purpose: string, error: Error) => void;
 export type ConnectionLimits = {
-  /** A connection for commands on which nothing arrives for so long, although it should, is closed. */
+  /** Closes a connection for commands if an expected reply does not arrive for this time. */
   commandMs: number;
   connectMs: number;
 };
 
-/** A server is left at most this often. */
+/** Minimum time between two departures from a server. */
 const LEAVE_EVERY_MS = 250;
 /**
- * A connection that is closing is destroyed after this: replies that are under way still arrive, but a server that
- * cannot be reached does not delay the reconnect or the end of the process.
+ * Time after which a closing connection is destroyed. Replies in flight can still arrive, but an unreachable server
+ * does not delay the reconnect or the end of the process.
  */
 const CLOSE_MS = 100;
-/** Above the longest block of BullMQ (10 s): a jobs connection that stays silent for longer has lost its server. */
+/** Above the longest block of BullMQ (10 s). A jobs connection that is silent for longer has lost its server. */
 const JOBS_SILENCE_MS = 15_000;
-/** A subscription is silent when nothing happens, so it is asked for a sign of life. */
+/** How often subscriptions are pinged, because they are silent while nothing is published. */
 const PING_SUBSCRIPTIONS_EVERY_MS = 2_000;
 const SUBSCRIPTION_SILENCE_MS = 5_000;
-/** A restart loads for an unknown time; asking more rarely only delays the return. */
+/** Retry interval while a restarted server loads its data. A longer one would only delay the recovery. */
 const LOADING_RETRY_MS = 250;
 
-/** Reconnecting goes on forever, at most a quarter of a second apart, so that service recovers without an operator. */
+/** Delay before the next attempt to reconnect, at most 250 ms. Attempts never end, so no operator has to intervene. */
 const reconnectDelayMs = (attempt: number): number => Math.min(250, 50 * 2 ** Math.min(attempt, 6));
 
 /**
- * Replies of a server that is not, or no longer, the primary in service. Scripts and Redis 6 wrap the word:
- * `ERR Error running script …: -READONLY …`. A blocked client gets UNBLOCKED when its server is demoted.
+ * Error replies of a server that is not the primary. Scripts and Redis 6 wrap the code: `ERR Error running script …:
+ * -READONLY …`. A blocked client gets UNBLOCKED when its server is demoted.
  */
 const NOT_PRIMARY = /^(?:ERR .*-)?(?:READONLY|MASTERDOWN|LOADING|UNKILLABLE)\b|^UNBLOCKED .*instance state changed/;
 
@@ -42,26 +42,26 @@ type Purpose = 'commands' | 'jobs' | 'subscription';
 type Made = {
   redis: Redis;
   purpose: Purpose;
-  /** When the present or last attempt to connect began. */
+  /** Start of the current or last attempt to connect. */
   attemptAt: number;
-  /** The socket that is closing: what still arrives on it no longer matters. */
+  /** The closing socket; replies on it are ignored. */
   left: unknown;
   leaveWhenConnected: boolean;
 };
 
 /**
- * Makes every connection of a process to Redis and makes all of them leave a server together. After a failover the old
- * primary may stay reachable: one connection that learns of the demotion moves the others, of which some never would
- * (a subscription, a blocking read that a replica answers as well).
+ * Creates every connection of a process to Redis, and makes all of them leave a server together. After a failover the
+ * old primary may stay reachable. The first connection that detects the demotion moves the others, some of which never
+ * would detect it (a subscription, a blocking read that a replica serves as well).
  *
- * The three kinds are named for what happens while Redis is away. The only place where a connection is made.
+ * The three kinds differ in their behaviour during an outage of Redis. No other module creates connections.
  */
 export class RedisConnections {
   readonly #made = new Set<Made>();
   readonly #sentinels: SentinelWatch | null;
   readonly #pings: NodeJS.Timeout;
   #leftAt = Number.NEGATIVE_INFINITY;
-  /** When leaving was last asked for: connections that were begun later are not meant. */
+  /** Time of the last request to leave. Connections that were started later stay. */
   #leaveBefore = Number.NEGATIVE_INFINITY;
   #leaveLater: NodeJS.Timeout | null = null;
   #closed = false;
@@ -70,7 +70,7 @@ export class RedisConnections {
     readonly target: RedisTarget,
     readonly limits: ConnectionLimits,
     readonly onError: OnRedisError,
-    /** All connections leave their server. */
+    /** Called when connections leave their server. */
     readonly onLeave: (reason: string) => void = () => {},
   ) {
     this.#sentinels =
@@ -82,26 +82,34 @@ export class RedisConnections {
     this.#pings = setInterval(() => this.#pingSubscriptions(), PING_SUBSCRIPTIONS_EVERY_MS).unref();
   }
 
-  /** For requests: fails at once while Redis is away and after a deadline when it hangs. A shopper is waiting. */
+  /**
+   * Creates a connection for requests, for which a shopper waits: commands fail at once during an outage of Redis, and
+   * after a deadline if Redis hangs.
+   */
   forCommands(): Redis {
     return this.#connect('commands', {
       enableAutoPipelining: true,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      // A connection on which nothing comes back is closed, and with it everything that waits on it. A timer for each command
-      // would cost as much as writing it; calls of requests have a shorter limit of their own (deadline.ts).
+      // Closes a connection without replies and rejects its commands. A timer per command would cost as much as sending
+      // it. Calls of requests have their own, shorter limit (deadline.ts).
       socketTimeout: this.limits.commandMs,
-      // A command without a reply may have been executed; sending it again is the caller's decision.
+      // A command without a reply may have been executed, so the caller decides whether to retry it.
       autoResendUnfulfilledCommands: false,
     });
   }
 
-  /** For BullMQ and blocking reads: waits for Redis to return, since the job is due however late it is. */
+  /**
+   * Creates a connection for BullMQ and blocking reads: commands wait for the end of an outage, because jobs stay due.
+   */
   forJobs(): Redis {
     return this.#connect('jobs', { maxRetriesPerRequest: null, socketTimeout: JOBS_SILENCE_MS });
   }
 
-  /** For pub/sub: subscribes again after every reconnect. Messages sent meanwhile are lost and must be read elsewhere. */
+  /**
+   * Creates a connection for pub/sub, which subscribes again after every reconnect. Messages in between are lost, so
+   * the subscriber must read their content elsewhere.
+   */
   forSubscription(): Redis {
     return this.#connect('subscription', {
       maxRetriesPerRequest: null,
@@ -111,9 +119,9 @@ export class RedisConnections {
   }
 
   /**
-   * Closes every connection that was made before now, BullMQ's copies included, so that each finds the primary again.
-   * Happens at most once in 250 ms; a call that comes sooner is carried out at the end of that time, and leaves alone the
-   * connections that were made anew in between.
+   * Closes every connection that was started before now, including BullMQ's copies, so that each finds the primary
+   * again. This happens at most once per 250 ms. An earlier call takes effect at the end of that time and does not
+   * affect connections that were started in between.
    */
   leaveServer(reason: string): void {
     if (this.#closed) return;
@@ -130,7 +138,7 @@ export class RedisConnections {
     else this.#leaveLater = setTimeout(leave, waitMs).unref();
   }
 
-  /** Ends all of them for good. */
+  /** Closes all connections for good. */
   close(): void {
     this.#closed = true;
     clearInterval(this.#pings);
@@ -147,7 +155,7 @@ export class RedisConnections {
       connectTimeout: this.limits.connectMs,
       connectionName: `doorbuster:${purpose}`,
     });
-    // Without a listener ioredis prints every failed attempt to the console.
+    // Without a listener, ioredis prints every failed attempt to the console.
     redis.on('error', (error: Error) => this.onError(purpose, error));
     redis.on('sentinelError', (error: Error) => this.onError(purpose, error));
     this.#register(redis, purpose);
@@ -161,7 +169,7 @@ export class RedisConnections {
     // BullMQ copies a worker's connection for its blocking reads.
     redis.duplicate = (override) => {
       const copy = Redis.prototype.duplicate.call(redis, override);
-      // Its errors are those of the connection it was copied from.
+      // The original connection reports the same errors.
       copy.on('error', () => {});
       this.#register(copy, purpose);
       return copy;
@@ -179,8 +187,8 @@ export class RedisConnections {
   }
 
   /**
-   * Always false: ioredis would close the connection once for each of a thousand pipelined replies. It is never told to send
-   * the command again, since a script that failed with such a reply may have written before.
+   * Returns false, so that ioredis does not close the connection for each of a thousand pipelined replies. It also must
+   * not resend the command, because a script that failed with such a reply may have written before.
    */
   #onReplyError(made: Made, error: Error): false {
     if (!isNotPrimaryError(error) || made.left === made.redis.stream) return false;
@@ -192,7 +200,7 @@ export class RedisConnections {
   #leave(made: Made): void {
     const { redis } = made;
     if (redis.status === 'connecting') {
-      // ioredis ends a client for good when `disconnect` is called while it asks the Sentinels for the primary.
+      // ioredis ends a client for good if `disconnect` is called while it asks the Sentinels for the primary.
       made.leaveWhenConnected = true;
     } else if ((redis.status === 'connect' || redis.status === 'ready') && made.left !== redis.stream) {
       made.left = redis.stream;
@@ -200,10 +208,10 @@ export class RedisConnections {
     }
   }
 
-  /** Closes the connections to any server but the one that the Sentinels name. */
+  /** Closes the connections to every server except the one that the Sentinels name. */
   #leaveUnlessAt({ host, port }: HostAndPort, decided: boolean): void {
     if (isIP(host) === 0) {
-      // Sentinels that announce host names: they cannot be compared with the address of a socket.
+      // These Sentinels announce host names, which cannot be compared with the address of a socket.
       if (decided) this.leaveServer(`the Sentinels name ${host}:${port}`);
       return;
     }
@@ -219,7 +227,7 @@ export class RedisConnections {
 
   #pingSubscriptions(): void {
     for (const { redis, purpose } of this.#made) {
-      // A connection that does not answer is closed by its socketTimeout.
+      // The socketTimeout closes a connection that does not reply.
       if (purpose === 'subscription' && redis.status === 'ready') redis.ping().catch(() => {});
     }
   }
@@ -232,7 +240,7 @@ export class RedisConnections {
         ...loginOptions(target.sentinelLogin),
         ...tlsOptions(target.sentinelTls),
         ...COMMON_OPTIONS,
-        // One Sentinel that is away is normal; the others answer.
+        // An unreachable Sentinel is normal; the others reply.
         retryStrategy: () => 1_000,
         connectTimeout: this.limits.connectMs,
         socketTimeout: this.limits.commandMs,
@@ -266,7 +274,7 @@ function addressOptions(target: RedisTarget, limits: ConnectionLimits): RedisOpt
     sentinels: [...target.sentinels],
     name: target.name,
     role: 'master',
-    // Not ioredis's failoverDetector, which ends clients for good when a failover meets a reconnect: see SentinelWatch.
+    // ioredis's failoverDetector ends clients for good if a failover coincides with a reconnect; see SentinelWatch.
     failoverDetector: false,
     enableTLSForSentinelMode: target.tls !== null,
     sentinelRetryStrategy: reconnectDelayMs,
@@ -286,24 +294,24 @@ function tlsOptions(tls: Tls | null): RedisOptions {
   return { tls: tls.ca === null ? {} : { ca: tls.ca } };
 }
 
-/** For one connection by itself; processes use RedisConnections. */
+/** Creates a single connection for commands, for scripts and tests. Processes use RedisConnections. */
 export function connectForCommands(url: string | RedisTarget, limits: ConnectionLimits, onError: OnRedisError): Redis {
   return lone(url, limits, onError, (connections) => connections.forCommands());
 }
 
-/** For one connection by itself; processes use RedisConnections. */
+/** Creates a single connection for jobs, for scripts and tests. Processes use RedisConnections. */
 export function connectForJobs(url: string | RedisTarget, onError: OnRedisError): Redis {
   return lone(url, LONE_LIMITS, onError, (connections) => connections.forJobs());
 }
 
-/** For one connection by itself; processes use RedisConnections. */
+/** Creates a single connection for pub/sub, for scripts and tests. Processes use RedisConnections. */
 export function connectForSubscription(url: string | RedisTarget, onError: OnRedisError): Redis {
   return lone(url, LONE_LIMITS, onError, (connections) => connections.forSubscription());
 }
 
 const LONE_LIMITS: ConnectionLimits = { commandMs: 1_500, connectMs: 1_500 };
 
-/** Its end is the end of everything that was made for it. */
+/** Creates one connection, whose end also ends everything that was created for it. */
 function lone(
   url: string | RedisTarget,
   limits: ConnectionLimits,
@@ -318,6 +326,6 @@ function lone(
 
 function targetOrThrow(url: string): RedisTarget {
   const parsed = parseRedisUrl(url);
-  if ('problem' in parsed) throw new Error(`the URL of Redis ${parsed.problem}`);
+  if ('problem' in parsed) throw new Error(`the Redis URL ${parsed.problem}`);
   return parsed.target;
 }

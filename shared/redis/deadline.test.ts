@@ -6,19 +6,19 @@ import { Deadline } from './deadline.js';
 const LIMIT_MS = 250;
 const NEVER = new Promise<never>(() => {});
 
-/** Keeps this process from hearing anything, as a burst of requests does. */
+/** Blocks this process, as a burst of requests does. */
 function beBusyFor(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
 }
 
-test('gives up on a call that is not answered, and tells so once for all that are late', async () => {
+test('gives up on a call without a reply, and reports once for all late calls', async () => {
   let late = 0;
   const deadline = new Deadline(LIMIT_MS, () => {
     late += 1;
   });
   const began = performance.now();
-  // Both begin in one moment: a look that came between two would find only the first one late.
+  // Both begin at the same moment, because a check between them would find only the first one late.
   const clock = jest.spyOn(performance, 'now').mockReturnValue(began);
   const both = [deadline.limit(NEVER), deadline.limit(NEVER)];
   clock.mockRestore();
@@ -31,7 +31,7 @@ test('gives up on a call that is not answered, and tells so once for all that ar
   expect(late).toBe(1);
 });
 
-test('does not take an answer for late that lies unread because this process was busy', async () => {
+test('does not give up on a reply that is unread because this process was busy', async () => {
   const deadline = new Deadline(LIMIT_MS, () => {
     throw new Error('it was taken for late');
   });
@@ -51,7 +51,7 @@ test('gives up in time on a call that was made after this process had been busy'
   await earlier;
 });
 
-test('passes answers and failures on as they come', async () => {
+test('passes on replies and failures', async () => {
   const deadline = new Deadline(LIMIT_MS, () => {});
   expect(await deadline.limit(Promise.resolve('done'))).toBe('done');
   await expect(deadline.limit(Promise.reject(new Error('refused')))).rejects.toThrow('refused');

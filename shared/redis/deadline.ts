@@ -1,34 +1,35 @@
 import { EngineUnavailable } from '../errors/faults.js';
 
-/** Calls may take up to this much longer than their limit: how often the oldest ones are looked at. */
+/** Interval of the checks. Calls may take this much longer than their limit. */
 const LOOK_EVERY_MS = 50;
-/** A look that comes later than this does so because this process was busy; what is beyond it does not count as waiting. */
+/** A check that is later than this was delayed by a busy process; the excess does not count as waiting time. */
 const COUNTED_PER_LOOK_MS = 4 * LOOK_EVERY_MS;
 
-/** A call that is watched. Whoever made it says when it is settled. */
+/** A watched call. The caller sets `settled` when the call has settled. */
 export type Watched = { until: number; calledAt: number; settled: boolean; giveUp: (error: EngineUnavailable) => void };
 
 /**
- * Gives up on calls that take longer than a limit. All have the same limit, so the oldest is the first to run out, and one
- * timer watches all of them: a timer for each call would cost more than sending it.
+ * Gives up on calls that exceed a time limit. All calls have the same limit, so one timer checks all of them; a timer
+ * per call would cost more than sending it.
  *
- * Only time in which this process could have heard an answer counts. After a burst that kept it busy for a second the answers
- * lie in its socket unread; taking that for a dead engine would refuse everybody, and shut out those whom it has served.
+ * Only time in which this process could have read a reply counts. After a burst that blocked it for a second, the
+ * replies are still unread in its socket. Treating that as an outage would reject all callers, including those with a
+ * reply.
  */
 export class Deadline {
   #waiting: Watched[] = [];
   #timer: NodeJS.Timeout | null = null;
-  /** Goes on by what counts, while anybody waits. */
+  /** Clock of the counted time. It advances while calls wait. */
   #now = 0;
   #lookedAt = 0;
 
   constructor(
     readonly limitMs: number,
-    /** A call ran out of time; the others behind it hardly fare better. */
+    /** Called when a call has timed out, because later calls will probably time out as well. */
     readonly onLate: () => void,
   ) {}
 
-  /** @throws EngineUnavailable when it takes too long; what the call did is then unknown */
+  /** Limits a call. @throws EngineUnavailable if it takes too long; the effect of the call is then unknown */
   limit<Value>(call: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const watched = this.watch(reject);
@@ -45,7 +46,10 @@ export class Deadline {
     });
   }
 
-  /** For a call that begins now; as `limit`, where a promise of its own is one too many. @param giveUp called when it takes too long */
+  /**
+   * Watches a call that begins now, as `limit` but without another promise.
+   * @param giveUp called if it takes too long
+   */
   watch(giveUp: Watched['giveUp']): Watched {
     const calledAt = performance.now();
     if (!this.#timer) {
@@ -58,7 +62,7 @@ export class Deadline {
     return watched;
   }
 
-  /** Of the time since the last look, what counts. */
+  /** Returns the counted part of the time since the last check. */
   #countedMs(): number {
     return Math.min(performance.now() - this.#lookedAt, COUNTED_PER_LOOK_MS);
   }
@@ -68,14 +72,14 @@ export class Deadline {
     this.#now += this.#countedMs();
     this.#lookedAt = performance.now();
     const now = this.#now;
-    // A look that comes in time has seen all that had arrived, so then the clock on the wall counts as well.
+    // A punctual check follows after all replies that had arrived were read, so that real time counts as well.
     const inTime = busyMs < COUNTED_PER_LOOK_MS;
     const calledBefore = inTime ? performance.now() - this.limitMs - COUNTED_PER_LOOK_MS : Number.NEGATIVE_INFINITY;
     const isLate = ({ until, calledAt }: Watched) => until <= now || calledAt < calledBefore;
     const open = this.#waiting.filter(({ settled }) => !settled);
     const late = open.filter(isLate);
     this.#waiting = open.filter((waiting) => !isLate(waiting));
-    for (const { giveUp } of late) giveUp(new EngineUnavailable('redis', `no answer within ${this.limitMs} ms`));
+    for (const { giveUp } of late) giveUp(new EngineUnavailable('redis', `no reply within ${this.limitMs} ms`));
     if (late.length > 0) this.onLate();
     if (this.#waiting.length === 0 && this.#timer) {
       clearInterval(this.#timer);

@@ -3,14 +3,14 @@ import { ContractError } from '../errors/faults.js';
 import { keys } from './keys.js';
 
 /**
- * The history that a Redis server continues. A history ends whenever the server's lineage changes: after a restart, a
- * failover, a restore or a refill. `generation` numbers the histories of an installation and only grows; `server` is the
- * `master_replid` of the server that was verified when the history began.
+ * The history that a Redis server continues. A history ends when the lineage of the server changes: after a restart, a
+ * failover, a restore or a refill. `generation` numbers the histories of an installation and only grows; `server` is
+ * the `master_replid` of the server that was verified when the history began.
  */
 export type Epoch = { generation: number; server: string };
 
 /**
- * Reads the epoch: null while Redis is empty or being filled. It is written last, so a server that has one contains
+ * Reads the epoch; null = Redis is empty or being filled. The epoch is written last, so a server with an epoch contains
  * everything that was acknowledged in its history.
  */
 export async function readEpoch(redis: Redis): Promise<Epoch | null> {
@@ -18,22 +18,22 @@ export async function readEpoch(redis: Redis): Promise<Epoch | null> {
   return text === null ? null : decodeEpoch(text);
 }
 
-/** Puts a filled Redis into service. */
+/** Writes the epoch, which puts a filled Redis into service. */
 export async function writeEpoch(redis: Redis, epoch: Epoch): Promise<void> {
   await redis.set(keys.epoch, encodeEpoch(epoch));
 }
 
-/** Takes Redis out of service until it is filled. */
+/** Removes the epoch, which takes Redis out of service until it is filled. */
 export async function removeEpoch(redis: Redis): Promise<void> {
   await redis.del(keys.epoch);
 }
 
-/** The form that lua/includes/generation.lua reads: `generation|server`. */
+/** Returns an epoch in the format that lua/includes/generation.lua reads: `generation|server`. */
 export function encodeEpoch({ generation, server }: Epoch): string {
   return `${generation}|${server}`;
 }
 
-/** Reads `generation|server`. An epoch of an older version, which has no generation, is generation 0. */
+/** Parses `generation|server`. An epoch of an older version has no generation and becomes generation 0. */
 export function decodeEpoch(text: string): Epoch {
   const match = /^(\d{1,15})\|(.*)$/.exec(text);
   if (match) return { generation: Number(match[1]), server: String(match[2]) };

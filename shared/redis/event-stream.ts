@@ -7,21 +7,21 @@ import type { ScriptRunner } from './script-runner.js';
 export type StreamEvent = { seq: number; id: string; type: string; subject: string; json: string };
 
 /**
- * The stream of events. An entry's id is `<seq>-0` of the outbox, so the stream itself says how far it is, refuses what it
- * has, and a Redis that lost its data gets again what it lost, without a cursor anywhere else.
+ * The stream of events in Redis. The id of an entry is `<seq>-0` of the outbox. The stream therefore contains its own
+ * cursor, rejects duplicates, and receives lost events again after Redis has lost data.
  */
 export class EventStream {
   readonly redis: Redis;
 
   constructor(
     readonly scripts: ScriptRunner,
-    /** About so many entries are kept. */
+    /** Approximate number of entries that are kept. */
     readonly length: number,
   ) {
     this.redis = scripts.redis;
   }
 
-  /** `seq` of the last event ever appended; 0 = none, or all were lost. */
+  /** Returns the `seq` of the last event ever appended; 0 = none, or all were lost. */
   async lastSeq(): Promise<number> {
     try {
       const info = (await this.redis.xinfo('STREAM', keys.events)) as unknown[];
@@ -32,7 +32,7 @@ export class EventStream {
     }
   }
 
-  /** Every event that the stream still has, oldest first, a batch at a time. */
+  /** Yields every event in the stream in batches, oldest first. */
   async *entries(batch: number): AsyncGenerator<StreamEvent[]> {
     let after = '-';
     for (;;) {
@@ -56,10 +56,10 @@ export class EventStream {
   }
 
   /**
-   * Appends events, in their order, all or none: a full Redis refuses the script, so there is never a gap. Those that
-   * another publisher has appended meanwhile are left out.
-   * @param after the last event that the stream must have; null = any
-   * @returns the last event that the stream has, when that is another one than `after`: then nothing was appended
+   * Appends events in their order, all or none: a full Redis rejects the script, so there is never a gap. Events that
+   * another publisher has already appended are skipped.
+   * @param after `seq` that the last event of the stream must have; null = any
+   * @returns null = appended; otherwise the `seq` of the last event, which is not `after`, and nothing was appended
    */
   async append(events: readonly StreamEvent[], after: number | null = null): Promise<number | null> {
     const outcome = await this.scripts.run(appendEventsScript, {

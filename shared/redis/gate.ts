@@ -9,35 +9,35 @@ const LOOK_AGAIN_MS = 50;
 /** How often an open gate verifies that the server is still the primary of its history. */
 const VERIFY_EVERY_MS = 1_000;
 
-/** Whether calls may go through to a server, and why not. `superseded`: another server continues the journal. */
+/** Whether calls may go to a server, or the reason why not. `superseded`: another server continues the journal. */
 export type GateVerdict = { open: true } | { open: false; reason: string; superseded?: boolean };
 
 export type GateDeps = {
   redis: Redis;
-  /** What is wrong with the configuration of this Redis; asked after each new connection. */
+  /** Returns problems of the configuration of this Redis. Called after each new connection. */
   shape: () => Promise<readonly string[]>;
-  /** Whether a server continues the history that Postgres knows (shared/history). */
+  /** Decides whether a server continues the history in Postgres (shared/history). */
   judge: (epoch: Epoch | null, server: string) => Promise<GateVerdict>;
   /** Leaves the server, so that every connection finds the primary again. */
   leaveServer: (reason: string) => void;
-  /** Is given every reply to INFO, about once a second while the gate is open. */
+  /** Receives every reply to INFO, about once a second while the gate is open. */
   onInfo?: (info: ReadonlyMap<string, string>) => void;
   onChange: (open: boolean, reason: string) => void;
-  /** No call takes longer than this; one whose script Redis has forgotten is two calls. */
+  /** Time limit of a call. A script that Redis has evicted takes two calls. */
   callLimitMs: number;
 };
 
 /**
- * Lets calls through to Redis only while it is the primary of the history that Postgres knows. After every new connection
- * it may be another server: empty, restored from a snapshot, a replica that lacks the last entries, or an old primary that
- * was cut off. Calls are then refused until the server has been verified or refilled; serving from it would sell units
- * twice and deny what was acknowledged.
+ * Allows calls to Redis only while it is the primary of the history in Postgres. After every new connection it may be
+ * another server: empty, restored from a snapshot, a replica that lacks the last entries, or an isolated old primary.
+ * Calls are then refused until the server is verified or refilled. Otherwise units could be sold twice and acknowledged
+ * promises could be lost.
  */
 export class RedisGate {
   #open = false;
   #stopped = false;
   #epoch: Epoch | null = null;
-  /** Changes whenever replies to earlier calls must not be returned any more. */
+  /** Changes when replies to earlier calls must no longer be returned. */
   #generation: number | null = null;
   #lastReason = '';
   #checking: Promise<void> | null = null;
@@ -56,30 +56,30 @@ export class RedisGate {
     return this.#open;
   }
 
-  /** Generation of the history that calls go to; null before the first one, and once a newer one has begun elsewhere. */
+  /** Generation of the current history; null before the first one, and after a newer one has begun elsewhere. */
   get generation(): number | null {
     return this.#generation;
   }
 
-  /** `master_replid` of the server that calls go to; null while the gate is shut. */
+  /** `master_replid` of the current server; null = the gate is closed. */
   get server(): string | null {
     return this.#open ? (this.#epoch?.server ?? null) : null;
   }
 
-  /** Why the gate is shut; empty before the first look. */
+  /** Why the gate is closed; "" before the first check. */
   get reason(): string {
     return this.#lastReason;
   }
 
-  /** @throws EngineUnavailable while calls must not go through */
+  /** @throws EngineUnavailable if the gate is closed */
   assertOpen(): void {
     if (!this.#open) throw this.#unavailable();
   }
 
   /**
-   * Makes a call if the gate is open, and gives up on it in time. The first that runs out of time shuts the gate, so that
-   * those behind it are refused at once, until Redis has replied again. A reply that arrives after another history has
-   * begun is not returned.
+   * Makes a call if the gate is open, with a time limit. The first call that times out closes the gate, so that later
+   * calls are refused at once until Redis replies again. A reply that arrives after a new history has begun is not
+   * returned.
    * @throws EngineUnavailable
    */
   async guard<Value>(call: () => Promise<Value>): Promise<Value> {
@@ -90,18 +90,21 @@ export class RedisGate {
     return value;
   }
 
-  /** Watches a call that is about to be made, for callers that avoid a promise: `giveUp` is called when it takes too long. */
+  /**
+   * Watches a call that begins now, for callers that avoid another promise.
+   * @param giveUp called if it takes too long
+   */
   watch(giveUp: Watched['giveUp']): Watched {
     return this.#deadline.watch(giveUp);
   }
 
-  /** Verifies Redis again before the next call, since it is not as expected. */
+  /** Closes the gate and verifies Redis again, because it is not as expected. */
   distrust(reason: string): void {
     this.#shut(reason);
     this.#check();
   }
 
-  /** A newer history has begun, on this server or another one: replies of older ones are dropped from now on. */
+  /** Drops replies of older histories, because a newer one has begun on this or another server. */
   supersede(generation: number): void {
     if (this.#generation !== null && this.#generation >= generation) return;
     this.#generation = null;
@@ -127,7 +130,7 @@ export class RedisGate {
     this.#open = false;
     this.#checking ??= this.#untilVerified().finally(() => {
       this.#checking = null;
-      // A connection that came while the last look ended.
+      // A new connection may have become ready while the last check ended.
       if (!this.#open && !this.#stopped && this.deps.redis.status === 'ready') this.#check();
     });
   }
@@ -144,7 +147,7 @@ export class RedisGate {
     }
   }
 
-  /** One look at the server; opens the gate when it may be used. */
+  /** Checks the server once, and opens the gate if it is valid. */
   async #look(): Promise<GateVerdict> {
     const problems = await this.deps.shape();
     if (problems.length > 0) return { open: false, reason: problems.join(' ') };
@@ -167,7 +170,7 @@ export class RedisGate {
     return verdict;
   }
 
-  /** While the gate is open: the server may have been demoted, replaced or emptied without a connection being lost. */
+  /** Verifies the server while the gate is open. It may be demoted, replaced or emptied without a lost connection. */
   #verify(): void {
     if (!this.#open) return;
     this.#readServer().then(
@@ -178,7 +181,7 @@ export class RedisGate {
         else if (!same || info.get('master_replid') !== this.#epoch?.server) this.distrust('Redis changed its history');
       },
       () => {
-        // The connection reports its own failure.
+        // The connection itself reports the failure.
       },
     );
   }
@@ -194,7 +197,7 @@ export class RedisGate {
   }
 }
 
-/** Another history began before the reply: what the call did may be missing in it. */
+/** Returns the error of a call whose reply arrived after a new history had begun, which may lack its effect. */
 export function staleReply(call: string): EngineUnavailable {
   return new EngineUnavailable('redis', `${call}: another history of the journal began before the reply`);
 }

@@ -2,30 +2,30 @@ import { ContractError } from '../errors/faults.js';
 import { packRecord, parseRecord } from './record-format.js';
 import { COMPLETED, FINGERPRINT, QUEUED, REDEMPTION } from './record-formats.js';
 
-/** What a response waited for before it was sent: the journal, replicas of Redis, or the commit in Postgres. */
+/** What a response waited for: the journal, replicas of Redis, or the commit in Postgres. */
 export type Durability = 'journaled' | 'committed' | 'replicated';
-/** By the digit in the record. */
+/** The digit in a record is the index. */
 const DURABILITIES = ['journaled', 'committed', 'replicated'] as const;
 
-/** As lua/reserve.lua decides it. @param replicas that the caller waits for */
+/** Returns the durability, as lua/reserve.lua does. @param replicas number of replicas that responses wait for */
 export function durabilityOf(durable: boolean, replicas: number): Durability {
   if (durable) return 'committed';
   return replicas > 0 ? 'replicated' : 'journaled';
 }
 
-/** @param digit as scripts write it @throws ContractError when there is no such durability */
+/** @param digit as scripts write it @throws ContractError for an unknown digit */
 export function decodeDurability(digit: string): Durability {
   const durability = DURABILITIES[Number(digit)];
-  if (!durability) throw new ContractError(`there is no durability ${digit}`);
+  if (!durability) throw new ContractError(`the durability ${digit} is unknown`);
   return durability;
 }
 
-/** The digit that scripts write. */
+/** Returns the digit that scripts write. */
 export function encodeDurability(durability: Durability): string {
   return String(DURABILITIES.indexOf(durability));
 }
 
-/** The answer that an idempotency record keeps: enough to say the first one again, byte for byte. */
+/** Content of an idempotency record: enough to send the first response again, byte for byte. */
 export type IdempotencyRecord =
   | {
       kind: 'completed';
@@ -34,29 +34,29 @@ export type IdempotencyRecord =
       dueMs: number;
       ticketKey: string;
       durability: Durability;
-      /** Number of the code; null = none. */
+      /** Number of the code; null = no code. */
       code: number | null;
-      /** Version of the terms it was made under. */
+      /** Version of the terms under which the reservation was made. */
       terms: number;
     }
   | {
       kind: 'queued';
       position: number;
       queueSize: number;
-      /** null = the answer has no ticket. */
+      /** null = the response has no ticket. */
       ticketKey: string | null;
-      /** Milliseconds for each person in the line; null = unknown. */
+      /** Milliseconds per position in the line; null = unknown. */
       paceMs: number | null;
-      /** How often the user must be seen; 0 = presence does not matter. */
+      /** How long a waiting user may be unseen, milliseconds; 0 = any time. */
       presenceMs: number;
-      /** The place that the ticket is for; null = the answer has none, or an earlier version made it. */
+      /** Reservation of the ticket; null = no ticket, or an earlier version wrote the record. */
       reservationId: string | null;
     };
 
-/** A whole record: the request that the key was used for, and its answer. */
+/** A whole record: the request that the key was used for, and its response. */
 export type StoredRequest = { no: number; user: string; record: IdempotencyRecord };
 
-/** Reads the answer of a record (`COMPLETED`, `QUEUED`). @throws ContractError when it is malformed */
+/** Decodes the response in a record (`COMPLETED`, `QUEUED`). @throws ContractError if it is malformed */
 export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
   if (text.startsWith(COMPLETED.begin)) {
     const { reservation_id, order_id, due, ticket_key, durability, code, terms } = parseRecord(COMPLETED, text);
@@ -83,7 +83,7 @@ export function decodeIdempotencyRecord(text: string): IdempotencyRecord {
   };
 }
 
-/** Writes the answer as lua/reserve.lua does. */
+/** Encodes a response in the format of lua/reserve.lua. */
 export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
   if (answer.kind === 'completed') {
     const { reservationId, orderId, dueMs, ticketKey, durability, code, terms } = answer;
@@ -108,12 +108,12 @@ export function encodeIdempotencyRecord(answer: IdempotencyRecord): string {
   });
 }
 
-/** @param request what beside product, user and quantity makes the request the same; "" for a checkout */
+/** @param request identifies the request in addition to product, user and quantity; "" = a checkout */
 export function encodeStoredRequest(no: number, qty: number, user: string, request: string, answer: string): string {
   return packRecord(FINGERPRINT, { no, qty, user, request: request + answer });
 }
 
-/** Reads a whole record. Returns null for one that is not of a checkout or redemption, such as a restock's. */
+/** Decodes a whole record; null = not a record of a checkout or redemption, for instance that of a restock. */
 export function decodeStoredRequest(text: string): StoredRequest | null {
   try {
     const { no, user, request } = parseRecord(FINGERPRINT, text);

@@ -4,16 +4,18 @@ import { keys } from './keys.js';
 const KEPT_MS = 60_000;
 const LOOK_EVERY_MS = 50;
 
-/** Where a job leaves its result for the request that waits for it. */
+/** Results of jobs, for the requests that wait for them. */
 export class JobResults {
   constructor(readonly redis: Redis) {}
 
-  /** The first result stays: a job that was taken for dead runs again, and finds what the first run has done. */
+  /**
+   * Stores a result unless there is one: a job that was wrongly taken for dead runs again, and the first result counts.
+   */
   async put(id: string, result: unknown): Promise<void> {
     await this.redis.set(keys.answer(id), JSON.stringify(result), 'PX', KEPT_MS, 'NX');
   }
 
-  /** null when there is none within `waitMs`. */
+  /** Waits for a result; null = none within `waitMs`. */
   async wait(id: string, waitMs: number): Promise<unknown> {
     const deadline = performance.now() + waitMs;
     for (;;) {

@@ -6,7 +6,7 @@ import { type Epoch, readEpoch } from './epoch.js';
 import { keys } from './keys.js';
 import { PackedPromise, unpackPromises } from './packed-promises.js';
 
-/** Before every entry: where a reader of a fresh journal starts. */
+/** The id before every entry, where a reader of a new journal starts. */
 export const JOURNAL_START = '0-0';
 
 type Fields = Record<string, string>;
@@ -79,7 +79,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
     user: word(f, 'user'),
     lineNo: whole(f, 'line'),
     ending: f.ending === 'closed' ? 'closed' : 'left',
-    // Entries of an older version have none.
+    // Entries of an older version have no reason.
     reason: (f.reason ?? '') as LeftReason,
     trace: word(f, 'trace'),
   }),
@@ -103,7 +103,7 @@ const decoders: { [Kind in JournalKind]: (f: Fields) => Body<JournalKind> } = {
   }),
 };
 
-/** @throws ContractError when a script wrote what this version does not know */
+/** Decodes an entry. @throws ContractError if this version does not know its format */
 export function decodeEntry(raw: RawEntry): JournalEntry {
   if (raw instanceof PackedPromise) return raw.decode();
   const { journalId, fields } = raw;
@@ -113,55 +113,55 @@ export function decodeEntry(raw: RawEntry): JournalEntry {
   return { journalId, no: whole(fields, 'no'), atMs: whole(fields, 'at'), ...decode(fields) } as JournalEntry;
 }
 
-/** Compares two journal ids (`generation-n`): negative when the first is earlier. */
+/** Compares two journal ids (`generation-n`); negative = the first is earlier. */
 export function compareJournalIds(a: string, b: string): number {
   const [aGeneration, aNumber] = journalPlace(a);
   const [bGeneration, bNumber] = journalPlace(b);
   return aGeneration - bGeneration || aNumber - bNumber;
 }
 
-/** The earliest of some journal ids; there must be one. */
+/** Returns the earliest of at least one journal id. */
 export function earliest(ids: readonly string[]): string {
   return ids.reduce((first, id) => (compareJournalIds(id, first) < 0 ? id : first));
 }
 
-/** The generation and the number of a journal id. */
+/** Returns the generation and the number of a journal id. */
 export function journalPlace(journalId: string): [generation: number, n: number] {
   const dash = journalId.indexOf('-');
   return [Number(journalId.slice(0, dash)), Number(journalId.slice(dash + 1))];
 }
 
-/** Parses an entry as scripts return it: the JSON of a flat array of the id and the fields. */
+/** Parses an entry in the format that scripts return: a flat JSON array of the id and the fields. */
 export function parseEntry(text: string): RawEntry {
   const [journalId, ...flat] = JSON.parse(text) as string[];
   return { journalId: String(journalId), fields: unflatten(flat) };
 }
 
-/** The history that an entry belongs to: the first part of its id. */
+/** Returns the generation of an entry's history: the first part of its id. */
 export function generationOf(journalId: string): number {
   return journalPlace(journalId)[0];
 }
 
-/** Number of an entry in its history: the second part of its id. */
+/** Returns the number of an entry in its history: the second part of its id. */
 export function numberOf(journalId: string): number {
   return journalPlace(journalId)[1];
 }
 
-/** The id of the entry that follows in the same history. */
+/** Returns the id of the next entry in the same history. */
 export function nextId(journalId: string): string {
   const [generation, number] = journalPlace(journalId);
   return `${generation}-${number + 1}`;
 }
 
-/** What the stream contains: its first promise (null = none), the last id that was ever given, and how many rows. */
+/** Extent of the stream: its first promise (null = none), the last id ever assigned, and the number of rows. */
 export type JournalPosition = { firstId: string | null; lastId: string; entries: number };
 
-/** Entries of the stream as `entriesOf` takes them. */
+/** A row of the stream. */
 type StreamRow = [id: string, flat: string[]];
 
 /**
- * The entries in rows of the stream, with each promise of a packed row as an entry of its own.
- * @param after entries up to here are left out: a packed row may be committed in part
+ * Returns the entries in rows of the stream. Each promise of a packed row becomes a separate entry.
+ * @param after entries up to this id are omitted, because a packed row may be committed in part
  */
 export function entriesOf(rows: readonly StreamRow[], after: string): RawEntry[] {
   const entries: RawEntry[] = [];
@@ -178,14 +178,17 @@ export function entriesOf(rows: readonly StreamRow[], after: string): RawEntry[]
   return entries;
 }
 
-/** The journal in Redis, as its reader sees it. Only scripts append to it. */
+/** Reads and trims the journal in Redis. Only scripts append to it. */
 export class Journal {
-  /** Promises in a row of the stream when it was read last: rows have 1 to 64, and a reader wants so many promises. */
+  /** Average number of promises per row in the last read (1 to 64), to estimate how many rows to read. */
   #promisesInRow = 1;
 
   constructor(readonly redis: Redis) {}
 
-  /** Entries later than `after`, oldest first, each with one promise. Fewer than `limit` only when the journal has no more. */
+  /**
+   * Returns the entries after `after`, oldest first, each with one promise. Fewer than `limit` = the journal has no
+   * more.
+   */
   async read(after: string, limit: number): Promise<RawEntry[]> {
     const entries: RawEntry[] = [];
     for (let from = after; ; ) {
@@ -201,13 +204,13 @@ export class Journal {
     }
   }
 
-  /** The same with the epoch, in one round trip: an epoch is replaced only while nothing is appended. */
+  /** As `read`, with the epoch in one round trip: the epoch is replaced only while nothing is appended. */
   async readWithEpoch(after: string, limit: number): Promise<{ entries: RawEntry[]; epoch: Epoch | null }> {
     const [entries, epoch] = await Promise.all([this.read(after, limit), engine(() => readEpoch(this.redis))]);
     return { entries, epoch };
   }
 
-  /** Id of the last entry ever appended, also when it was trimmed; JOURNAL_START for a journal without any. */
+  /** Returns the id of the last entry ever appended, even if it was trimmed; JOURNAL_START = none. */
   async lastId(): Promise<string> {
     return (await this.position()).lastId;
   }
@@ -230,15 +233,15 @@ export class Journal {
   }
 
   /**
-   * Waits until something later than `after` is there, at most `waitMs`.
-   * @returns id of the first such entry; null when nothing came
+   * Waits for an entry after `after`, for at most `waitMs`.
+   * @returns id of the first such entry; null = none
    */
   async waitForEntryAfter(after: string, waitMs: number): Promise<string | null> {
     const found = await engine(() => this.redis.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', keys.journal, after));
     return found?.[0]?.[1][0]?.[0] ?? null;
   }
 
-  /** Removes what Postgres has committed: everything up to and with `upTo`. */
+  /** Removes the entries up to and including `upTo`, which Postgres has committed. */
   async trim(upTo: string): Promise<void> {
     const [generation, n] = journalPlace(upTo);
     await engine(() => this.redis.xtrim(keys.journal, 'MINID', '=', `${generation}-${n + 1}`));
@@ -248,7 +251,7 @@ export class Journal {
     await engine(() => this.redis.publish(keys.persisted, upTo));
   }
 
-  /** Promises that Postgres has not committed yet, and the time of the oldest of them (null = none). */
+  /** Returns the number of promises that Postgres has not committed, and the time of the oldest (null = none). */
   async backlog(): Promise<{ entries: number; oldestMs: number | null }> {
     const [[first], [last]] = await engine(() =>
       Promise.all([
@@ -261,7 +264,7 @@ export class Journal {
     return { entries: await this.#countBetween(oldest.journalId, last[0]), oldestMs: whole(oldest.fields, 'at') };
   }
 
-  /** How many promises there are from one to another one; numbers have no gap, and each history begins with 0. */
+  /** Counts the promises between two ids, both included. Numbers have no gaps, and each history begins with 0. */
   async #countBetween(firstId: string, lastId: string): Promise<number> {
     const [[firstGeneration, first], [generation, last]] = [journalPlace(firstId), journalPlace(lastId)];
     if (generation === firstGeneration) return last - first + 1;
@@ -284,7 +287,7 @@ function word(fields: Fields, name: string): string {
 
 function whole(fields: Fields, name: string): number {
   const value = Number(word(fields, name));
-  if (!Number.isSafeInteger(value)) throw new ContractError(`journal field ${name} is no integer: ${fields[name]}`);
+  if (!Number.isSafeInteger(value)) throw new ContractError(`journal field ${name} is not an integer: ${fields[name]}`);
   return value;
 }
 

@@ -3,62 +3,64 @@ import type { IdempotencyKey, OrderId, ProductId, UserId } from '../domain/ids.j
 /** Owner of the idempotency keys of operators; no user has this id. */
 export const OPERATORS = '';
 
-/** Layout version of everything below; a change of any record's form takes the next one. */
+/** Version of the layout below. A change of the format of any record needs the next one. */
 const PREFIX = 'db1';
 
 /**
- * Every key in Redis. What belongs to one campaign shares a hash tag. The doc of each is the text of docs/redis-keys.md
- * (`npm run docs`), which a test compares with this table.
+ * Documentation of every key in Redis. Keys of one campaign share a hash tag. `npm run docs` generates
+ * docs/redis-keys.md from this table, and a test compares both.
  */
 export const KEY_DOCS = {
-  epoch: 'string · id of this incarnation of Redis; a fresh one has none. Read by the journal cursor in Postgres.',
-  filler: 'string · token of the worker that fills Redis, 60 s after its last write; only while there is no epoch.',
+  epoch: 'string · generation and server of the history that this Redis continues; an empty Redis has none.',
+  filler:
+    'string · token of the worker that fills Redis, until 60 s after its last write; only while there is no epoch.',
   journal:
-    'stream · every promise, appended by the script that made it, those of one call as one entry; trimmed when Postgres has committed it.',
+    'stream · every promise, appended by the script that made it; the promises of one call are one entry, which is trimmed when Postgres has committed it.',
   relayLease:
-    'string · which worker persists the journal, 5 s; an optimisation, two relays do no harm. A worker of an earlier version has a lease of its own, since it cannot read packed entries.',
+    'string · the worker that relays the journal, 5 s; an optimisation, because two relays do no harm. Workers of an earlier version use another lease, because they cannot read packed entries.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
-  events: 'stream · CloudEvents for readers outside; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
+  events: 'stream · CloudEvents for external readers; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
   codes: 'channel · codes that are about to be issued, comma-separated, for the filters of the APIs.',
-  termsNotifications: 'channel · product id of a campaign that has new terms.',
+  termsNotifications: 'channel · product id of a campaign whose terms have changed.',
   persisted: 'channel · last journal id that Postgres has committed.',
   campaign:
-    'hash · sale terms and counters of a campaign; of an archived one (`archived`: the name of the pass) all that stays, with its used codes.',
-  usedCodes: 'string · bitmap: bit n - 1 says that code number n is used.',
-  once: 'string · a one-time token that was used, until it expires.',
-  people: 'hash · user → packed person: state, allowances taken, line number, quantity, reservation, code.',
+    'hash · terms and counters of a campaign; with the used codes, all that remains of an archived one (`archived`: the name of the pass).',
+  usedCodes: 'string · bitmap: bit n - 1 = code number n is used.',
+  once: 'string · a used one-time token, until it expires.',
+  people: 'hash · user → packed person: state, taken slots, line number, quantity, reservation, code.',
   reservations: 'hash · reservation id → packed reservation: state, user, quantity, slot, deadline, order, code.',
   payments:
-    'hash · reservation id → references of its payments, the first one first, as JSON; only of those that named one.',
+    'hash · reservation id → references of its payments as JSON, the first one first; only for payments with a reference.',
   deadlines: 'sorted set · reservation id by deadline in ms, only while reserved.',
-  line: 'sorted set · user by line number, a counter taken in the script; of those who stepped back, 2^52 more.',
+  line: 'sorted set · user by line number, a counter of the script; plus 2^52 for users who stepped back.',
   presence:
-    'sorted set · who waits by when he was seen, in ms (stepped back: minus the time his place is kept); only with `presence_seconds`.',
+    'sorted set · waiting user by the time they were last seen, in ms (stepped back: minus the time until which their place is kept); only with `presence_seconds`.',
   holders:
-    'hash · user → line number|device that took this place in line, unless its fingerprint was derived; stale where the number is not the user’s.',
-  news: 'channel · what happened to whom, for the processes that hold sockets.',
+    'hash · user → line number|device that took this place in line, unless its fingerprint was derived; stale if the user has another line number.',
+  news: 'channel · notifications about users of a campaign, for the processes that hold sockets.',
   idempotency:
-    'string · the remembered answer to an idempotency key of a user ("" = of the operators), IDEMPOTENCY_TTL_SECONDS, or until its campaign is archived.',
-  unscopedIdempotency: 'string · the same as earlier versions wrote it, for whichever user; read until it expires.',
+    'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
+  unscopedIdempotency: 'string · idempotency record of an earlier version, without its user; read until it expires.',
   order:
-    'string · the reservations and places that take part in one order of a user, each with what it says of others; seven days after the last.',
+    'string · reservations and places of one order of a user, each with its stacking rules; until seven days after the last one.',
   answer: 'string · result of a job for the request that waits for it, 60 s.',
   device: 'string · times in ms of the last admitted checkouts of a device, newest first, 1 s.',
-  metrics: 'hash · process → what it has counted, for /metrics; stale ones are removed.',
-  bans: 'hash · ban id → ban of an operator as JSON, so that a process that starts without Postgres knows them; Postgres is the truth.',
-  ruleBans: 'hash · the same of bans that rules made, by the hour in which they end; an hour longer than that.',
-  banNotifications: 'channel · bans made and lifted, users who have to wait; for every API process.',
+  metrics: 'hash · process → its metrics, for /metrics; stale ones are removed.',
+  bans: 'hash · ban id → ban by an operator as JSON, for processes that start during an outage of Postgres, which is the system of record.',
+  ruleBans: 'hash · ban id → ban by a rule as JSON, one key per hour in which they end; kept an hour longer.',
+  banNotifications: 'channel · created and lifted bans, and users in cooldown, for every API process.',
   attempts:
-    'hash · product → units and places of it promised in one minute, 90 minutes; the API counts, the worker judges.',
+    'hash · product → units and places promised in one minute, kept for 90 minutes; the API counts, and the worker decides about a pause.',
   failures:
-    'string · requests with codes of one proven user, or of a user from one network, that failed in a row, one hour.',
-  used: 'string · a solved challenge, or a token that was worked for, and what it was used for, until it expires.',
+    'string · number of consecutive failed requests with codes by a proven user, or by a user id from one network, one hour.',
+  used: 'string · a solved challenge or a device token of level 1 or 2, with its use, until it expires.',
   attestedKey: 'string · public key, app and device of an App Attest key as JSON, 30 days after its last use.',
-  attestedUses: 'sorted set · how often an App Attest key has signed, as the score of `n`; as long as the key.',
+  attestedUses:
+    'sorted set · counter of signatures of an App Attest key, as the score of `n`; kept as long as the key.',
   accounts:
-    'set or hyperloglog · users seen on a device (one user: an hour) or, as keyed hashes, in a network, a day; only of campaigns with `risk: enforce`.',
-  sweep: 'string · a worker has taken this turn of a sweep; until the next turn is near.',
+    'set or HyperLogLog · users of a device (a single user: one hour), or users of a network as keyed hashes, one day; only for campaigns with `risk: enforce`.',
+  sweep: 'string · marks a turn of a sweep as taken by a worker, until the next turn is near.',
   quota: 'string · counters of rate-limiter-flexible, by quota and caller.',
 } as const;
 
@@ -103,7 +105,7 @@ export const keys = {
   quota: (name: string) => `${PREFIX}:q:${name}`,
 } as const satisfies Record<keyof typeof KEY_DOCS, unknown>;
 
-/** The keys of one campaign, and those that all campaigns share, by the names that scripts have for them. */
+/** Returns the keys of one campaign and those that all campaigns share, by their names in scripts. */
 export function saleKeys(product: ProductId) {
   return {
     campaign: keys.campaign(product),
@@ -123,11 +125,11 @@ export function saleKeys(product: ProductId) {
   };
 }
 
-/** The keys of a campaign and its records, but for the references of payments. */
+/** Returns the keys of a campaign and its records, except the references of payments. */
 export function campaignKeys(product: ProductId): string[] {
   const { campaign, people, reservations, deadlines, line, presence, codes, holders } = saleKeys(product);
   return [campaign, people, reservations, deadlines, line, presence, codes, holders];
 }
 
-/** Prefix of BullMQ's own keys; the braces keep a queue's keys together. */
+/** Prefix of BullMQ's own keys. The braces are a hash tag, which keeps the keys of a queue together. */
 export const BULLMQ_PREFIX = `{${PREFIX}:queues}`;

@@ -3,16 +3,18 @@ import { keys } from './keys.js';
 
 const FRESH_MS = 15_000;
 
-/** What every process has counted, as prom-client's JSON, so that one scrape of any API shows all of them. */
+/** Metrics of every process, as prom-client's JSON, so that one scrape of any API process returns all of them. */
 export class MetricsStore {
   constructor(readonly redis: Redis) {}
 
-  /** @param nowMs by Redis, so that processes whose clocks differ do not take each other for dead */
+  /** Stores the metrics of a process. @param nowMs by the clock of Redis, so that differing clocks do not matter */
   async post(process: string, metrics: object[], nowMs: number): Promise<void> {
     await this.redis.hset(keys.metrics, process, JSON.stringify({ at: nowMs, metrics }));
   }
 
-  /** Metrics of the other processes; what is older than a few seconds belongs to a dead one and is removed. */
+  /**
+   * Returns the metrics of the other processes, and removes those of dead processes, which are older than `FRESH_MS`.
+   */
   async others(process: string, nowMs: number): Promise<object[][]> {
     const posts = await this.redis.hgetall(keys.metrics);
     const fresh: object[][] = [];

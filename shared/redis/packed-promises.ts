@@ -12,26 +12,27 @@ import { ANSWERED_PROMISE, PROMISES_HEADER, QUEUED_PROMISE, RESERVED_PROMISE } f
 
 type Fields = Record<string, string>;
 
-/** Promises in one entry at most (lua/includes/journal_tail.lua). */
+/** Maximum number of promises in one entry (lua/includes/journal_tail.lua). */
 const MOST_PROMISES = 64;
 
-/** What the promises of one entry have in common (`PROMISES_HEADER`). */
+/** Values that the promises of one entry share (`PROMISES_HEADER`). */
 type Common = {
   no: number;
   atMs: number;
   dueMs: number;
   terms: number;
   ticketKey: string;
-  /** As scripts write it. */
+  /** The digit that scripts write. */
   durability: string;
 };
 
 type PromiseEntry = EntryOf<'reserved' | 'queued' | 'answered'>;
 
 /**
- * A promise of an entry that holds all promises of one call of lua/reserve.lua. Such an entry has a line with what they have in
- * common and one for each promise; values are separated by tabs, and no id, key or answer contains one. The id of the entry is
- * the number of its last promise, so that numbers have no gap and trimming by id keeps an entry until all of it is committed.
+ * A promise of a packed entry, which contains all promises of one call of lua/reserve.lua. Such an entry has one line
+ * with the shared values and one line per promise. Values are separated by tabs, which no id, key or record contains.
+ * The id of the entry is the number of its last promise, so that numbers have no gaps and trimming keeps an entry until
+ * all of its promises are committed.
  */
 export class PackedPromise implements RawEntry {
   constructor(
@@ -40,7 +41,7 @@ export class PackedPromise implements RawEntry {
     readonly line: string,
   ) {}
 
-  /** As an entry of its own would have it; a promise that cannot be decoded as it is. */
+  /** The fields that a separate entry would have, or the raw line of a promise that cannot be decoded. */
   get fields(): Fields {
     try {
       return this.#plainFields();
@@ -73,12 +74,12 @@ export class PackedPromise implements RawEntry {
     };
   }
 
-  /** Whether the response to it waits for the commit. */
+  /** Whether the response to this promise waits for the commit. */
   get isDurable(): boolean {
     return this.common.durability === encodeDurability('committed');
   }
 
-  /** @throws ContractError when a script wrote what this version does not know */
+  /** Decodes the promise. @throws ContractError if this version does not know its format */
   decode(): PromiseEntry {
     const { line } = this;
     if (line.startsWith(RESERVED_PROMISE.begin)) return this.#reserved();
@@ -94,7 +95,7 @@ export class PackedPromise implements RawEntry {
     throw new ContractError(`journal entry ${this.journalId} has the unknown promise ${line}`);
   }
 
-  /** Written out for speed, since there is one for every checkout. */
+  /** Spelled out for speed, because every checkout has a promise. */
   #reserved(): EntryOf<'reserved'> {
     const promise = parseRecord(RESERVED_PROMISE, this.line);
     const { reservation, user, qty, code } = promise;
@@ -135,9 +136,9 @@ export class PackedPromise implements RawEntry {
 }
 
 /**
- * The promises of a packed entry, in their order. One that is malformed still has as many as it says, so that their numbers have
- * no gap; they fail when they are decoded.
- * @param fields of the entry
+ * Returns the promises of a packed entry in their order. A malformed entry yields as many promises as its `count`, so
+ * that numbers have no gaps; these fail when they are decoded.
+ * @param fields fields of the entry
  */
 export function unpackPromises(journalId: string, fields: Fields): PackedPromise[] {
   const [header = '', ...lines] = String(fields.promises).split('\n');
@@ -149,7 +150,7 @@ export function unpackPromises(journalId: string, fields: Fields): PackedPromise
   return Array.from(lines, (line, i) => new PackedPromise(generation + (first + i), common, line ?? ''));
 }
 
-/** A malformed header makes its promises fail when they are decoded. */
+/** Parses the shared values. If they are malformed, the promises fail when they are decoded. */
 function commonOf(no: number, header: string): Common {
   const { at, due, terms, ticket_key, durability } = recordIn(PROMISES_HEADER, header) ?? {};
   return {

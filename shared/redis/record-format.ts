@@ -1,18 +1,19 @@
 import { ContractError } from '../errors/faults.js';
 
 /**
- * How a record is written as one text. Names are in the order of the text, each with its type unless it is text: `qty:int`,
- * `code:int?` ("" = none), `slots:ints` (comma-separated), `rest:tail` (the last one, which may contain separators).
+ * The format of a record as one text. Names are in the order of the text, each with its type unless it is text:
+ * `qty:int`, `code:int?` ("" = none), `slots:ints` (comma-separated), `rest:tail` (the last one, which may contain
+ * separators).
  */
 export type RecordFormat<Field extends string = string> = {
   readonly name: string;
   readonly fields: readonly Field[];
   readonly names: readonly string[];
   readonly types: readonly string[];
-  /** What stands before the first field. */
+  /** Text before the first field. */
   readonly begin: string;
   readonly separator: string;
-  /** Fields that every record has; those after them may be missing in records of earlier versions. */
+  /** Number of fields that every record has. Later fields may be missing in records of earlier versions. */
   readonly least: number;
 };
 
@@ -24,7 +25,7 @@ type ValueOf<Field extends string> = Field extends `${string}:int`
     : Field extends `${string}:ints`
       ? number[]
       : string;
-/** A record by the names of its format. */
+/** A record as an object with the names of its format. */
 export type RecordOf<Format> =
   Format extends RecordFormat<infer Field> ? { [One in Field as NameOf<One>]: ValueOf<One> } : never;
 
@@ -50,7 +51,7 @@ export function packRecord<Field extends string>(
   return text;
 }
 
-/** Reads a record. @throws ContractError when it has another number of fields or another beginning */
+/** Reads a record. @throws ContractError if the number of fields or the beginning differs */
 export function parseRecord<Field extends string>(
   format: RecordFormat<Field>,
   text: string,
@@ -60,7 +61,7 @@ export function parseRecord<Field extends string>(
   return record;
 }
 
-/** Reads a record. Returns null when it has another number of fields or another beginning. */
+/** Reads a record; null = the number of fields or the beginning differs. */
 export function recordIn<Field extends string>(
   format: RecordFormat<Field>,
   text: string,
@@ -70,13 +71,17 @@ export function recordIn<Field extends string>(
   if (types.at(-1) === 'tail') values.push(values.splice(names.length - 1).join(separator));
   if (!text.startsWith(begin) || values.length < least || values.length > names.length) return null;
   const record: Record<string, unknown> = {};
-  // A loop: there is such a record for every checkout.
+  // A loop is faster, and every checkout has such a record.
   for (let i = 0; i < names.length; i += 1)
     record[names[i] as string] = fieldValue(types[i] as string, values[i] ?? '');
   return record as RecordOf<RecordFormat<Field>>;
 }
 
-/** The expression in Lua that writes a record. @param given name → expression @throws Error when a name is missing or unknown */
+/**
+ * Returns the Lua expression that writes a record.
+ * @param given name → expression
+ * @throws Error if a name is missing or unknown
+ */
 export function luaPack(format: RecordFormat, given: ReadonlyMap<string, string>): string {
   const { names } = format;
   const wrong = [
@@ -88,7 +93,7 @@ export function luaPack(format: RecordFormat, given: ReadonlyMap<string, string>
   return format.begin ? `${luaText(format.begin)} .. ${values}` : values;
 }
 
-/** The function in Lua that reads a record: a table by the names of the format, or nil when it is malformed. */
+/** Returns the Lua function that reads a record: it returns a table with the names of the format; nil = malformed. */
 export function luaParse({ name, names, types, begin, separator }: RecordFormat): string {
   const literal = (text: string) => text.replace(/[^\w|]/g, '%$&');
   const pattern = types.map((type) => LUA_PATTERN[type] ?? `([^${literal(separator)}]*)`);

@@ -19,7 +19,7 @@ import { expandRecords } from './script-records.js';
 
 const id = '01890000-0000-7000-8000-000000000001';
 
-/** Records as Redis and Postgres have them: a change of one would make what is stored unreadable. */
+/** Records as Redis and Postgres store them. A changed format could not read them any more. */
 const STORED: [unknown, string][] = [
   [
     packRecord(RESERVATION, {
@@ -114,7 +114,7 @@ const STORED: [unknown, string][] = [
 describe('the formats of records', () => {
   it('are those of the records that Redis and Postgres have', () => {
     for (const [packed, text] of STORED) expect(packed).toBe(text);
-    // Redemption is only written by TypeScript.
+    // Only TypeScript writes redemptions.
     expect(STORED).toHaveLength(RECORD_FORMATS.size + 1);
   });
 

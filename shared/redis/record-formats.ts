@@ -1,14 +1,14 @@
 import { defineRecord, type RecordFormat } from './record-format.js';
 
 /**
- * Every record that both scripts and TypeScript write or read. This is their only definition: the loader makes
- * `pack_<name>{…}` and `--#parse <name>` of scripts from it (script-source.ts).
+ * Formats of every record that both scripts and TypeScript write or read. This is their only definition: the loader
+ * generates `pack_<name>{…}` and `--#parse <name>` of scripts from it (script-source.ts).
  *
- * Records outlive an update, and processes of two versions share them while it runs. A new field goes to the end, is counted
- * beyond `least`, and is written once every process reads it.
+ * Records survive an update, and processes of two versions share them during an update. A new field is added at the
+ * end, beyond `least`, and is only written after every process can read it.
  */
 
-/** state: see reservation-record.ts; line_no: 0 = given without waiting */
+/** state: see reservation-record.ts; line_no: 0 = reserved without waiting */
 export const RESERVATION = defineRecord('reservation', [
   'state',
   'user',
@@ -20,7 +20,7 @@ export const RESERVATION = defineRecord('reservation', [
   'code:int?',
 ]);
 
-/** state: queued, held (see the reservation), left; slots: which of the user's allowances are taken */
+/** state: queued, held (see the reservation), left; slots: taken slots of the user's allowance */
 export const PERSON = defineRecord('person', [
   'state',
   'slots:ints',
@@ -34,25 +34,25 @@ export const PERSON = defineRecord('person', [
 /** The device that took a place in line. */
 export const HOLDER = defineRecord('holder', ['line_no:int', 'device']);
 
-/** Begins an idempotency record: what makes a request the same when it is repeated. The answer follows the request. */
+/** First part of an idempotency record, which identifies the request. The response follows it. */
 export const FINGERPRINT = defineRecord('fingerprint', ['no:int', 'qty:int', 'user', 'request:tail']);
-/** The request of a redemption by code. That of a checkout is "". */
+/** Request of a redemption by code; that of a checkout is "". */
 export const REDEMPTION = defineRecord('redemption', ['code:int', 'order', 'answer:tail'], { begin: 'R|' });
 
-/** Ends an idempotency record: a unit. */
+/** Response of an idempotency record: a unit. */
 export const COMPLETED = defineRecord(
   'completed',
   ['reservation_id', 'order_id', 'due:int', 'ticket_key', 'durability', 'code:int?', 'terms:int'],
   { begin: 'C|' },
 );
-/** Ends an idempotency record: a place. Versions before November 2026 left out the end. */
+/** Response of an idempotency record: a place. Versions before November 2026 omitted the last fields. */
 export const QUEUED = defineRecord(
   'queued',
   ['position:int', 'queue_size:int', 'ticket_key', 'pace:int?', 'presence_ms:int', 'place_id'],
   { begin: 'Q|', least: 3 },
 );
 
-/** First line of a packed journal entry: what its promises have in common. */
+/** First line of a packed journal entry: the values that its promises share. */
 export const PROMISES_HEADER = defineRecord(
   'promises_header',
   ['at:int', 'due:int', 'terms:int', 'ticket_key', 'durability'],
@@ -60,7 +60,7 @@ export const PROMISES_HEADER = defineRecord(
 );
 const PROMISED = ['reservation', 'user', 'order', 'qty:int'] as const;
 const TRACED = ['device', 'trace', 'stacking'] as const;
-/** A unit. order: "" = made from the reservation id; its answer follows from the rest. */
+/** A unit. order: "" = derived from the reservation id. Its response is derived from the other fields. */
 export const RESERVED_PROMISE = defineRecord(
   'reserved_promise',
   [...PROMISED, 'slot:int', 'code:int?', 'key', 'request', ...TRACED],
@@ -72,7 +72,7 @@ export const QUEUED_PROMISE = defineRecord(
   [...PROMISED, 'line_no:int', 'code:int?', 'key', 'answer', ...TRACED],
   { begin: 'queued\t', separator: '\t' },
 );
-/** An answer that no other entry carries. */
+/** A response that no other entry contains. */
 export const ANSWERED_PROMISE = defineRecord('answered_promise', ['key', 'answer'], {
   begin: 'answered\t',
   separator: '\t',

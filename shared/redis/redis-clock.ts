@@ -3,8 +3,8 @@ import type { Redis } from 'ioredis';
 const SAMPLE_EVERY_MS = 1_000;
 
 /**
- * Redis's clock without a round trip: samples TIME once a second and goes on from there with this process's monotonic
- * clock, so that a jump of the machine's wall clock does not reach anything we sign.
+ * Reads the clock of Redis without a round trip: samples TIME once a second and adds this process's monotonic clock, so
+ * that a jump of the machine's wall clock does not affect signed times.
  */
 export class RedisClock {
   #offsetMs: number | null = null;
@@ -15,7 +15,7 @@ export class RedisClock {
   start(): void {
     const sample = () => {
       this.sample().catch(() => {
-        // Redis is away; the last offset stays good for as long as the monotonic clock runs.
+        // During an outage of Redis, the last offset stays valid because the monotonic clock continues.
       });
     };
     sample();
@@ -34,7 +34,7 @@ export class RedisClock {
     this.#offsetMs = Number(seconds) * 1000 + Number(micros) / 1000 - (before + after) / 2;
   }
 
-  /** Milliseconds since 1970 by Redis; by this machine until Redis has answered once. */
+  /** Milliseconds since 1970 by the clock of Redis, or by this machine until the first reply of Redis. */
   nowMs(): number {
     return this.#offsetMs === null ? Date.now() : performance.now() + this.#offsetMs;
   }

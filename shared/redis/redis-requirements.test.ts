@@ -13,7 +13,7 @@ describe('judgeRedis', () => {
 
   it.each(['2.8.24', '5.0.14', '6.2.14', '6.10.1', '0.0.0'])('refuses version %s', (redis_version) => {
     expect(judge({ redis_version }).problems).toEqual([
-      `Redis is ${redis_version}; 7.0 or newer is needed. Remedy: upgrade it.`,
+      `Redis has version ${redis_version}; 7.0 or newer is required. Remedy: upgrade it.`,
     ]);
   });
 

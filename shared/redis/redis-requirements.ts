@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 
-/** Journal ids that Redis numbers within a generation: XADD <generation>-*. */
+/** The first version with XADD <generation>-*, where Redis numbers the entries of a generation. */
 const OLDEST_VERSION = [7, 0] as const;
 
 export type RedisRequirements = {
-  /** Only production demands that promises are protected. */
+  /** Whether promises must be protected, as in production. */
   production: boolean;
   /** REDIS_WAIT_REPLICAS. */
   waitReplicas: number;
@@ -14,22 +14,22 @@ export type RedisRequirements = {
 export type Protection = 'disk' | 'replicas' | 'disk and replicas' | 'none';
 
 export type RedisSetup = {
-  /** Each with its remedy; calls must not go to this Redis. Empty when it will do. */
+  /** Problems that forbid calls to this Redis, each with its remedy; empty = suitable. */
   problems: readonly string[];
-  /** Something is missing at present that does not endanger a promise. */
+  /** Current deficiencies that do not endanger promises. */
   warnings: readonly string[];
   protection: Protection;
   /** For the log: `promises are protected by …`. */
   summary: string;
 };
 
-/** Reads the shape of this Redis through INFO, which managed services allow, and CONFIG GET, which many refuse. */
+/** Inspects Redis through INFO, which managed services allow, and CONFIG GET, which many of them refuse. */
 export async function inspectRedis(redis: Redis, requirements: RedisRequirements): Promise<RedisSetup> {
   const [info, appendfsync] = await Promise.all([redis.info(), readAppendfsync(redis)]);
   return judgeRedis(parseInfo(info), appendfsync, requirements);
 }
 
-/** @param appendfsync null = unknown */
+/** Compares a Redis with the requirements. @param appendfsync null = unknown */
 export function judgeRedis(
   info: ReadonlyMap<string, string>,
   appendfsync: string | null,
@@ -40,7 +40,9 @@ export function judgeRedis(
   const version = info.get('redis_version') ?? '0';
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1])) {
-    problems.push(`Redis is ${version}; ${OLDEST_VERSION.join('.')} or newer is needed. Remedy: upgrade it.`);
+    problems.push(
+      `Redis has version ${version}; ${OLDEST_VERSION.join('.')} or newer is required. Remedy: upgrade it.`,
+    );
   }
   const policy = info.get('maxmemory_policy') ?? 'unknown';
   if (policy !== 'noeviction') {
@@ -69,7 +71,7 @@ export function judgeRedis(
   return { problems, warnings, protection, summary: summaryOf(protection, waitReplicas) };
 }
 
-/** What is wrong with this Redis, each with its remedy; empty when it will do. */
+/** Returns the problems of this Redis, each with its remedy; empty = suitable. */
 export async function redisProblems(redis: Redis, production: boolean, waitReplicas = 0): Promise<readonly string[]> {
   return (await inspectRedis(redis, { production, waitReplicas })).problems;
 }
@@ -83,7 +85,7 @@ export function parseInfo(text: string): Map<string, string> {
   );
 }
 
-/** Null when Redis refuses to say, as managed services do. */
+/** Returns `appendfsync`; null = Redis refuses CONFIG GET, as managed services do. */
 async function readAppendfsync(redis: Redis): Promise<string | null> {
   try {
     const [, value] = (await redis.config('GET', 'appendfsync')) as string[];

@@ -8,7 +8,7 @@ export type Tls = { ca: string | null };
 
 type Login = { username: string | null; password: string | null };
 
-/** Where Redis is: one address, or the Sentinels that know the address of the primary. */
+/** Location of Redis: one address, or the Sentinels that return the address of the primary. */
 export type RedisTarget =
   | ({ kind: 'server'; server: HostAndPort; db: number; tls: Tls | null } & Login)
   | ({
@@ -27,7 +27,7 @@ export type ParsedTarget = { target: RedisTarget } | { problem: string };
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26379;
 
-/** The forms of REDIS_URL, for messages. */
+/** Valid forms of REDIS_URL, for messages. */
 export const REDIS_URL_FORMS = 'redis://, rediss://, redis+sentinel://h1,h2,h3/name or rediss+sentinel://h1,h2,h3/name';
 
 class Malformed extends Error {}
@@ -35,7 +35,7 @@ class Malformed extends Error {}
 const URL_PARTS = /^([a-z+]+):\/\/(?:(.*)@)?([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/is;
 
 /**
- * Reads REDIS_URL. `ca` names a file, which is read here so that a wrong path stops the start.
+ * Parses REDIS_URL. The file named by `ca` is read here, so that a wrong path prevents the start.
  * @param readFile returns the contents of a file; replaced by tests
  */
 export function parseRedisUrl(
@@ -51,7 +51,7 @@ export function parseRedisUrl(
 }
 
 /**
- * The URL with its secrets replaced by ***, for messages. Null when it is too malformed to tell which part is secret.
+ * Returns the URL with its secrets replaced by ***, for messages; null = too malformed to recognise the secrets.
  */
 export function redisUrlWithoutSecrets(url: string): string | null {
   const [, scheme, login, hosts, path = '', query] = URL_PARTS.exec(url) ?? [];
@@ -139,7 +139,7 @@ function addressesOf(hosts: string, usualPort: number): HostAndPort[] {
     const [, bracketed, plain, port] = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i.exec(address.trim()) ?? [];
     const host = bracketed ?? plain;
     const number = port === undefined ? usualPort : Number(port);
-    // The text is not repeated: without an @ it may be a password.
+    // The message omits the text, because without an @ it may be a password.
     if (host === undefined || number < 1 || number > 65_535)
       throw new Malformed(
         'each host must be a name or an address, with a port from 1 to 65535 if any; IPv6 in brackets',
@@ -153,7 +153,7 @@ function loginOf(login: string | undefined): Login {
   const colon = login.indexOf(':');
   const username = decoded(colon < 0 ? login : login.slice(0, colon));
   const password = colon < 0 ? '' : decoded(login.slice(colon + 1));
-  if (password === '') throw new Malformed('must have a password behind the user, as in redis://user:password@host');
+  if (password === '') throw new Malformed('must have a password after the user, as in redis://user:password@host');
   return { username: username || null, password };
 }
 
@@ -165,7 +165,7 @@ function dbOf(text: string): number {
 }
 
 function parametersOf(query: string, names: readonly string[]): Map<string, string> {
-  // As in the part before the @, a + is a plus.
+  // A + means a plus, as in the part before the @.
   const parameters = new Map([...new URLSearchParams(query.replaceAll('+', '%2B'))]);
   for (const name of parameters.keys()) {
     if (!names.includes(name)) throw new Malformed(`has the unknown parameter \`${name}\`; known: ${names.join(', ')}`);
@@ -181,7 +181,7 @@ function tlsOf(
 ): Tls | null {
   const path = parameters.get('ca');
   if (!withTls) {
-    if (path !== undefined) throw new Malformed(`\`ca\` is for TLS; use ${how}`);
+    if (path !== undefined) throw new Malformed(`\`ca\` requires TLS; use ${how}`);
     return null;
   }
   if (path === undefined) return { ca: null };

@@ -5,8 +5,9 @@ import { keys } from './keys.js';
 const LEASE_MS = 5_000;
 
 /**
- * Which worker relays the journal. Two at once would do no harm, only work twice, so this is a plain lease without
- * fencing: whoever holds it renews it, and five seconds after its death another one has it.
+ * Lease of the worker that relays the journal. Two relays at once would only do the same work twice, so it is a simple
+ * lease without fencing: its holder renews it, and five seconds after the death of the holder another worker acquires
+ * it.
  */
 export class RelayLease {
   #heldUntil = 0;
@@ -23,7 +24,8 @@ export class RelayLease {
       if (!(await this.#take())) return false;
     } catch (error) {
       if (!isFull(error)) throw error;
-      // A full Redis refuses the lease to every worker, and only draining the journal frees memory. Two relays do no harm.
+      // A full Redis refuses the lease to every worker, but only draining the journal frees memory. The worker
+      // therefore relays without a lease; two relays do no harm.
     }
     this.#heldUntil = asked + LEASE_MS / 3;
     return true;
@@ -34,7 +36,7 @@ export class RelayLease {
       (await this.redis.set(keys.relayLease, this.holder, 'PX', LEASE_MS, 'NX')) === 'OK' ||
       (await this.redis.get(keys.relayLease)) === this.holder;
     if (!mine) {
-      // Longer than it was ever given for: Redis's clock went back, and whoever has it may be dead for all that time.
+      // A longer expiry than any lease means that the clock of Redis went back. Its holder may be dead.
       if ((await this.redis.pttl(keys.relayLease)) > LEASE_MS) await this.redis.del(keys.relayLease);
       return false;
     }
@@ -42,7 +44,7 @@ export class RelayLease {
     return true;
   }
 
-  /** Who has it now; null = nobody. @throws EngineUnavailable */
+  /** Returns the current holder; null = none. @throws EngineUnavailable */
   async currentHolder(): Promise<string | null> {
     try {
       return await this.redis.get(keys.relayLease);
@@ -60,7 +62,7 @@ export class RelayLease {
   }
 }
 
-/** Redis has reached `maxmemory` and refuses every command that needs more. */
+/** Whether Redis has reached `maxmemory` and rejects every command that needs memory. */
 function isFull(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('OOM ');
 }

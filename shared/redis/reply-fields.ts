@@ -1,6 +1,6 @@
 import { ContractError, EngineUnavailable, FencedOut } from '../errors/faults.js';
 
-/** Readers of a script's reply. A field that is missing or of the wrong form is a broken contract, never a default. */
+/** Decoders of a script's reply. A missing or malformed field is a broken contract and never gets a default. */
 
 export function text(fields: readonly string[], index: number): string {
   const value = fields[index];
@@ -12,16 +12,16 @@ export function text(fields: readonly string[], index: number): string {
 export function count(fields: readonly string[], index: number): number {
   const value = Number(text(fields, index));
   if (!Number.isSafeInteger(value))
-    throw new ContractError(`reply field ${index} is no integer in ${JSON.stringify(fields)}`);
+    throw new ContractError(`reply field ${index} is not an integer in ${JSON.stringify(fields)}`);
   return value;
 }
 
-/** The number of a coupon code; null when the field is empty, as for whatever uses none. */
+/** Returns the number of a code; null = no code. */
 export function codeNumber(fields: readonly string[], index: number): number | null {
   return text(fields, index) === '' ? null : count(fields, index);
 }
 
-/** Milliseconds between two promotions; null when the script cannot say. */
+/** Returns the milliseconds between two promotions; null = unknown. */
 export function paceMs(fields: readonly string[], index: number): number | null {
   return text(fields, index) === '' ? null : count(fields, index);
 }
@@ -29,7 +29,7 @@ export function paceMs(fields: readonly string[], index: number): number | null 
 export function flag(fields: readonly string[], index: number): boolean {
   const value = text(fields, index);
   if (value !== '0' && value !== '1')
-    throw new ContractError(`reply field ${index} is no flag in ${JSON.stringify(fields)}`);
+    throw new ContractError(`reply field ${index} is not a flag in ${JSON.stringify(fields)}`);
   return value === '1';
 }
 
@@ -44,22 +44,22 @@ export function oneOf<const Value extends string>(
   return value as Value;
 }
 
-/** Decoder of the reply `archived`: the pass by which the campaign's records left Redis. */
+/** Decodes the reply `archived`: the pass by which the records of the campaign left Redis. */
 export function archived(fields: readonly string[]): { pass: string } {
   return { pass: text(fields, 0) };
 }
 
-/** Decoder of the reply `rebuilding`, which every script may give: Redis is fresh and cannot answer for anything yet. */
+/** Decodes the reply `rebuilding`, which every script may return: Redis is empty or being filled. */
 export function rebuilding(): never {
   throw new EngineUnavailable('redis', 'it is being rebuilt');
 }
 
-/** The last fields of a reply: each journal entry that the script appended, as JSON (`parseEntry`). */
+/** Decodes the last fields of a reply: the journal entries that the script appended, as JSON (`parseEntry`). */
 export function journaled(fields: readonly string[], from: number): { entries: readonly string[] } {
   return { entries: fields.slice(from) };
 }
 
-/** Decoder of a reply that acknowledges something: whether answers wait for Postgres, and what was appended. */
+/** Decodes a reply that acknowledges a promise: whether responses wait for Postgres, and the appended entries. */
 export function acknowledged(
   fields: readonly string[],
   index: number,
@@ -68,12 +68,12 @@ export function acknowledged(
   return { durable: flag(fields, index), journalId: journalIdOf(entries.at(-1)), entries };
 }
 
-/** "" when the script appended nothing. */
+/** Returns the journal id of an entry; "" = the script appended nothing. */
 function journalIdOf(entry: string | undefined): string {
   return entry === undefined ? '' : entry.slice(2, entry.indexOf('"', 2));
 }
 
-/** Decoder of the reply `fenced`: another worker fills Redis, or it is in service. */
+/** Decodes the reply `fenced`: another worker fills Redis, or Redis is in service. */
 export function fenced(): never {
   throw new FencedOut();
 }

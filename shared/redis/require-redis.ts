@@ -4,14 +4,14 @@ import type { RedisTarget } from './redis-target.js';
 
 const CONNECT_MS = 2_000;
 
-/** Redis is set up in a way that loses promises; the message has one line for each problem, with its remedy. */
+/** The configuration of Redis could lose promises. The message has one line per problem, with its remedy. */
 export class UnsuitableRedis extends Error {
   override readonly name = 'UnsuitableRedis';
 }
 
 /**
- * Looks at Redis once before a process starts. Null when Redis does not answer now: it may be on its way up, and the gate
- * looks again when it is there.
+ * Checks Redis once before a process starts. Returns null if Redis does not reply: it may be starting, and the gate
+ * checks it again after the connection.
  * @throws UnsuitableRedis
  */
 export async function requireRedis(target: RedisTarget, requirements: RedisRequirements): Promise<RedisSetup | null> {

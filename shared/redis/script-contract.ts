@@ -1,18 +1,20 @@
 type Decoder = (fields: readonly string[]) => object;
 
 /**
- * One Lua script as TypeScript sees it: what goes in, and every reply that may come back. Names are those of the script's
- * header, in its notation and order; a test compares both.
+ * The interface of a Lua script for TypeScript: its input and every possible reply. Names have the notation and the
+ * order of the script's header; a test compares both.
  */
 export type ScriptContract = {
   readonly name: string;
-  /** The last one may be a list: `names...`. */
+  /** The last key may be a list: `names...`. */
   readonly keys: readonly string[];
   /** `name`, `name:int`, `name:int?` (null = none), `name:flag`, `name:json`. */
   readonly args?: readonly string[];
-  /** Names of what a call has for each of its rows. */
+  /** Names of the arguments in each row of a call. */
   readonly each?: readonly string[];
-  /** Calls combine the requests of a moment (CallBatcher), so each is sent at once instead of waiting for others to share a pipeline. */
+  /**
+   * The calls already combine requests (CallBatcher), so each is sent at once instead of waiting for a shared pipeline.
+   */
   readonly batched?: boolean;
   readonly replies: Readonly<Record<string, Decoder>>;
 };
@@ -38,7 +40,7 @@ type Keys<Declared extends string> = {
   readonly [One in Declared as NameOf<One>]: One extends `${string}...` ? readonly string[] : string;
 };
 
-/** What a call passes to a script: `keys`, and what the contract declares of `args` and `each`. */
+/** Input of a call: `keys`, and `args` and `each` if the contract declares them. */
 export type CallOf<Contract extends ScriptContract> = {
   readonly keys: Keys<Contract['keys'][number]>;
 } & (Contract extends {
@@ -50,15 +52,15 @@ export type CallOf<Contract extends ScriptContract> = {
     ? { readonly each: readonly Values<Declared>[] }
     : unknown);
 
-/** The closed union of what a script may answer; `kind` is the first word of the reply. */
+/** The closed union of a script's outcomes; `kind` is the first word of the reply. */
 export type OutcomeOf<Contract extends ScriptContract> = {
   [Kind in keyof Contract['replies'] & string]: { kind: Kind } & ReturnType<Contract['replies'][Kind]>;
 }[keyof Contract['replies'] & string];
 
-/** The same for a caller: who left with an archived campaign has been recalled by then (SaleStore). */
+/** Outcomes for callers of SaleStore, which handles `archived` by recalling the user. */
 export type Decided<Contract extends ScriptContract> = Exclude<OutcomeOf<Contract>, { kind: 'archived' }>;
 
-/** The same without the appended entries, which the store keeps (UnpersistedPromises). */
+/** An outcome without the appended entries, which the store keeps (UnpersistedPromises). */
 export type WithoutEntries<Outcome> = Outcome extends { entries: readonly string[] }
   ? Omit<Outcome, 'entries'>
   : Outcome;

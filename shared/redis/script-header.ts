@@ -3,23 +3,23 @@ export type ScriptHeader = {
   purpose: string;
   /** Names of the keys in their order. The last one may be a list, `names...`. */
   keys: string[];
-  /** Keys that the list holds at most. */
+  /** Maximum number of keys in the list. */
   maxListedKeys: number;
-  /** Names of the arguments in their order, each with its type unless it is text: `user`, `qty:int`. */
+  /** Names of the arguments in their order, each with its type unless it is a string: `user`, `qty:int`. */
   args: string[];
-  /** The same of the arguments that come once for each row of a call. */
+  /** Names of the arguments that each row of a call has. */
   each: string[];
   maxRows: number;
   /** Kind of reply → names of its fields. */
   replies: Map<string, string[]>;
   journals: string[];
-  /** Of a script that takes JSON: names in the argument, names in each of its requests, kind of decision → names. */
+  /** For a script with JSON input: names in the argument, names in each of its requests, kind of decision → names. */
   input: string[];
   request: string[];
   decisions: Map<string, string[]>;
 };
 
-/** @throws Error when the script has no header, or one that lacks a part */
+/** Parses the header of a script. @throws Error if the header is missing or incomplete */
 export function readHeader(source: string): ScriptHeader {
   const parts = partsOf(source);
   const of = (name: string): string[] => {
@@ -45,7 +45,7 @@ export function readHeader(source: string): ScriptHeader {
   };
 }
 
-/** Name of each part of the header → its lines. */
+/** Returns the lines of each part of the header by the name of the part. */
 function partsOf(source: string): Map<string, string[]> {
   const lines = source
     .slice(0, /^(?!--)/m.exec(source)?.index ?? 0)
@@ -67,14 +67,16 @@ function partsOf(source: string): Map<string, string[]> {
   return parts;
 }
 
-/** Reads the end of `names... (at most 64)`. @throws Error when there is none */
+/** Parses the bound in `names... (at most 64)`. @throws Error if there is none */
 function boundOf(text: string): number {
   const [, atMost] = /\(at most (\d+)\)$/.exec(text) ?? [];
   if (!atMost) throw new Error(`the header has no bound for ${text}`);
   return Number(atMost);
 }
 
-/** Lines with two blanks before them begin an entry, deeper ones go on with it; what follows two blanks is explanation. */
+/**
+ * Returns the entries of a part. A line indented by two spaces starts an entry; text after two more spaces explains it.
+ */
 function entriesOf(lines: readonly string[]): string[] {
   return lines.filter((line) => /^ {2}\S/.test(line)).map((line) => String(line.slice(2).split(/ {2,}/)[0]));
 }
@@ -92,7 +94,7 @@ function repliesIn(lines: readonly string[]): Map<string, string[]> {
   );
 }
 
-/** `redeemed, reserved (the next in line)`, or `nothing` and why. */
+/** Parses the list of journaled kinds: `redeemed, reserved (the next in line)`, or `nothing` with a reason. */
 function journaledKinds(text: string): string[] {
   const list = String(text.replace(/\([^)]*\)/g, '').split(/[.:]/)[0]);
   if (list.trim() === 'nothing') return [];

@@ -2,11 +2,10 @@ import { luaPack, luaParse, type RecordFormat } from './record-format.js';
 import { RECORD_FORMATS } from './record-formats.js';
 
 /**
- * Gives a script the formats of its records:
- * `pack_<record>{ name = value, … }` becomes the concatenation of the values in the order of the format: no position is
- * written by hand, and it costs neither a table nor a call. A line `--#parse <record>` becomes the function `parse_<record>`.
- * Keeps the number of lines.
- * @throws Error when a record is unknown, or a field is missing or unknown
+ * Expands the record formats in a script. `pack_<record>{ name = value, … }` becomes the concatenation of the values in
+ * the order of the format, which costs neither a table nor a call. A line `--#parse <record>` becomes the function
+ * `parse_<record>`. The number of lines stays the same.
+ * @throws Error if a record is unknown, or a field is missing or unknown
  */
 export function expandRecords(source: string): string {
   const parsed = source.replace(/^--#parse (\w+)$/gm, (_line, name: string) => luaParse(formatOf(name)));
@@ -29,7 +28,7 @@ function formatOf(name: string): RecordFormat {
   return format;
 }
 
-/** Where the brace closes that was opened before `from`. */
+/** Returns the index of the brace that closes the one before `from`. */
 function endOf(source: string, from: number): number {
   let depth = 1;
   for (let i = from; i < source.length; i += 1) {
@@ -40,7 +39,7 @@ function endOf(source: string, from: number): number {
   throw new Error('a record has no end');
 }
 
-/** `a = 1, b = f(x, y)` → name → expression, in parentheses unless it is a name, a text or a call. */
+/** Parses `a = 1, b = f(x, y)` to name → expression, in parentheses unless it is a name, a text or a call. */
 function fieldsIn(inside: string): Map<string, string> {
   const parts: string[] = [''];
   let depth = 0;

@@ -4,24 +4,26 @@ import { type RedisGate, staleReply } from './gate.js';
 import type { CallOf, OutcomeOf, ScriptContract } from './script-contract.js';
 import { inOrder, type LoadedScript, loadScript, withOrigins } from './script-source.js';
 
-/** Runs scripts by their digest and sends the source again whenever Redis has forgotten it (SCRIPT FLUSH, restart). */
+/** Runs scripts by their digest, and sends the source if Redis does not have it (SCRIPT FLUSH, restart). */
 export class ScriptRunner {
   readonly #loaded = new Map<string, LoadedScript>();
 
   constructor(
     readonly redis: Redis,
     readonly luaFolder: string,
-    /** Refuses calls while Redis is not the one we know; null for those who fill it. */
+    /** Refuses calls while Redis is not verified; null = no check, for workers that fill Redis. */
     readonly gate: RedisGate | null = null,
   ) {}
 
   /**
-   * @param call keys and arguments by the names of the contract; the script's header has their order
-   * @throws EngineUnavailable when Redis is away, too slow or refuses to write; what the script did is then unknown
-   * @throws ContractError when the reply is none that the contract names
+   * Runs a script.
+   * @param call keys and arguments by the names of the contract; the header of the script defines their order
+   * @throws EngineUnavailable if Redis is unavailable, too slow or rejects writes; the effect of the script is then
+   * unknown
+   * @throws ContractError if the contract does not declare the reply
    */
   run<Contract extends ScriptContract>(contract: Contract, call: CallOf<Contract>): Promise<OutcomeOf<Contract>> {
-    // One promise for the whole way, since every checkout takes it.
+    // Uses a single promise, because every checkout takes this path.
     return new Promise((resolve, reject) => {
       const script = this.#script(contract.name);
       const { keyNames, args } = inOrder(script, call);
@@ -29,7 +31,7 @@ export class ScriptRunner {
       const generation = this.gate?.generation;
       const watched = this.gate?.watch(reject);
       const values = [script.sha, keyNames.length, ...keyNames, ...args] as const;
-      // ioredis would keep the call until the end of the next turn of the event loop.
+      // `evalsha` of ioredis would delay the call until the end of the next turn of the event loop.
       const sent = contract.batched
         ? (this.redis.sendCommand(new Command('evalsha', [...values], { replyEncoding: 'utf8' })) as Promise<unknown>)
         : this.redis.evalsha(...values);
@@ -66,7 +68,7 @@ export class ScriptRunner {
     return outcome as OutcomeOf<Contract>;
   }
 
-  /** Makes every script known to Redis; readiness asks for it, correctness does not. */
+  /** Loads scripts into Redis. Readiness requires it; `run` works without it. */
   async load(names: readonly string[]): Promise<void> {
     for (const name of names) await this.redis.script('LOAD', this.#script(name).source);
   }
@@ -85,12 +87,12 @@ export class ScriptRunner {
     }
   }
 
-  /** What a script has replied about one request; an error with the file and the line that it is about. */
+  /** Adds the file and the line of the cause to a reply that is an error; other replies stay as they are. */
   located<Reply>(name: string, reply: Reply | ContractError): Reply | ContractError {
     return reply instanceof ContractError ? new ContractError(withOrigins(this.#script(name), reply.message)) : reply;
   }
 
-  /** A script that failed inside is a broken invariant; everything else means that Redis cannot be used now. */
+  /** Converts an error: a failed script is a broken invariant, any other error means that Redis is unavailable. */
   #asFault(name: string, error: unknown): Error {
     const message = error instanceof Error ? error.message : String(error);
     if (/^ERR .*(script|user_script)/i.test(message)) {

@@ -83,7 +83,7 @@ describe('loadScript', () => {
 
   it('rejects a type that it cannot read', () => {
     write(SCRIPT.replace('qty:int', 'qty:integer'));
-    expect(() => loadScript(folder, 'sample')).toThrow('qty:integer has a type that is none of text,int');
+    expect(() => loadScript(folder, 'sample')).toThrow('qty:integer has an unknown type; known: text,int');
   });
 });
 

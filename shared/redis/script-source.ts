@@ -5,18 +5,18 @@ import { ContractError } from '../errors/faults.js';
 import { readHeader, type ScriptHeader } from './script-header.js';
 import { expandRecords } from './script-records.js';
 
-/** A script as Redis gets it, and the names of its header in the order in which it takes them. */
+/** A script in the form that Redis receives, and the names of its header in their order. */
 export type LoadedScript = {
   source: string;
   sha: string;
   keys: string[];
   args: string[];
   each: string[];
-  /** File and line, `includes/plan.lua:12`, of each line of the source. */
+  /** File and line of each line of the source: `includes/plan.lua:12`. */
   origins: string[];
 };
 
-/** The Lua expression that reads an argument, by its type in the header. */
+/** Lua expressions that convert an argument, by its type in the header. */
 const READ: Record<string, (argument: string) => string> = {
   text: (argument) => argument,
   int: (argument) => `tonumber(${argument})`,
@@ -26,9 +26,9 @@ const READ: Record<string, (argument: string) => string> = {
 };
 
 /**
- * Reads <folder>/<name>.lua. Its `--#include` files come in place of the lines that name them, and the names of its header
- * before the first line of code. Records are written and read by their formats (script-records.ts).
- * @throws Error when the header is incomplete, or a record is written without one of its fields
+ * Loads <folder>/<name>.lua. Replaces each `--#include` line by its file, declares the names of the header before the
+ * first line of code, and expands the formats of records (script-records.ts).
+ * @throws Error if the header is incomplete, or a record is written without one of its fields
  */
 export function loadScript(folder: string, name: string): LoadedScript {
   const text = readFileSync(join(folder, `${name}.lua`), 'utf8');
@@ -61,7 +61,7 @@ export function loadScript(folder: string, name: string): LoadedScript {
   };
 }
 
-/** A message of Redis about a script, with the files and lines that it means by `user_script:<line of the source>`. */
+/** Returns an error message of Redis with the file and line instead of `user_script:<line of the source>`. */
 export function withOrigins({ origins }: LoadedScript, message: string): string {
   return message.replace(/@?user_script:(\d+)/g, (found, line) => origins[Number(line) - 1] ?? found);
 }
@@ -74,8 +74,8 @@ type Call = {
 };
 
 /**
- * Puts what a call passes by name into the order of the script.
- * @throws ContractError when a name is missing, which a contract that differs from the header would cause
+ * Returns the keys and arguments of a call in the order of the script.
+ * @throws ContractError if a name is missing, because the contract differs from the header
  */
 export function inOrder(script: LoadedScript, call: Call): { keyNames: string[]; args: (string | number)[] } {
   const keyNames: string[] = [];
@@ -103,8 +103,8 @@ function encoded(value: Value): string | number {
 }
 
 /**
- * The Lua code that gives a script the names of its header, and refuses other numbers of keys and arguments. One line, so
- * that the line numbers in errors stay those of the script with its includes.
+ * Returns the Lua code that declares the names of the header and rejects other numbers of keys and arguments. It is one
+ * line, so that line numbers in errors are those of the script with its includes.
  */
 function declarations(name: string, header: ScriptHeader, text: string): string {
   const { keys, args, each, maxListedKeys, maxRows } = header;
@@ -118,7 +118,7 @@ function declarations(name: string, header: ScriptHeader, text: string): string 
     `local ${fixed.map((key) => `${key}_key`).join(', ')} = unpack(KEYS, 1, ${fixed.length})`,
     ...lists.map((list) => `local ${list} = { unpack(KEYS, ${fixed.length + 1}) }`),
   ];
-  // Scripts with a plan pass their keys on as one table.
+  // Scripts with a plan pass their keys as one table.
   if (/^--#include plan$/m.test(text)) {
     code.push(`local keys = { ${fixed.map((key) => `${key} = ${key}_key`).join(', ')} }`);
   }
@@ -138,7 +138,7 @@ function declarations(name: string, header: ScriptHeader, text: string): string 
   return `${code.join(' ')};`;
 }
 
-/** A condition in Lua on a number of keys or arguments, and its meaning in words. */
+/** Returns a Lua condition on the number of keys or arguments, and its description. */
 function arity(count: string, fixed: number, most: number, step: number, noun: string): [string, string] {
   if (most === 0) return [`${count} == ${fixed}`, `${fixed} ${noun}${fixed === 1 ? '' : 's'}`];
   const steps = step > 1 ? ` and (${count} - ${fixed}) % ${step} == 0` : '';
@@ -153,6 +153,6 @@ function nameOf(declared: string): string {
 function read(declared: string, argument: string): string {
   const type = declared.split(':')[1] ?? 'text';
   const expression = READ[type];
-  if (!expression) throw new Error(`${declared} has a type that is none of ${Object.keys(READ)}`);
+  if (!expression) throw new Error(`${declared} has an unknown type; known: ${Object.keys(READ)}`);
   return expression(argument);
 }

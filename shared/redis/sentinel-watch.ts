@@ -2,12 +2,12 @@ import type { Redis } from 'ioredis';
 import type { HostAndPort } from './redis-target.js';
 
 const SWITCHED = '+switch-master';
-/** Finds what an announcement missed, and a Sentinel that no longer answers. */
+/** Polling interval, which makes up for lost announcements and detects Sentinels that no longer reply. */
 const LOOK_EVERY_MS = 1_000;
 
 /**
- * Follows what the Sentinels say about the primary, by their announcement of a failover and by asking them. The latest
- * decision counts (the highest configuration epoch): a Sentinel on the wrong side of a partition still names the old primary.
+ * Tracks the primary that the Sentinels name, by their announcements of failovers and by polling. The decision with the
+ * highest configuration epoch counts, because a Sentinel on the wrong side of a partition still names the old primary.
  */
 export class SentinelWatch {
   readonly #interval: NodeJS.Timeout;
@@ -16,7 +16,7 @@ export class SentinelWatch {
   constructor(
     readonly name: string,
     readonly sentinels: readonly Redis[],
-    /** Called again and again with the primary of the latest decision; `decided`: for the first time after another one. */
+    /** Called after every poll with the primary of the latest decision; `decided` = the decision is new. */
     readonly onPrimary: (address: HostAndPort, decided: boolean) => void,
   ) {
     for (const sentinel of sentinels) {
@@ -40,7 +40,8 @@ export class SentinelWatch {
 
   async #look(sentinel: Redis): Promise<void> {
     try {
-      // Sent together. The first names the promoted replica already while the others are attached to it; the second has the epoch.
+      // Sends both in one pipeline. The first already names the promoted replica while the others are reconfigured; the
+      // second contains the epoch.
       const replies = await sentinel
         .pipeline()
         .call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name)
@@ -54,7 +55,7 @@ export class SentinelWatch {
       this.#epoch = epoch;
       this.onPrimary({ host: String(address[0]), port: Number(address[1]) }, decided);
     } catch {
-      // This Sentinel is away or does not know the name; another one answers.
+      // This Sentinel is unavailable or does not know the name; another one replies.
     }
   }
 }

@@ -190,7 +190,7 @@ inBrowser('the operator’s page', () => {
     await page.getByLabel('How many').fill('3000');
     await page.getByLabel('Prefix').fill('nope!');
     await press(page, 'Generate');
-    await shows(page, 'Must have at most 16 letters A-Z and digits, beside spaces and hyphens.');
+    await shows(page, 'Must have at most 16 letters A-Z and digits, not counting spaces and hyphens.');
     await page.getByLabel('Prefix').fill('NOV');
     await press(page, 'Generate');
     await shows(page, 'Done: 3,000 codes generated.');

@@ -58,7 +58,7 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
   [
     'with a number that is none',
     ({ terms }) => strangeReservation(terms.no, { qty: 'many' }),
-    /^ContractError: .*qty is no integer/,
+    /^ContractError: .*qty is not an integer/,
   ],
   ['of an unknown campaign', () => strangeReservation(UNKNOWN_NO), /^23502: /],
   [

@@ -14,15 +14,15 @@ export type AccountCountLimits = {
 const HOUR_MS = 3_600_000;
 const HMAC_CHARACTERS = 22;
 
-/** Users seen on a device and in a network, counted in Redis for all processes. */
+/** Counts the distinct users of a device and of a network, in Redis for all processes. */
 export class AccountCounts {
-  /** Devices that were new, by network. */
+  /** Number of new devices by network. */
   readonly #newDevices: LocalQuota;
   readonly #hmacKey: KeyObject;
-  /** Counts of another key begin anew. */
+  /** Part of the Redis key, so that a changed secret starts new counts. */
   readonly #keyId: string;
 
-  /** @param secret the same in all processes; a change of it begins the counts of networks anew */
+  /** @param secret the same in all processes; a change resets the counts of networks */
   constructor(
     readonly redis: Redis,
     secret: KeyObject,
@@ -35,9 +35,10 @@ export class AccountCounts {
   }
 
   /**
-   * A set: it is exact, and a device is blocked before it grows. A device can be made up for each call, so one with a single user is
-   * remembered for an hour only, and a network adds so many in an hour.
-   * @returns users with this one; null = the network has added too many devices, and this one is not counted
+   * Counts a user of a device in a set, which is exact; the device is blocked before the set grows large. A client can
+   * invent a device for each call. Therefore a device with one user expires after `firstAccountMs`, and a network can
+   * add only `newDevicesPerHour` devices.
+   * @returns number of users including this one; null = not counted, because the network has added too many devices
    */
   async onDevice(device: DeviceId, user: UserId, network: string): Promise<number | null> {
     const { accountsMemoryMs, firstAccountMs, newDevicesPerHour } = this.limits;
@@ -54,8 +55,10 @@ export class AccountCounts {
   }
 
   /**
-   * A hyperloglog: 12 KiB at most, however many people share an address, and about one in a hundred off. Its hash is public, so what
-   * goes into it is keyed: names could be chosen that do not raise the count.
+   * Counts a user of a network in a HyperLogLog: at most 12 KiB, with an error of about 1 %. Its hash function is
+   * public, so an attacker could choose user ids that do not raise the count; the ids are therefore replaced by an
+   * HMAC.
+   * @returns number of users including this one
    */
   async inNetwork(network: string, user: UserId): Promise<number> {
     const key = keys.accounts(`n:${this.#keyId}:${network}`);

@@ -12,7 +12,7 @@ const ofRule = (fields: Partial<Ban> = {}): Ban =>
   ban({ actor: 'rule:accounts_per_device', untilMs: 1_000, ...fields });
 const start = (capacity: number) => new BanCache(capacity, () => 0);
 
-test('any number of bans of rules leaves those of operators where they are', () => {
+test('bans by rules never evict bans by operators', () => {
   const known = start(100);
   const [banned, allowed] = [ban({ kind: 'network', subject: '203.0.113.0/24' }), ban({ effect: 'allow' })];
   known.put(banned);
@@ -22,7 +22,7 @@ test('any number of bans of rules leaves those of operators where they are', () 
   expect(known.size).toBe(102);
   expect(known.banOf('network', '203.0.113.9')).toBe(banned);
   expect(known.allowanceOf('user', allowed.subject)).toBe(allowed);
-  // Of rules the newest stay.
+  // The newest bans by rules stay.
   expect([rules[0], rules[899], rules[900]].map((one) => known.banOf('user', String(one?.subject)))).toEqual([
     null,
     null,
@@ -32,7 +32,7 @@ test('any number of bans of rules leaves those of operators where they are', () 
   expect([known.size, known.banOf('network', '203.0.113.9')]).toEqual([102, banned]);
 });
 
-test('of operators the newest stay, too', () => {
+test('a full cache keeps the newest bans by operators', () => {
   const known = start(2);
   const bans = [ban(), ban(), ban()];
   for (const one of bans) known.put(one);
@@ -43,7 +43,7 @@ test('of operators the newest stay, too', () => {
   ]);
 });
 
-test('what an operator says of a subject counts more than what a rule says, and the longer of two of a kind', () => {
+test('a ban by an operator overrides one by a rule, and of two alike the longer one counts', () => {
   const known = start(10);
   const subject = 'ann';
   const [rule, short, long] = [

@@ -5,9 +5,9 @@ type ByKind = Record<BanKind, Map<string, Ban>>;
 const byKind = (): ByKind => ({ user: new Map(), device: new Map(), network: new Map() });
 
 /**
- * Bans and allowances of one process, found by whom they are about: a look-up for a subject, one more for each length that a
- * range has. Bounded: when it is full, the oldest goes. Those of operators and those of rules have room of their own, since a stranger
- * decides how many rules make.
+ * Bans and allowances of one process, indexed by subject. A search costs one look-up, and for networks one more per
+ * prefix length in use. When it is full, it evicts the oldest. Bans by operators and bans by rules have separate
+ * capacities, because an attacker decides how many bans the rules make.
  */
 export class BanCache {
   readonly #ofOperators = new Map<string, Ban>();
@@ -18,12 +18,12 @@ export class BanCache {
   readonly #allowedRanges = new NetworkRanges<Ban>();
 
   constructor(
-    /** Of operators, and of rules again as many. */
+    /** Maximum number of bans by operators, and also of bans by rules. */
     readonly capacity: number,
     readonly nowMs: () => number,
   ) {}
 
-  /** How many it holds. */
+  /** Number of cached bans. */
   get size(): number {
     return this.#ofOperators.size + this.#ofRules.size;
   }
@@ -39,7 +39,7 @@ export class BanCache {
     this.#index(ban);
   }
 
-  /** Whatever else is said of its subject is in force again. */
+  /** Removes a ban and re-indexes any other ban of the same subject. */
   remove(id: string): void {
     const ban = this.#drop(id);
     if (!ban) return;
@@ -48,7 +48,7 @@ export class BanCache {
     }
   }
 
-  /** As `remove`, of one that is over. Nothing comes into force by the end of a ban of a rule, so nothing is looked for then. */
+  /** Removes an expired ban. After a ban by a rule, no other ban can become effective, so nothing is re-indexed. */
   end(id: string): void {
     if (this.#ofRules.has(id)) this.#drop(id);
     else this.remove(id);
@@ -63,12 +63,12 @@ export class BanCache {
     for (const ban of bans) this.put(ban);
   }
 
-  /** Ids of those that have ended. */
-  get over(): string[] {
+  /** Ids of expired bans. */
+  get expired(): string[] {
     return [...this.#all()].filter((ban) => !this.isInForce(ban)).map(({ id }) => id);
   }
 
-  /** What keeps this one out; null = nothing does. */
+  /** Returns the ban of a subject that is in force; null = none. */
   banOf(kind: BanKind, subject: string): Ban | null {
     return this.#inForce(this.#banned, this.#bannedRanges, kind, subject);
   }
@@ -88,7 +88,7 @@ export class BanCache {
     return null;
   }
 
-  /** Of several about one subject an operator's counts, and of those the one that lasts longest. */
+  /** Indexes a ban. Of several for one subject, an operator's wins; among equals, the one that lasts longest. */
   #index(ban: Ban): void {
     const index = this.#indexOf(ban);
     const before = index.get(ban.subject);

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { type Ban, isByRule } from '../../../shared/domain/ban.js';
 import { keys } from '../../../shared/redis/keys.js';
 
-/** A caller who has to wait before the next code, `<user>` or `<user>|<network>`: sent to every process, kept nowhere else. */
+/** A caller (`<user>` or `<user>|<network>`) in cooldown. Processes receive it by pub/sub; it is stored nowhere. */
 export type Pause = { user: string; untilMs: number };
 export type BanNotification =
   | { kind: 'put'; ban: Ban }
@@ -12,20 +12,20 @@ export type BanNotification =
 const HOUR_MS = 3_600_000;
 
 /**
- * Carries bans to every API process as they are made, and keeps them in Redis until Postgres has them. Postgres is the
- * truth of what operators see; a process that starts while it is away finds them here. Bans of rules lie in hashes of their own,
- * which expire with them.
+ * Publishes bans to every API process and stores them in Redis until Postgres has them. Postgres is the system of
+ * record; a process that starts during an outage of Postgres reads the bans from Redis. Bans by rules have separate
+ * hashes, which expire with them.
  */
 export class BanStore {
   constructor(
     readonly commands: Redis,
     readonly subscriber: Redis,
-    /** How long a ban of a rule lasts at most. */
+    /** Maximum duration of a ban by a rule. */
     readonly ruleBanMs: number,
     readonly nowMs: () => number,
   ) {}
 
-  /** @throws when Redis is away */
+  /** Stores and publishes a ban. @throws Error if Redis is unavailable */
   async put(ban: Ban): Promise<void> {
     const { untilMs } = ban;
     if (isByRule(ban) && untilMs !== null) {
@@ -36,16 +36,16 @@ export class BanStore {
         this.commands.pexpireat(key, (hour + 2) * HOUR_MS),
       ]);
     } else await this.commands.hset(keys.bans, ban.id, JSON.stringify(ban));
-    await this.#tell({ kind: 'put', ban });
+    await this.#publish({ kind: 'put', ban });
   }
 
   async lift(id: string): Promise<void> {
     await this.forget([id]);
-    await this.#tell({ kind: 'lifted', id });
+    await this.#publish({ kind: 'lifted', id });
   }
 
   async pause(pause: Pause): Promise<void> {
-    await this.#tell({ kind: 'pause', pause });
+    await this.#publish({ kind: 'pause', pause });
   }
 
   async all(): Promise<Ban[]> {
@@ -53,12 +53,12 @@ export class BanStore {
     return hashes.flatMap((bans) => Object.values(bans).map((text) => JSON.parse(text) as Ban));
   }
 
-  /** Takes away what is over or stands in Postgres as lifted; tells nobody. */
+  /** Deletes bans that have expired, or that Postgres has. Does not publish anything. */
   async forget(ids: readonly string[]): Promise<void> {
     if (ids.length > 0) await Promise.all(this.#hashes().map((key) => this.commands.hdel(key, ...ids)));
   }
 
-  /** Those of operators, and those of rules that can be in force. */
+  /** Keys of the hashes with bans by operators and with bans by rules that can be in force. */
   #hashes(): string[] {
     const now = this.nowMs();
     const hours: string[] = [];
@@ -66,17 +66,20 @@ export class BanStore {
     return [keys.bans, ...hours];
   }
 
-  /** @param onMissed news may have been missed: the subscription was down */
-  async listen(onNews: (news: BanNotification) => void, onMissed: () => void): Promise<void> {
+  /**
+   * Subscribes to notifications of other processes.
+   * @param onMissed called after each (re)connection, because notifications may have been missed
+   */
+  async listen(onNotification: (notification: BanNotification) => void, onMissed: () => void): Promise<void> {
     this.subscriber.on('message', (channel: string, message: string) => {
-      if (channel === keys.banNotifications) onNews(JSON.parse(message) as BanNotification);
+      if (channel === keys.banNotifications) onNotification(JSON.parse(message) as BanNotification);
     });
     this.subscriber.on('ready', onMissed);
     await this.subscriber.subscribe(keys.banNotifications);
   }
 
-  async #tell(news: BanNotification): Promise<void> {
-    await this.commands.publish(keys.banNotifications, JSON.stringify(news));
+  async #publish(notification: BanNotification): Promise<void> {
+    await this.commands.publish(keys.banNotifications, JSON.stringify(notification));
   }
 }
 

@@ -25,29 +25,31 @@ export type BansDeps = {
   nowMs: () => number;
   log: Log;
   onRefused: (kind: BanKind | 'cooldown') => void;
-  /** A ban of a rule that is in force in this process alone (rate), or that Postgres does not get (waiting). */
+  /**
+   * Called for a ban by a rule that only this process enforces (rate), or that is not written to Postgres (waiting).
+   */
   onDropped: (why: 'rate' | 'waiting') => void;
   limits: BanLimits;
 };
 
-/** Who a request comes from, as far as it is known at that point. */
+/** The caller of a request, as far as it is known at that point. */
 export type Caller = { user?: UserId | undefined; device?: DeviceId | null | undefined; network?: string | undefined };
 
 /**
- * Who is kept out, in the memory of this process: asking costs a few look-ups and no round trip. News of changes come over
- * pub/sub at once. Everything is read at the start and after each new connection, the changes of the last minute every few seconds.
+ * The bans in force, cached in this process: a check costs a few look-ups and no round trip. Changes arrive by pub/sub.
+ * All bans are read at the start and after each reconnection, recent changes (`bansChangesMs`) every few seconds.
  */
 export class Bans {
   readonly #known: BanCache;
-  /** Callers (`callerOf`) who have to wait after failures → until when. */
+  /** Callers (`callerOf`) in cooldown → its end, milliseconds since 1970. */
   readonly #pauses = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | null = null;
   readonly #writer: RuleBanWriter;
   readonly #announced: LocalQuota;
   #lastRead: 'failed' | 'whole' = 'failed';
-  /** What was heard while everything is read again, which may not have it. */
-  #meanwhile: BanNotification[] = [];
+  /** Notifications that arrived during a full read, which may lack them. */
+  #pending: BanNotification[] = [];
 
   constructor(readonly deps: BansDeps) {
     const { limits, table, log } = deps;
@@ -56,7 +58,8 @@ export class Bans {
     this.#writer = new RuleBanWriter({
       table,
       onDropped: deps.onDropped,
-      onTrouble: (error) => log.warn({ reason: String(error) }, 'bans of rules wait for Postgres'),
+      onTrouble: (error) =>
+        log.warn({ reason: String(error) }, 'bans by rules could not be written to Postgres, will retry'),
       limits,
     });
   }
@@ -64,16 +67,16 @@ export class Bans {
   start(): void {
     const sync = () => {
       this.sync().catch((error: unknown) =>
-        this.deps.log.warn({ reason: String(error) }, 'bans could not be read; those that are known stay in force'),
+        this.deps.log.warn({ reason: String(error) }, 'bans could not be read, the cached ones stay in force'),
       );
     };
     this.deps.board
-      .listen((news) => this.#onNews(news), sync)
-      .catch((error: unknown) => this.deps.log.warn({ err: error }, 'bans cannot be heard of'));
+      .listen((notification) => this.#apply(notification), sync)
+      .catch((error: unknown) => this.deps.log.warn({ err: error }, 'subscription to bans failed'));
     sync();
     this.#timer = setInterval(() => {
       this.#catchUp().catch((error: unknown) =>
-        this.deps.log.warn({ reason: String(error) }, 'changes of bans could not be read'),
+        this.deps.log.warn({ reason: String(error) }, 'changed bans could not be read'),
       );
     }, this.deps.limits.bansSyncEveryMs);
     this.#timer.unref();
@@ -83,12 +86,12 @@ export class Bans {
     clearInterval(this.#timer);
   }
 
-  /** How many are in force here. */
+  /** Number of cached bans. */
   get size(): number {
     return this.#known.size;
   }
 
-  /** What keeps this one out, counted; null = let him in. */
+  /** Returns the ban of a caller and counts the refusal; null = not banned. */
   banOf({ user, device, network }: Caller): Ban | null {
     if (this.#known.size === 0) return null;
     const ban =
@@ -97,13 +100,13 @@ export class Bans {
     return ban;
   }
 
-  /** @throws Problem 403 for whoever is banned */
+  /** Admits a caller who is not banned. @throws Problem 403 for a banned caller */
   admit(caller: Caller): void {
     const ban = this.banOf(caller);
     if (ban) throw blocked(ban.kind, ban.untilMs, this.deps.nowMs());
   }
 
-  /** @throws Problem 429 for a caller (`callerOf`) who has to wait after failures */
+  /** Admits a caller (`callerOf`) who is not in cooldown. @throws Problem 429 for a caller in cooldown */
   admitPaused(caller: string): void {
     const untilMs = this.#pauses.get(caller);
     if (untilMs === undefined) return;
@@ -113,17 +116,13 @@ export class Bans {
       return;
     }
     this.deps.onRefused('cooldown');
-    throw new Problem(
-      'rate_limited',
-      'Too many attempts with codes have failed. Try again after `Retry-After` seconds.',
-      {
-        members: { policy: 'cooldown' },
-        retryAfterSeconds: Math.max(1, leftMs / 1000),
-      },
-    );
+    throw new Problem('rate_limited', 'Too many failed attempts with codes. Try again after `Retry-After` seconds.', {
+      members: { policy: 'cooldown' },
+      retryAfterSeconds: Math.max(1, leftMs / 1000),
+    });
   }
 
-  /** Whether an operator has said that no rule may keep this one out. */
+  /** Whether an operator has exempted this caller from bans by rules. */
   isAllowed({ user, device, network }: Caller): boolean {
     const isAllowed = (kind: BanKind, subject: string | null | undefined) =>
       subject !== undefined && subject !== null && this.#known.allowanceOf(kind, subject) !== null;
@@ -131,8 +130,11 @@ export class Bans {
   }
 
   /**
-   * In force here at once and everywhere within a message; Postgres gets it behind the answer's back. Beyond a rate it is in force
-   * in this process alone: who makes up what is banned decides how many there are, and other processes find out by the same rule.
+   * Bans a subject by a rule. This process enforces the ban at once and the others after its notification; it is
+   * written to Postgres in the background. Above `ruleBansPerSecond`, only this process enforces it, because an
+   * attacker decides how many subjects there are; other processes apply the same rule themselves.
+   * @param forMs duration
+   * @returns null = already banned
    */
   async byRule(kind: BanKind, subject: string, forMs: number, reason: string, rule: string): Promise<Ban | null> {
     if (this.#known.banOf(kind, subject)) return null;
@@ -143,22 +145,22 @@ export class Bans {
       this.deps.onDropped('rate');
       return ban;
     }
-    this.deps.log.warn({ ban: ban.id, kind, rule, reason }, 'banned by a rule');
+    this.deps.log.warn({ ban: ban.id, kind, rule, reason }, 'ban made by a rule');
     await this.deps.board.put(ban);
-    // Redis has it; Postgres gets it now, or when it is back.
+    // Redis has the ban. The writer stores it in Postgres now or after an outage.
     this.#writer.add(ban);
     void this.#writer.flush();
     return ban;
   }
 
-  /** Makes a caller (`callerOf`) wait before the next code, everywhere. */
+  /** Puts a caller (`callerOf`) into cooldown, in every process. */
   async pause(caller: string, forMs: number): Promise<void> {
     const pause = { user: caller, untilMs: Math.ceil(this.deps.nowMs() + forMs) };
-    this.#onNews({ kind: 'pause', pause });
+    this.#apply({ kind: 'pause', pause });
     await this.deps.board.pause(pause);
   }
 
-  /** An operator made it and Postgres has it: in force here, then everywhere. */
+  /** Enforces a ban by an operator, which Postgres already has, here and then in every process. */
   async announce(ban: Ban): Promise<void> {
     this.#put(ban);
     await this.deps.board.put(ban);
@@ -169,7 +171,7 @@ export class Bans {
     await this.deps.board.lift(id);
   }
 
-  /** Reads everything again, and writes to Postgres what a rule made and only Redis has. One at a time. */
+  /** Reads all bans, and writes bans that only Redis has to Postgres. Concurrent calls share one run. */
   sync(): Promise<void> {
     this.#syncing ??= this.#sync().finally(() => {
       this.#syncing = null;
@@ -179,20 +181,20 @@ export class Bans {
 
   async #sync(): Promise<void> {
     const { board, table, limits } = this.deps;
-    this.#meanwhile = [];
-    // In this order: what is lifted meanwhile is gone from both.
-    const carried = await board.all().catch(() => []);
+    this.#pending = [];
+    // Redis first: a ban that is lifted between the two reads is then missing from both.
+    const inRedis = await board.all().catch(() => []);
     let stored: Ban[];
     this.#lastRead = 'failed';
     try {
       stored = await table.inForce(limits.bansKept);
     } catch (error) {
-      for (const ban of carried) if (this.#known.isInForce(ban)) this.#put(ban);
+      for (const ban of inRedis) if (this.#known.isInForce(ban)) this.#put(ban);
       throw error;
     }
-    // Oldest first, so that those go first when there is no room.
+    // Oldest first, so that a full cache evicts these.
     const inForce = new Map(stored.reverse().map((ban) => [ban.id, ban]));
-    const others = carried.filter(({ id }) => !inForce.has(id));
+    const others = inRedis.filter(({ id }) => !inForce.has(id));
     const known = others.length > 0 ? await table.known(others.map(({ id }) => id)) : new Set<string>();
     for (const ban of others) {
       if (known.has(ban.id) || !this.#known.isInForce(ban)) continue;
@@ -203,15 +205,15 @@ export class Bans {
     await board.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
     this.#known.replace(inForce.values());
     this.#lastRead = 'whole';
-    for (const news of this.#meanwhile.splice(0)) this.#onNews(news);
+    for (const notification of this.#pending.splice(0)) this.#apply(notification);
   }
 
   async #catchUp(): Promise<void> {
     const { board, table, limits } = this.deps;
     if (this.#lastRead === 'failed') return this.sync();
-    const { over } = this.#known;
-    for (const id of over) this.#known.end(id);
-    await board.forget(over).catch(() => {});
+    const { expired } = this.#known;
+    for (const id of expired) this.#known.end(id);
+    await board.forget(expired).catch(() => {});
     await this.#writer.flush();
     for (const ban of await table.changedWithin(limits.bansChangesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);
@@ -219,14 +221,14 @@ export class Bans {
     }
   }
 
-  #onNews(news: BanNotification): void {
-    switch (news.kind) {
+  #apply(notification: BanNotification): void {
+    switch (notification.kind) {
       case 'put':
-        return this.#put(news.ban);
+        return this.#put(notification.ban);
       case 'lifted':
-        return this.#remove(news.id);
+        return this.#remove(notification.id);
       case 'pause': {
-        const { user, untilMs } = news.pause;
+        const { user, untilMs } = notification.pause;
         this.#pauses.delete(user);
         if (this.#pauses.size >= this.deps.limits.pausesKept)
           this.#pauses.delete(this.#pauses.keys().next().value as string);
@@ -236,12 +238,12 @@ export class Bans {
   }
 
   #put(ban: Ban): void {
-    if (this.#syncing) this.#meanwhile.push({ kind: 'put', ban });
+    if (this.#syncing) this.#pending.push({ kind: 'put', ban });
     this.#known.put(ban);
   }
 
   #remove(id: string): void {
-    if (this.#syncing) this.#meanwhile.push({ kind: 'lifted', id });
+    if (this.#syncing) this.#pending.push({ kind: 'lifted', id });
     this.#known.remove(id);
   }
 
@@ -257,7 +259,7 @@ export function blocked(kind: BanKind, untilMs: number | null, nowMs: number): P
   });
 }
 
-/** A ban as operators and the audit log see it. */
+/** Returns a ban in the form of the admin API and the audit log. */
 export function banView(ban: Ban) {
   const { id, effect, kind, subject, untilMs, reason, actor } = ban;
   return { id, effect, kind, subject, until: untilMs === null ? null : new Date(untilMs).toISOString(), reason, actor };

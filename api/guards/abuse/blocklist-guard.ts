@@ -6,9 +6,9 @@ import type { LocalQuota } from '../limits/local-quota.js';
 import { policyField, type Quota, rateLimited } from '../limits/quotas.js';
 import { type Bans, blocked, type Caller } from './bans.js';
 
-/** Refuses those who are banned or flood us, in the fewest steps: this is what an attack costs us. */
+/** Rejects banned callers and floods in as few steps as possible, because this is the server's cost of an attack. */
 export class BlocklistGuard {
-  /** One for each ban, made when it is first met. */
+  /** One refusal per ban, created when the ban first applies. */
   readonly #refusals = new WeakMap<Ban, FastReject>();
   readonly #floods = new WeakMap<Quota, FastReject>();
 
@@ -18,12 +18,12 @@ export class BlocklistGuard {
     readonly nowMs: () => number,
   ) {}
 
-  /** By the network a request comes from: before its body is read. Whether it was answered. */
+  /** Rejects a request from a banned network, before its body is read. @returns whether it was rejected with 403 */
   refusesNetwork(req: Request, res: Response): boolean {
     return this.bans.size > 0 && this.refuses(req, res, { network: networkOf(req) });
   }
 
-  /** By a quota of its network that was used up before. Whether the request was answered with 429. */
+  /** Rejects a request whose network is over a quota. @returns whether it was rejected with 429 */
   refusesFlood(req: Request, res: Response, quota: Quota): boolean {
     const waitMs = quota.waitOf(networkOf(req));
     if (waitMs === 0) return false;
@@ -35,20 +35,20 @@ export class BlocklistGuard {
     }
     const policy = policyField(quota.name, quota.limit, quota.windowSeconds);
     const fields = ['RateLimit-Policy', policy, 'RateLimit', `"${quota.name}";r=0;t=${seconds}`];
-    this.terse.answer(req, res, flood, seconds, fields);
+    this.terse.reject(req, res, flood, seconds, fields);
     return true;
   }
 
-  /** By a quota of this process alone. Whether the request was answered with 429. */
+  /** Counts a request of a network in a quota of this process. @returns whether it was rejected with 429 */
   refusesBeyond(req: Request, res: Response, name: string, quota: LocalQuota): boolean {
     const waitMs = quota.take(networkOf(req));
     if (waitMs === 0) return false;
     const problem = rateLimited(name, quota.limit, quota.windowMs / 1000, waitMs);
-    this.terse.answer(req, res, fastReject(problem), Math.ceil(waitMs / 1000));
+    this.terse.reject(req, res, fastReject(problem), Math.ceil(waitMs / 1000));
     return true;
   }
 
-  /** Whether the request was answered with 403. */
+  /** Rejects a request of a banned caller. @returns whether it was rejected with 403 */
   refuses(req: Request, res: Response, caller: Caller): boolean {
     const ban = this.bans.banOf(caller);
     if (!ban) return false;
@@ -58,7 +58,7 @@ export class BlocklistGuard {
       this.#refusals.set(ban, refusal);
     }
     const { untilMs } = ban;
-    this.terse.answer(req, res, refusal, untilMs === null ? null : Math.max(1, (untilMs - this.nowMs()) / 1000));
+    this.terse.reject(req, res, refusal, untilMs === null ? null : Math.max(1, (untilMs - this.nowMs()) / 1000));
     return true;
   }
 }

@@ -10,13 +10,13 @@ test('counts the users of a place once each, up to the limit', () => {
   expect(seen.see('single', 'bob', 1)).toBe(1);
 });
 
-test('takes no place for another, though there are many', () => {
+test('does not confuse places, although there are many', () => {
   const seen = new DistinctAccounts(100, 60_000);
   const numbers = Array.from({ length: 200_000 }, (_, i) => i);
   expect(numbers.filter((i) => seen.see(`device-${i}`, `user-${i}`, 5) !== 1)).toEqual([]);
 });
 
-test('forgets what was not seen for two generations, by time or because there was too much', () => {
+test('drops places that were unused for two generations, by time or by capacity', () => {
   let now = 0;
   const seen = new DistinctAccounts(2, 1_000, () => now);
   const twice = (place: string) => {
@@ -32,6 +32,6 @@ test('forgets what was not seen for two generations, by time or because there wa
   expect(seen.see('a', 'dan', 5)).toBe(1);
   for (const place of ['b', 'c', 'd', 'e', 'f']) expect(twice(place)).toBe(2);
   expect(seen.see('f', 'cid', 5)).toBe(3);
-  // What is left of it is the slot of its first user, from whom this one differs.
+  // Only the slot of its first user remains, and this user is another one.
   expect(seen.see('b', 'cid', 5)).toBe(2);
 });

@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto';
 
-/** Slots of the table; a busy hour of devices with one user each finds most of its places there. A power of two. */
+/** Slots of the table, a power of two. They suffice for most devices with one user of a busy hour. */
 const SLOTS = 1 << 17;
 
 /**
- * Users seen at one place (a device, a network) in this process, as far as a limit needs to know: beyond it nobody is told
- * apart. Most places have one user, and of those only two numbers are kept, in a table that the collector never looks at: an
- * `LRUCache` takes 40 MB for three of these instead of 3, and 2 µs more of each checkout. A place that loses its slot to another
- * begins anew, so this may count too few. Places with several users are remembered in two generations, so that what was not seen for a while is forgotten.
+ * Counts the distinct users of a place (a device, a network) in this process, up to a limit. Most places have one user.
+ * Each of these takes two numbers in a table that the garbage collector does not scan; an `LRUCache` takes 40 MB for
+ * three tables instead of 3, and 2 µs more per checkout. A place that loses its slot to another starts from zero, so
+ * the count may be too low. Places with several users are kept in two generations, so that unused ones are dropped
+ * after a while.
  */
 export class DistinctAccounts {
   readonly #places = new Int32Array(SLOTS);
@@ -17,7 +18,7 @@ export class DistinctAccounts {
   #since: number;
 
   constructor(
-    /** Places with several users in one generation. */
+    /** Maximum number of places with several users per generation. */
     readonly capacity: number,
     readonly memoryMs: number,
     readonly nowMs: () => number = () => performance.now(),
@@ -25,7 +26,7 @@ export class DistinctAccounts {
     this.#since = nowMs();
   }
 
-  /** @returns how many users were seen there, this one included; never more than `limit` */
+  /** Counts a user of a place. @returns number of users including this one, at most `limit` */
   see(place: string, user: string, limit: number): number {
     this.#forgetOld();
     const hashed = hash(user);
@@ -74,10 +75,10 @@ export class DistinctAccounts {
   }
 }
 
-/** Random, so that an attacker cannot choose users that collide. */
+/** Random, so that an attacker cannot choose user ids that collide. */
 const SEED = randomInt(0x1_0000_0000);
 
-/** FNV-1a, 32 bits, from a start of this process's own; never 0, which an empty slot has. */
+/** FNV-1a with 32 bits and a seed of this process; never 0, which marks an empty slot. */
 function hash(text: string): number {
   let value = SEED;
   for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);

@@ -13,22 +13,24 @@ export type FailedAttemptLimits = {
   failureMemoryMs: number;
 };
 
-/** Who tries codes. */
+/** The user of an attempt with a code. */
 export type Guesser = { user: UserId; network: string; proven: boolean };
 
 /**
- * What is counted against somebody who tries codes: a proven user everywhere, any other name only together with the network that
- * used it, since anybody can send any name.
+ * Returns the key that failed attempts count for: a proven user id by itself, an unproven one together with the
+ * network, because any client can send any user id.
  */
 export function callerOf({ user, network, proven }: Guesser): string {
   return proven ? user : `${user}|${network}`;
 }
 
 /**
- * Failed requests with codes: after the fifth the caller has to wait before the next code, each further one doubles the wait. A
- * proven user waits an hour from the tenth on; for any other name the wait has a ceiling, as somebody else may have used it. It
- * keeps nobody from a checkout. A redemption that succeeds begins anew; a check does not, since one known code would reset a
- * guesser. Counted in Redis for all processes, after the response; every process is told of the wait and refuses by itself.
+ * Limits failed attempts with codes. From `failuresBeforeWait` on, each failure starts a cooldown for codes, which
+ * doubles every time. From `failuresBeforeBan` on, a proven user gets `failureBanMs`. For an unproven user id the
+ * cooldown is at most `longestWaitMs`, because another person may have used the id. A cooldown does not affect
+ * checkouts. A successful redemption resets the count. A successful check does not, because a guesser could reset the
+ * count with one known code. Failures are counted in Redis for all processes, after the response; every process
+ * receives the cooldown and enforces it.
  */
 export class FailedAttemptLimiter {
   constructor(
@@ -38,20 +40,20 @@ export class FailedAttemptLimiter {
     readonly limits: FailedAttemptLimits,
   ) {}
 
-  /** @param requests how many failed that were not counted before */
+  /** Counts failures in the background. @param requests number of failed requests that were not counted before */
   failed(guesser: Guesser, requests = 1): void {
     this.#count(guesser, requests).catch((error: unknown) =>
-      this.log.debug({ reason: String(error) }, 'a failed attempt was not counted'),
+      this.log.debug({ reason: String(error) }, 'failed attempt not counted'),
     );
   }
 
   succeeded(guesser: Guesser): void {
     this.redis.unlink(keys.failures(callerOf(guesser))).catch(() => {
-      // It is forgotten by itself.
+      // The count expires by itself.
     });
   }
 
-  /** How long a caller waits after so many failures, milliseconds; 0 = not at all. */
+  /** Returns the cooldown after a number of failures, milliseconds; 0 = none. */
   waitMs(failures: number, proven: boolean): number {
     const { failuresBeforeWait, firstWaitMs, longestWaitMs, failuresBeforeBan, failureBanMs } = this.limits;
     if (proven && failures >= failuresBeforeBan) return failureBanMs;

@@ -11,13 +11,13 @@ import type { AddressRule, Risk, RiskSubject } from './risk.js';
 
 export type RiskGateRequest = RiskSubject & {
   policy: CampaignPolicy;
-  /** Named or derived: what a challenge is bound to. null = there is none, so it is bound to the user. */
+  /** Device, named or derived, that a challenge is bound to; null = none, so the challenge is bound to the user. */
   boundTo: DeviceId | null;
-  /** That came with it; null = none did. */
+  /** Device token of the request; null = none. */
   token: GenuineToken | null;
-  /** as it was sent; null = none */
+  /** Solution of a challenge, as sent; null = none */
   solution: string | null;
-  /** What a solution is used for: a repetition of the same request may use it again. */
+  /** Identifies the use of a solution, so that a retry of the same request can use it again. */
   use: string;
   key: IdempotencyKey;
 };
@@ -27,33 +27,37 @@ export type RiskGateDeps = {
   bans: Bans;
   challenges: Challenges;
   platform: PlatformAttestation;
-  /** Whether the response to a key is remembered; asked only when a request would be refused. */
+  /** Whether an idempotency record exists for a key. Called only if a request would be refused. */
   remembers: (user: UserId, key: IdempotencyKey) => Promise<boolean>;
   addressLimits: { checkout: AddressLimit; redeem: AddressLimit };
   nowMs: () => number;
   limits: { callersKept: number };
 };
 
-/** Calls from one network in a minute, beyond which each needs a solved challenge. No ban follows: others are behind the address too. */
+/**
+ * Limit of calls from one network per minute. Each call above it needs a solved challenge. It never leads to a ban,
+ * because other users share the address.
+ */
 export type AddressLimit = {
   rule: AddressRule;
-  /** Its `limit` is the default one. */
+  /** Its `limit` is the default. */
   quota: CampaignQuota;
-  /** What a campaign says instead of the default. */
+  /** Returns the limit that a campaign sets; undefined = the default applies. */
   limitOf: (limits: CampaignLimits) => number | undefined;
-  /** The challenge's reason, for the caller. */
+  /** Reason of the challenge, for the caller. */
   why: string;
 };
 
-/** A token that was worked or vouched for serves one user: longer than it can be shown. */
+/** How long a token of level 1 or 2 is bound to its user: longer than the token is valid. */
 const PROVEN_TOKEN_MS = 180_000;
 
 /**
- * Who may try to take something of a campaign. Where its policy does not enforce anything this is some look-ups in memory;
- * otherwise what is needed is found out first, and then one solved challenge serves all of it.
+ * Decides whether a request may claim a unit or a place of a campaign. If the policy enforces nothing, the decision
+ * takes a few look-ups in memory. Otherwise it collects all requirements first; one solved challenge satisfies all of
+ * them.
  */
 export class RiskGate {
-  /** Calls by network, where the limit of an address only observes. */
+  /** Calls by network in campaigns that only observe the limits of addresses. */
   readonly #observed: Readonly<Record<'checkout' | 'redeem', LocalQuota>>;
 
   constructor(readonly deps: RiskGateDeps) {
@@ -61,12 +65,16 @@ export class RiskGate {
     this.#observed = { checkout: counter(), redeem: counter() };
   }
 
-  /** @returns null when there is nothing to wait for. @throws Problem 403; EngineUnavailable */
+  /**
+   * Decides about a checkout.
+   * @returns null = admitted without waiting
+   * @throws Problem 403 · EngineUnavailable
+   */
   checkout(request: RiskGateRequest): Promise<void> | null {
     return this.#judge(request, 'checkout');
   }
 
-  /** The same for codes, of which an address may try fewer. */
+  /** Decides about a redemption, as `checkout` with the limit for codes. */
   redeem(request: RiskGateRequest): Promise<void> | null {
     return this.#judge(request, 'redeem');
   }
@@ -85,7 +93,7 @@ export class RiskGate {
       : null;
   }
 
-  /** A repetition is answered with the first response, whatever a new request would need now. */
+  /** Admits a replay, whatever a new request would need now. */
   async #unlessReplay(judged: Promise<void>, request: RiskGateRequest): Promise<void> {
     try {
       await judged;
@@ -94,12 +102,12 @@ export class RiskGate {
     }
   }
 
-  /** The request was promised a unit or a place. */
+  /** Records that the request got a unit or a place. */
   promised({ policy, device, user }: Pick<RiskGateRequest, 'policy' | 'device' | 'user'>): void {
     if (policy.risk === 'observe' && device !== null) this.deps.risk.promised(device, user);
   }
 
-  /** The request was a repetition, which does not count against its address. */
+  /** Uncounts a replay, which does not count against its address. */
   replayed({ policy, network }: Pick<RiskGateRequest, 'policy' | 'network'>, call: 'checkout' | 'redeem'): void {
     if (policy.risk !== 'enforce') return;
     const { quota, limitOf } = this.deps.addressLimits[call];
@@ -109,7 +117,7 @@ export class RiskGate {
   async #enforce(request: RiskGateRequest, limit: AddressLimit): Promise<void> {
     const isOver = await this.#isAddressOver(request, limit);
     await this.#enter(request, isOver ? limit.why : null);
-    // This call and the one that was answered with the challenge.
+    // Uncounts this call and the one that received the challenge.
     if (isOver) limit.quota.of(limit.limitOf(request.policy.limits)).giveBack(request.network, 2);
   }
 
@@ -118,19 +126,19 @@ export class RiskGate {
     const { challenges, platform, risk } = this.deps;
     const what = { product: policy.product, subject: request.boundTo ?? `user.${request.user}` };
     const isLevelMet = await this.#isLevelMet(request);
-    // No work makes up for it.
+    // A proof of work does not replace a token of level 2.
     if (!isLevelMet && policy.limits.attestationLevel === 2)
-      throw platform.demand(what, 'This campaign wants a token that the platform vouches for.');
+      throw platform.demand(what, 'This campaign requires a device token that is attested by the platform.');
     let needed = why;
     if (policy.risk === 'enforce' && (await risk.enforce(policy, request)) !== null)
-      needed ??= 'This campaign wants a proof of work of you.';
-    if (!isLevelMet) needed ??= 'This campaign wants a proof of work of everybody.';
+      needed ??= 'This campaign requires a proof of work for this request.';
+    if (!isLevelMet) needed ??= 'This campaign requires a proof of work for every request.';
     if (needed === null) return;
     if (solution !== null && (await challenges.use(solution, what, use)) === 'passed') return;
     throw await challenges.demand(what, solution === null ? needed : `The solution is not valid. ${needed}`);
   }
 
-  /** A token that was worked or vouched for serves one user. */
+  /** Whether the token has the level of the campaign. A token of level 1 or 2 is valid for one user only. */
   async #isLevelMet({ policy, token, user }: RiskGateRequest): Promise<boolean> {
     const wanted = policy.limits.attestationLevel ?? 0;
     if (wanted === 0) return true;
@@ -138,7 +146,10 @@ export class RiskGate {
     return this.deps.challenges.claim(`t:${token.id}`, user, PROVEN_TOKEN_MS);
   }
 
-  /** Behind one address may be a city: beyond the limit each call needs work, and none is refused that brings it. */
+  /**
+   * Counts a call of an address and returns whether it is over the limit. A whole city may share an address, so a call
+   * over the limit needs a proof of work and is accepted with one.
+   */
   async #isAddressOver(request: RiskGateRequest, { rule, quota, limitOf }: AddressLimit): Promise<boolean> {
     const { bans, risk } = this.deps;
     const { policy, network } = request;

@@ -6,13 +6,13 @@ const calm: Signals = { accountsOnDevice: 1, accountsInNetwork: 1, accountAgeHou
 const found = (signals: Partial<Signals>, limits: CampaignLimits = {}) =>
   judge({ ...calm, ...signals }, limits).map(({ rule, verdict, reason }) => `${rule} ${verdict}: ${reason}`);
 
-test('an ordinary shopper is nobody’s concern, and what is not known counts for nothing', () => {
+test('no rule applies to an ordinary shopper, or to unknown signals', () => {
   expect(found({})).toEqual([]);
   const unknown = { accountsOnDevice: null, accountsInNetwork: null, accountAgeHours: null };
   expect(found(unknown, { accountMinAgeHours: 24 })).toEqual([]);
 });
 
-test('each rule speaks at its edge and not before', () => {
+test('each rule applies at its limit and not below', () => {
   const edges: [Partial<Signals>, CampaignLimits, string[]][] = [
     [{ accountsOnDevice: 4 }, {}, []],
     [{ accountsOnDevice: 5 }, {}, ['accounts_per_device block: 5 accounts on one device']],

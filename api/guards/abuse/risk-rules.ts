@@ -5,13 +5,13 @@ import {
   type HourSpan,
 } from '../../../shared/domain/campaign-policy.js';
 
-/** What is known of an attempt when the rules judge it; null = not known, and then no rule goes by it. */
+/** Input of the rules; null = unknown, so that no rule applies. */
 export type Signals = {
-  /** Users seen on its device in a day, this one included. */
+  /** Number of users on the device within a day, including this one. */
   accountsOnDevice: number | null;
   accountsInNetwork: number | null;
   accountAgeHours: number | null;
-  /** Hour of the day in the campaign's zone. */
+  /** Hour of the day in the campaign's time zone. */
   hour: number;
 };
 
@@ -23,13 +23,13 @@ type Rule = {
 };
 
 /**
- * Users who were promised something on one device in a day, more than a household, a shop counter or a school has. The device works for
- * each further attempt, also where rules only observe.
+ * Number of users per day who get a unit or a place on one device: more than in a household, at a shop counter or in a
+ * school. From then on each attempt of the device needs a proof of work, even if the rules only observe.
  */
 export const DEVICE_FARM_ACCOUNTS = 60;
 const DEFAULT_UNUSUAL_HOURS: HourSpan = { from: 3, to: 5 };
 
-/** Signal → verdict. A block weighs more than a challenge; whatever no rule minds is allowed. */
+/** The rules and their verdicts. A block overrides a challenge; an attempt to which no rule applies is allowed. */
 export const RISK_RULES = {
   accounts_per_device: {
     verdict: 'block',
@@ -62,7 +62,7 @@ export type RuleName = keyof typeof RISK_RULES;
 
 export type Finding = { rule: RuleName; verdict: RuleVerdict; reason: string };
 
-/** Every rule that applies, blocks first. */
+/** Returns every rule that applies, blocks first. */
 export function judge(signals: Signals, limits: CampaignLimits): Finding[] {
   const findings: Finding[] = [];
   for (const [name, rule] of RULES) {

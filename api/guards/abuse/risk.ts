@@ -15,17 +15,19 @@ import { type Bans, blocked } from './bans.js';
 import { DistinctAccounts } from './distinct-accounts.js';
 import { DEVICE_FARM_ACCOUNTS, type Finding, judge, type RuleName, type Signals } from './risk-rules.js';
 
-/** Somebody who wants something of a campaign. */
+/** The user, device and network of an attempt. */
 export type RiskSubject = {
   user: UserId;
-  /** Only one that was named: what is derived from headers is shared by everybody with the same telephone. */
+  /**
+   * The named device; null = none. A derived device is never used, because users with the same phone model share it.
+   */
   device: DeviceId | null;
   network: string;
-  /** As it was sent, by whoever speaks for the user. */
+  /** Creation time of the account as sent, not validated. */
   accountCreatedAt: unknown;
 };
 
-/** Rules on the calls of one network in a minute (Entry). */
+/** Rules about the calls of one network per minute (`RiskGate`). */
 export type AddressRule = 'checkout_per_address' | 'redeem_per_address';
 
 export type RiskDeps = {
@@ -42,11 +44,11 @@ const OBSERVED_PER_ADDRESS = 200;
 const LINES_PER_SECOND = 10;
 const QUARTER_HOUR_MS = 900_000;
 
-/** Runs the rules. `observe` costs this process some look-ups and nobody a round trip; `enforce` asks Redis once. */
+/** Runs the rules. `observe` costs a few look-ups in this process; `enforce` costs one round trip to Redis. */
 export class Risk {
   readonly #devices: DistinctAccounts;
   readonly #networks: DistinctAccounts;
-  /** Users who were promised something, by device; and the devices with many of them. */
+  /** Users who got a unit or a place, by device; and the devices with many of them. */
   readonly #served: DistinctAccounts;
   readonly #farms: LRUCache<DeviceId, true>;
   readonly #lines = new LocalQuota(LINES_PER_SECOND, 1_000, 100);
@@ -60,14 +62,16 @@ export class Risk {
     this.#farms = new LRUCache({ max: accountsObserved, ttl: accountsMemoryMs });
   }
 
-  /** Counts a unit or a place that a device was promised for a user. Attempts do not count: anybody makes them in any name. */
+  /**
+   * Counts a user who got a unit or a place on a device. Attempts do not count, because anyone can send any user id.
+   */
   promised(device: DeviceId, user: UserId): void {
     if (this.#served.see(device, user, DEVICE_FARM_ACCOUNTS) >= DEVICE_FARM_ACCOUNTS) this.#farms.set(device, true);
   }
 
   /**
-   * Counts what the rules would decide, by what this process alone has seen.
-   * @returns why a challenge is needed all the same; null = it is not
+   * Records what the rules would decide, based on the requests of this process.
+   * @returns reason of a challenge that is required even so; null = none is required
    */
   observe(policy: CampaignPolicy, subject: RiskSubject): string | null {
     const { user, device, network, accountCreatedAt } = subject;
@@ -79,16 +83,17 @@ export class Risk {
       accountAgeHours: this.#ageHours(accountCreatedAt),
       hour: this.#hourIn(policy.timeZone),
     };
-    for (const finding of judge(signals, policy.limits)) this.#tell(policy, finding);
+    for (const finding of judge(signals, policy.limits)) this.#report(policy, finding);
     const isFarm = device !== null && policy.limits.accountsPerDevice !== null && this.#farms.has(device);
     if (!isFarm || this.deps.bans.isAllowed(subject)) return null;
     this.deps.onVerdict('device_farm', 'challenge', 'observe');
-    return 'Many users have taken units from this device.';
+    return 'Many users have claimed units on this device.';
   }
 
   /**
-   * @returns why a challenge is needed; null = it is not
-   * @throws Problem 403 when a rule blocks; EngineUnavailable
+   * Applies the rules.
+   * @returns reason of the challenge that is required; null = none is required
+   * @throws Problem 403 if a rule blocks · EngineUnavailable
    */
   async enforce(policy: CampaignPolicy, subject: RiskSubject): Promise<string | null> {
     const { bans, limits, nowMs } = this.deps;
@@ -98,7 +103,7 @@ export class Risk {
     }
     const [worst] = await this.#findings(policy, subject);
     if (!worst) return null;
-    this.#tell(policy, worst);
+    this.#report(policy, worst);
     if (worst.verdict === 'challenge') return worst.reason;
     const { device } = subject;
     if (device !== null)
@@ -132,11 +137,11 @@ export class Risk {
     }
   }
 
-  #tell(policy: CampaignPolicy, { rule, verdict, reason }: Finding): void {
+  #report(policy: CampaignPolicy, { rule, verdict, reason }: Finding): void {
     this.deps.onVerdict(rule, verdict, policy.risk);
-    // A crowd of suspects is told by the metric; the log gets examples.
+    // The metric counts every finding; the log contains at most `LINES_PER_SECOND` examples per rule.
     if (this.#lines.take(rule) > 0) return;
-    this.deps.log.info({ campaign: policy.product, rule, verdict, mode: policy.risk, reason }, 'a risk rule');
+    this.deps.log.info({ campaign: policy.product, rule, verdict, mode: policy.risk, reason }, 'risk rule applied');
   }
 
   #ageHours(createdAt: unknown): number | null {
@@ -145,7 +150,7 @@ export class Risk {
     return Number.isNaN(ms) ? null : Math.max(0, (this.deps.nowMs() - ms) / 3_600_000);
   }
 
-  /** Clocks of all zones change on quarters of an hour only. */
+  /** Returns the hour in a time zone. It is cached per quarter of an hour, because time zones only change at these. */
   #hourIn(timeZone: string): number {
     const now = this.deps.nowMs();
     const quarter = Math.floor(now / QUARTER_HOUR_MS);

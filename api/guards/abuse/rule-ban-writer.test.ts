@@ -12,7 +12,7 @@ const ban = (id: number): Ban => ({
   actor: 'rule:x',
 });
 
-/** A writer, and the table in front of which its statements wait. */
+/** A writer, and a table whose statements wait until the test resolves them. */
 function startWriter() {
   const statements: { bans: readonly Ban[]; end: (error?: Error) => void }[] = [];
   const [dropped, trouble]: [string[], unknown[]] = [[], []];
@@ -30,7 +30,7 @@ function startWriter() {
   return { writer, statements, dropped, trouble };
 }
 
-test('however many bans come at once, one writer carries each to Postgres once, many with a statement', async () => {
+test('concurrent bans are each written once, by one writer and in batches', async () => {
   const { writer, statements } = startWriter();
   const flushed = Array.from({ length: 1_000 }, (_, i) => {
     writer.add(ban(i));
@@ -48,7 +48,7 @@ test('however many bans come at once, one writer carries each to Postgres once, 
   expect(new Set(statements.flatMap(({ bans }) => bans.map(({ id }) => id))).size).toBe(1_000);
 });
 
-test('what Postgres did not take waits for the next time, and what there is no room for is counted', async () => {
+test('bans that Postgres rejects wait for the next flush, and bans beyond the capacity are counted', async () => {
   const { writer, statements, dropped, trouble } = startWriter();
   for (let i = 0; i < 1_003; i += 1) writer.add(ban(i));
   expect([writer.waiting, dropped]).toEqual([1_000, ['waiting', 'waiting', 'waiting']]);

@@ -2,15 +2,15 @@ import type { Ban } from '../../../shared/domain/ban.js';
 
 export type RuleBanWriterDeps = {
   table: { insertOfRules(bans: readonly Ban[]): Promise<void> };
-  /** @param why waiting: more wait for Postgres than there is room for */
+  /** @param why waiting = the buffer of bans that wait for Postgres is full */
   onDropped: (why: 'waiting') => void;
   onTrouble: (error: unknown) => void;
   limits: { ruleBansWaiting: number; ruleBansBatch: number };
 };
 
 /**
- * Writes bans of rules to Postgres behind the responses: one writer at a time, one statement for many. They have no audit entry, since a
- * stranger decides how many there are; the row says which rule made it and why.
+ * Writes bans by rules to Postgres in the background, in batches and one batch at a time. They get no audit entry,
+ * because an attacker decides how many there are; the row names the rule and the reason.
  */
 export class RuleBanWriter {
   readonly #waiting = new Map<string, Ban>();
@@ -18,19 +18,19 @@ export class RuleBanWriter {
 
   constructor(readonly deps: RuleBanWriterDeps) {}
 
-  /** How many wait for Postgres. */
+  /** Number of bans that wait for Postgres. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Takes a ban; `flush` writes it. */
+  /** Buffers a ban; `flush` writes it. */
   add(ban: Ban): void {
     const { limits, onDropped } = this.deps;
     if (this.#waiting.size < limits.ruleBansWaiting) this.#waiting.set(ban.id, ban);
     else onDropped('waiting');
   }
 
-  /** Writes what waits. Never throws: what could not be written waits for the next time. */
+  /** Writes the buffered bans. Never rejects: bans that could not be written stay in the buffer for the next call. */
   flush(): Promise<void> {
     this.#writing ??= this.#write()
       .catch((error: unknown) => this.deps.onTrouble(error))

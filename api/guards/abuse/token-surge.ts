@@ -2,17 +2,17 @@ import type { PolicyCache } from '../limits/policy-cache.js';
 import type { Velocity } from './velocity.js';
 
 export type TokenSurgeLimits = {
-  /** Of one network in a minute while a campaign enforces its rules; then each costs work. */
+  /** Tokens per network and minute without a proof of work, while a campaign enforces its rules. */
   freePerMinute: number;
-  /** The same while none does. */
+  /** Tokens per network and minute without a proof of work, while no campaign enforces its rules. */
   freeInPeacePerMinute: number;
-  /** Attempts on a campaign in a minute that are no attack, where it does not say so itself. */
+  /** Attempts per minute that count as normal, in a campaign that does not set `velocityFloorPerMinute`. */
   velocityFloorPerMinute: number;
 };
 
 /**
- * Whether tokens that cost nothing otherwise cost work now: when a network asks for very many, and sooner while a campaign is live that
- * enforces its rules. Work comes before the network is refused by its quota of tokens.
+ * Decides whether tokens of level 0 currently need a proof of work: if a network requests very many, and earlier while
+ * a campaign with enforced rules is live. This applies before the quota of tokens rejects the network.
  */
 export class TokenSurge {
   constructor(
@@ -21,16 +21,18 @@ export class TokenSurge {
     readonly limits: TokenSurgeLimits,
   ) {}
 
-  /** @param tokens how many the network has asked for in this minute */
+  /** Whether a token needs a proof of work. @param tokens number of tokens that the network requested in this minute */
   isOn(tokens: number): boolean {
     const { enforcing } = this.policies;
     if (tokens > this.limits.freeInPeacePerMinute) return true;
     if (enforcing.length === 0) return false;
-    return tokens > this.limits.freePerMinute || enforcing.some((product) => this.#isStormed(product));
+    return tokens > this.limits.freePerMinute || enforcing.some((product) => this.#isSurging(product));
   }
 
-  /** Sooner than the worker, who looks at a whole minute and then pauses the campaign: the work may spare it that. */
-  #isStormed(product: string): boolean {
+  /**
+   * Reacts earlier than the worker, which pauses a campaign after a whole minute. Proofs of work may prevent the pause.
+   */
+  #isSurging(product: string): boolean {
     const { velocityFloorPerMinute = this.limits.velocityFloorPerMinute } = this.policies.of(product).limits;
     return this.velocity.perSecond(product) > velocityFloorPerMinute / 60;
   }

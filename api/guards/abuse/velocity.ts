@@ -3,15 +3,16 @@ import { LocalQuota } from '../limits/local-quota.js';
 
 const FLUSH_EVERY_MS = 1_000;
 
-/** What one device does in a second beyond this is no crowd: it is refused by its own quota. */
+/** Maximum number of attempts of one source that count per second. The source's own quota rejects the rest. */
 const ATTEMPTS_OF_ONE = 20;
 
 export type VelocityLimits = { callersKept: number };
 
 /**
- * Counts two things of each campaign. Attempts, in this process alone: the price of a proof of work goes by them. And what was
- * promised to different users: once a second the sums go to Redis, where the worker judges whether the campaign has to be paused.
- * Refusals and replays are no promises, so nobody can pause a sale with requests that take nothing.
+ * Counts attempts and promises of each campaign. Attempts are counted in this process alone and determine the cost of a
+ * proof of work. Promises to distinct users are added up in Redis once a second; the worker reads the sums to decide
+ * whether to pause the campaign. Refusals and replays are no promises, so requests that claim nothing cannot pause a
+ * sale.
  */
 export class Velocity {
   #attempts = new Map<string, number>();
@@ -19,7 +20,7 @@ export class Velocity {
   #promises = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
   readonly #bySource: LocalQuota;
-  /** A user who takes and gives back is one user. */
+  /** Counts each user at most once per minute, even if they claim and release repeatedly. */
   readonly #byUser: LocalQuota;
 
   constructor(
@@ -41,22 +42,22 @@ export class Velocity {
   }
 
   /**
-   * Counts an attempt, however it ends.
-   * @param product "" = none that anybody sells: there are as many of those as somebody makes up, and they are not told apart
-   * @param source the device, or who else is behind it
+   * Counts an attempt, whatever its outcome.
+   * @param product "" = every unknown product, because clients can invent any number of them
+   * @param source the device, or another key of the caller
    */
   attempted(product: string, source: string): void {
     if (this.#bySource.take(`${product}|${source}`) > 0) return;
     this.#attempts.set(product, (this.#attempts.get(product) ?? 0) + 1);
   }
 
-  /** Counts a unit or a place that was promised to a user, once in a minute. */
+  /** Counts a promise of a unit or a place to a user, at most once per minute. */
   promised(product: string, user: string): void {
     if (this.#byUser.take(`${product}|${user}`) > 0) return;
     this.#promises.set(product, (this.#promises.get(product) ?? 0) + 1);
   }
 
-  /** Attempts on a campaign in this process in about a second. */
+  /** Returns the number of attempts on a campaign in this process within about a second. */
   perSecond(product: string): number {
     return Math.max(this.#lastSecond.get(product) ?? 0, this.#attempts.get(product) ?? 0);
   }
@@ -67,7 +68,7 @@ export class Velocity {
     const promises = this.#promises;
     this.#promises = new Map();
     this.board.add(Math.floor(this.nowMs() / 60_000), promises).catch(() => {
-      // Redis is away, and so is the sale.
+      // Without Redis there is no sale, so the count is not needed.
     });
   }
 }

@@ -5,8 +5,8 @@ import { projectRoot } from '../../../shared/config/project-root.js';
 import type { DeviceId } from '../../../shared/domain/ids.js';
 import { attestedKey } from './app-attest.js';
 
-// Attestations that Apple made for real phones, as the library brings them for its own tests; the root is Apple's. Apple's documented
-// example cannot be used whole: it signs its challenge without the hash that an app is told to make of it.
+// Attestations by Apple for real phones, from the tests of the library; the root is Apple's. Apple's documented example
+// cannot be used, because it signs the challenge without the hash that apps have to compute.
 const recorded = (environment: string) => {
   const fixtures = join(projectRoot(), 'node_modules/node-app-attest/test/fixtures');
   return JSON.parse(readFileSync(join(fixtures, `attestation-${environment}.json`), 'utf8')) as {
@@ -27,7 +27,7 @@ const judge = (
   return attestedKey({ apps: [app], allowDevelopment: false, ...config }, nonce, keyId, attestation, device);
 };
 
-test('knows what Apple has signed for the app, with the key that it vouches for', () => {
+test('accepts an attestation that Apple has signed for the app, and returns its key', () => {
   const known = { publicKey: expect.stringContaining('BEGIN PUBLIC KEY'), app: `${app.team}.${app.bundle}`, device };
   expect(judge('production')).toEqual(known);
   expect(judge('development')).toBeNull();
@@ -35,13 +35,13 @@ test('knows what Apple has signed for the app, with the key that it vouches for'
   expect(judge('production', { apps: [{ ...app, bundle: 'com.example.other' }, app] })).toEqual(known);
 });
 
-test('takes none for another app, team, key or challenge, and none of which a byte was changed', () => {
+test('rejects another app, team, key or challenge, and any changed byte', () => {
   expect(judge('production', { apps: [{ ...app, bundle: 'com.example.other' }] })).toBeNull();
   expect(judge('production', { apps: [{ ...app, team: 'AAAAAAAAAA' }] })).toBeNull();
   expect(judge('production', {}, { keyId: recorded('development').keyId })).toBeNull();
   expect(judge('production', {}, { challenge: recorded('development').challenge })).toBeNull();
   const bytes = Buffer.from(recorded('production').attestation, 'base64');
-  // In the certificate of the phone, in the intermediate one, in what was signed at the end.
+  // In the certificate of the phone, in the intermediate certificate and in the signed data.
   for (const at of [100, 700, 900, 1_200, bytes.length - 10]) {
     const changed = Buffer.from(bytes);
     changed[at] = (changed[at] ?? 0) ^ 1;

@@ -3,7 +3,10 @@ import type { AppleApp, Platforms } from '../../../shared/config/platforms.js';
 import type { DeviceId } from '../../../shared/domain/ids.js';
 import type { AttestedKey, AttestedKeys } from './attested-keys.js';
 
-/** Of an app's first call the attestation of its key; afterwards assertions by that key. Both in base64, over the nonce's text. */
+/**
+ * An app's first call sends the attestation of its key; later calls send assertions by this key. Both are base64 and
+ * sign the text of the nonce.
+ */
 export type AppAttestProof = { kind: 'app_attest'; nonce: string; key_id: string } & (
   | { attestation: string }
   | { assertion: string }
@@ -11,9 +14,10 @@ export type AppAttestProof = { kind: 'app_attest'; nonce: string; key_id: string
 type AppAttestConfig = NonNullable<Platforms['appAttest']>;
 
 /**
- * Apple's App Attest. A key is bound to the device that it was first shown for, so that one phone is one device, and what it
- * has signed counts up, so that a copy is noticed. The chain to Apple's root, nonce, app and key are the library's work; dates of
- * certificates are not looked at: the nonce, minutes old and ours, dates the leaf.
+ * Verifies Apple's App Attest. A key is bound to the device of its first attestation, so that one phone is one device.
+ * Its counter of signatures must rise, which reveals a copied key. The library verifies the chain to Apple's root, the
+ * nonce, the app and the key. It does not check the dates of certificates; the nonce, which is only minutes old, dates
+ * the leaf.
  */
 export class AppAttest {
   constructor(
@@ -21,7 +25,7 @@ export class AppAttest {
     readonly keys: AttestedKeys,
   ) {}
 
-  /** @returns why it is not believed; null = it is. @throws EngineUnavailable */
+  /** @returns why the proof is not trusted; null = it is trusted. @throws EngineUnavailable */
   async distrust(proof: AppAttestProof, device: DeviceId): Promise<string | null> {
     return 'attestation' in proof
       ? this.#attest(proof.nonce, proof.key_id, proof.attestation, device)
@@ -37,15 +41,18 @@ export class AppAttest {
 
   async #assert(nonce: string, keyId: string, assertion: string, device: DeviceId): Promise<string | null> {
     const key = await this.keys.find(keyId);
-    if (key === null) return 'the key is not known; attest a new one';
+    if (key === null) return 'the key is unknown; attest a new one';
     if (key.device !== device) return 'the key belongs to another device';
     const uses = usesOf(this.config, key, nonce, assertion);
     if (uses === null) return 'the assertion is not valid';
-    return (await this.keys.advance(keyId, uses)) ? null : 'the key has signed more often before';
+    return (await this.keys.advance(keyId, uses)) ? null : 'the counter of the key is not higher than before';
   }
 }
 
-/** The key that Apple vouches for, for one of these apps and over this nonce; null = it does not. */
+/**
+ * Returns the key that Apple attests for one of the configured apps and this nonce; null = the attestation is not
+ * valid.
+ */
 export function attestedKey(
   { apps, allowDevelopment }: AppAttestConfig,
   nonce: string,
@@ -65,13 +72,13 @@ export function attestedKey(
       });
       return { publicKey: String(publicKey), app: `${team}.${bundle}`, device };
     } catch {
-      // What is not an attestation, or one of another app, throws; there may be another app.
+      // The library throws for an invalid attestation and for one of another app. The next app is tried.
     }
   }
   return null;
 }
 
-/** How often the key has signed by now; null = it has not signed this. */
+/** Returns the counter of an assertion's key; null = the assertion is not valid. */
 function usesOf({ apps }: AppAttestConfig, key: AttestedKey, nonce: string, assertion: string): number | null {
   const app = apps.find(({ team, bundle }: AppleApp) => `${team}.${bundle}` === key.app);
   if (!app) return null;
@@ -82,7 +89,7 @@ function usesOf({ apps }: AppAttestConfig, key: AttestedKey, nonce: string, asse
       publicKey: key.publicKey,
       bundleIdentifier: app.bundle,
       teamIdentifier: app.team,
-      // What was counted before is compared in Redis, for all processes.
+      // Redis compares the counter with the previous one, for all processes.
       signCount: 0,
     });
     return typeof signCount === 'number' ? signCount : null;

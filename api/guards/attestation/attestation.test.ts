@@ -7,7 +7,7 @@ const older = { id: 'a0', key: createSecretKey(Buffer.alloc(32, 1)) };
 const newer = { id: 'a1', key: createSecretKey(Buffer.alloc(32, 2)) };
 const attestation = new Attestation([newer, older]);
 
-test('knows its own tokens, for their device and their expiry only', () => {
+test('accepts its own tokens, for their device and expiry only', () => {
   const token = attestation.sign('phone', 1_719_000_030);
   expect(attestation.isGenuine(token, 'phone', 1_719_000_030)).toBe(true);
   expect(attestation.isGenuine(token, 'pad', 1_719_000_030)).toBe(false);
@@ -15,7 +15,7 @@ test('knows its own tokens, for their device and their expiry only', () => {
   expect(attestation.isGenuine(token, 'phone:1', 719_000_030)).toBe(false);
 });
 
-test('signs with the first key and still knows what older ones have signed', () => {
+test('signs with the first key and still verifies tokens of older keys', () => {
   expect(attestation.sign('phone', 1)).toMatch(/^a1\.[A-Za-z0-9_-]{43}$/);
   expect(attestation.isGenuine(new Attestation([older]).sign('phone', 1), 'phone', 1)).toBe(true);
   expect(new Attestation([older]).isGenuine(attestation.sign('phone', 1), 'phone', 1)).toBe(false);
@@ -23,7 +23,7 @@ test('signs with the first key and still knows what older ones have signed', () 
   expect(otherKey.isGenuine(attestation.sign('phone', 1), 'phone', 1)).toBe(false);
 });
 
-test('takes nothing that was made up or changed', () => {
+test('rejects invented and changed tokens', () => {
   const token = attestation.sign('phone', 1);
   for (const forged of [
     '',
@@ -41,6 +41,6 @@ test('takes nothing that was made up or changed', () => {
   fc.assert(fc.property(fc.string({ maxLength: 100 }), (text) => !attestation.isGenuine(text, 'phone', 1)));
 });
 
-test('cannot be without a key', () => {
+test('requires at least one key', () => {
   expect(() => new Attestation([])).toThrow('at least one');
 });

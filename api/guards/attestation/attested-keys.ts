@@ -4,12 +4,12 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { RedisGate } from '../../../shared/redis/gate.js';
 import { keys } from '../../../shared/redis/keys.js';
 
-/** A key in a device's secure hardware that Apple has vouched for. */
+/** A key in a device's secure hardware that Apple has attested. */
 export type AttestedKey = { publicKey: string; app: string; device: DeviceId };
 
 const USES = 'n';
 
-/** Keys of App Attest. Lost with Redis: then each device attests a new one, which takes it one more call. */
+/** Keys of App Attest, in Redis. If Redis loses them, each device attests a new key with one more call. */
 export class AttestedKeys {
   constructor(
     readonly redis: Redis,
@@ -17,7 +17,7 @@ export class AttestedKeys {
     readonly keepMs: number,
   ) {}
 
-  /** @returns what is kept under this id from now on: what was there before, if anything was */
+  /** Stores a key unless the id exists. @returns the stored key: the previous one if there was one */
   async keep(id: string, key: AttestedKey): Promise<AttestedKey> {
     const text = JSON.stringify(key);
     const before = await this.#call(() => this.redis.set(keys.attestedKey(id), text, 'PX', this.keepMs, 'NX', 'GET'));
@@ -29,7 +29,10 @@ export class AttestedKeys {
     return text === null ? null : (JSON.parse(text) as AttestedKey);
   }
 
-  /** Whether a key has signed more often than was known; then it is known. One command, so of two at once one is told so. */
+  /**
+   * Raises the counter of a key. One command compares and stores it, so that of two concurrent calls only one succeeds.
+   * @returns whether the counter is higher than the stored one
+   */
   async advance(id: string, uses: number): Promise<boolean> {
     const key = keys.attestedUses(id);
     const [changed] = await this.#call(() =>

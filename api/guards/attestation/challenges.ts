@@ -10,9 +10,9 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { RedisGate } from '../../../shared/redis/gate.js';
 import { keys } from '../../../shared/redis/keys.js';
 
-/** What a challenge is for: one campaign, and one device or, where none is named, one user. */
+/** Binding of a challenge: one campaign, and one device or, without a device, one user. */
 export type ChallengeFor = { product: string; subject: string };
-/** failed: not ours, not for this, too old, not solved, or used up */
+/** failed: forged, bound to something else, expired, not solved, or already used */
 export type SolutionOutcome = 'passed' | 'failed';
 
 export type ChallengeDeps = {
@@ -20,16 +20,16 @@ export type ChallengeDeps = {
   redis: Redis;
   gate: RedisGate;
   nowMs: () => number;
-  /** Attempts on a campaign in the last second. */
+  /** Number of attempts on a campaign in the last second. */
   perSecond: (product: string) => number;
   onOutcome: (outcome: 'asked' | SolutionOutcome) => void;
   limits: { challengeLifeMs: number };
 };
 
 const MAX_SOLUTION_CHARACTERS = 4_096;
-/** 4,096 tries on average. */
+/** Required prefix of the hash: 4,096 tries on average. */
 const PREFIX = '000';
-/** Hashes of one try, by the attempts in a second from which on they are asked: 30 ms of a server's core, up to half a second. */
+/** Attempts per second → hashes per try: from 30 ms to half a second on a server's core. */
 const COSTS = [
   [0, 8],
   [100, 16],
@@ -52,9 +52,9 @@ const payload = z.object({
 });
 
 /**
- * Proofs of work in the form of ALTCHA, whose widget solves them in a page. Nothing is stored when one is made: it is signed,
- * with whom and what it is for. That it was used is stored by `SET NX`, so of a hundred replays at once one passes. What it is
- * for stands in it as a keyed hash, since a campaign of a code is nobody's business before the code is used.
+ * Proofs of work in the format of ALTCHA, whose widget solves them in a page. A new challenge is not stored: it is
+ * signed together with its binding. `SET NX` records a used solution, so that only one of many concurrent uses passes.
+ * The binding is a keyed hash, so that a challenge does not reveal the campaign of a code.
  */
 export class Challenges {
   readonly #byId: ReadonlyMap<string, KeyObject>;
@@ -62,12 +62,12 @@ export class Challenges {
 
   constructor(readonly deps: ChallengeDeps) {
     const [first] = deps.keys;
-    if (!first) throw new Error('at least one key is needed');
+    if (!first) throw new Error('at least one key is required');
     this.#signing = first;
     this.#byId = new Map(deps.keys.map(({ id, key }) => [id, key]));
   }
 
-  /** The refusal that carries a new challenge. */
+  /** Returns a refusal with a new challenge. */
   async demand(what: ChallengeFor, why: string): Promise<Problem> {
     const { id, key } = this.#signing;
     const { nowMs, limits } = this.deps;
@@ -90,7 +90,8 @@ export class Challenges {
   }
 
   /**
-   * Uses a solution up. @param use the same use again passes again: the repetition of one request
+   * Verifies a solution and marks it as used.
+   * @param use identifies the request; a retry with the same `use` passes again
    * @throws EngineUnavailable
    */
   async use(text: string, what: ChallengeFor, use: string): Promise<SolutionOutcome> {
@@ -115,7 +116,7 @@ export class Challenges {
     return verified && this.claim(`c:${nonce}`, use, limits.challengeLifeMs + 60_000);
   }
 
-  /** Whether `use` is the first, or the same, that claims this. */
+  /** Records the use of an id for `forMs` milliseconds. @returns whether `use` is the first one or the recorded one */
   async claim(id: string, use: string, forMs: number): Promise<boolean> {
     const { gate, redis } = this.deps;
     try {
@@ -136,7 +137,7 @@ function parse(text: string): z.infer<typeof payload> | null {
   }
 }
 
-/** The first word keeps these apart from device tokens, which the same keys sign. */
+/** The word `challenge` distinguishes these signatures from those of device tokens, which use the same keys. */
 const secretOf = (key: KeyObject): string => createHmac('sha256', key).update('challenge').digest('hex');
 
 function boundTo(key: KeyObject, { product, subject }: ChallengeFor): string {

@@ -9,7 +9,7 @@ const what = { product: 'sale', subject: 'phone' };
 let now = 1_719_000_000_000;
 const nonces = (...keys: (typeof older)[]) => new PlatformNonces(keys, () => now, 300_000);
 
-test('knows its own, for one device and campaign, until they end', () => {
+test('accepts its own nonces, for one device and campaign, until they expire', () => {
   const { nonce, expiresAt } = nonces(newer).make(what);
   expect(nonce.length).toBeLessThanOrEqual(MAX_NONCE_CHARACTERS);
   expect(expiresAt).toBe(1_719_000_300);
@@ -23,7 +23,7 @@ test('knows its own, for one device and campaign, until they end', () => {
   expect(nonces(newer).isValid(nonce, what)).toBe(false);
 });
 
-test('signs with the first key and still knows those of older ones', () => {
+test('signs with the first key and still verifies nonces of older keys', () => {
   const { nonce } = nonces(older).make(what);
   expect(nonces(newer, older).isValid(nonce, what)).toBe(true);
   expect(nonces(newer).isValid(nonce, what)).toBe(false);
@@ -31,7 +31,7 @@ test('signs with the first key and still knows those of older ones', () => {
   expect(nonces({ ...older, key: newer.key }).isValid(nonce, what)).toBe(false);
 });
 
-test('takes nothing that was made up or changed, and no second text of one', () => {
+test('rejects invented and changed nonces, and other encodings of a nonce', () => {
   const { nonce } = nonces(older).make(what);
   for (let at = 0; at < nonce.length; at += 1) {
     const other = `${nonce.slice(0, at)}${nonce[at] === 'B' ? 'C' : 'B'}${nonce.slice(at + 1)}`;

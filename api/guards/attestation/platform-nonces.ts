@@ -5,12 +5,13 @@ import type { ChallengeFor } from './challenges.js';
 const RANDOM_BYTES = 12;
 const TIME_BYTES = 4;
 const MAC_BYTES = 32;
-/** Longest that we make, in base64url: an id of 16 characters and all the rest. */
+/** Length in base64url of the longest nonce, with a key id of 16 characters. */
 export const MAX_NONCE_CHARACTERS = 90;
 
 /**
- * What a platform signs for us: random, with its end, for one device and campaign. In base64url, since Play Integrity takes
- * nothing else. Nothing is stored when one is made; the key's id stands in it, so that keys can be rotated.
+ * Nonces that a platform signs: random bytes and an expiry, bound to one device and campaign. They are base64url, the
+ * only encoding that Play Integrity accepts. A new nonce is not stored; it contains the id of its key, so that keys can
+ * be rotated.
  */
 export class PlatformNonces {
   readonly #byId: ReadonlyMap<string, KeyObject>;
@@ -22,7 +23,7 @@ export class PlatformNonces {
     readonly lifeMs: number,
   ) {
     const [first] = keys;
-    if (!first) throw new Error('at least one key is needed');
+    if (!first) throw new Error('at least one key is required');
     this.#signing = first;
     this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
   }
@@ -36,12 +37,14 @@ export class PlatformNonces {
     return { nonce: Buffer.concat([head, mac(key, head, what)]).toString('base64url'), expiresAt };
   }
 
-  /** Whether it is ours, for this, and not too old. That it was used is known elsewhere. */
+  /**
+   * Whether a nonce is genuine, has this binding and is not expired. `PlatformAttestation` checks that it is unused.
+   */
   isValid(nonce: string, what: ChallengeFor): boolean {
     const bytes = Buffer.from(nonce, 'base64url');
     const idLength = bytes[0] ?? 0;
     const headLength = 1 + idLength + TIME_BYTES + RANDOM_BYTES;
-    // Only one text for each: another one would count as unused.
+    // Only the canonical encoding is valid, because another text of a used nonce would count as unused.
     if (bytes.length !== headLength + MAC_BYTES || bytes.toString('base64url') !== nonce) return false;
     const key = this.#byId.get(bytes.subarray(1, 1 + idLength).toString('latin1'));
     const head = bytes.subarray(0, headLength);
@@ -50,7 +53,7 @@ export class PlatformNonces {
   }
 }
 
-/** The first word keeps these apart from everything else that the same keys sign. */
+/** The word `platform` distinguishes these signatures from others with the same keys. */
 function mac(key: KeyObject, head: Buffer, { product, subject }: ChallengeFor): Buffer {
   return createHmac('sha256', key).update(`platform|${product}|${subject}|`).update(head).digest();
 }

@@ -2,12 +2,12 @@ import { compactDecrypt, compactVerify } from 'jose';
 import { z } from 'zod';
 import type { Platforms } from '../../../shared/config/platforms.js';
 
-/** The token of a classic request of the Play Integrity API, as the app got it. */
+/** The token of a classic request to the Play Integrity API, as the app received it. */
 export type PlayIntegrityProof = { kind: 'play_integrity'; nonce: string; token: string };
 type PlayIntegrityConfig = NonNullable<Platforms['playIntegrity']>;
 
 const DEVICE_VERDICTS = ['MEETS_DEVICE_INTEGRITY', 'MEETS_STRONG_INTEGRITY'];
-/** A phone's answer is as old as the way to us; Google's clock is right. */
+/** Maximum time by which the token's timestamp may be ahead of the clock of Redis. */
 const AHEAD_MS = 60_000;
 
 const verdictForm = z.object({
@@ -26,8 +26,8 @@ const verdictForm = z.object({
 });
 
 /**
- * Google's Play Integrity, judged here: a classic token is encrypted and signed with keys of the Play console, so no call to
- * Google is made. It says that the app is ours and the device genuine; which device it is it does not say.
+ * Verifies Google's Play Integrity without a call to Google: a classic token is encrypted and signed with keys of the
+ * Play Console. It proves that the app and the device are genuine, but it does not identify the device.
  */
 export class PlayIntegrity {
   constructor(
@@ -36,7 +36,7 @@ export class PlayIntegrity {
     readonly lifeMs: number,
   ) {}
 
-  /** @returns why it is not believed; null = it is */
+  /** @returns why the proof is not trusted; null = it is trusted */
   async distrust({ nonce, token }: PlayIntegrityProof): Promise<string | null> {
     const verdict = verdictForm.safeParse(await this.#open(token)).data;
     if (!verdict) return 'the token is not valid';
@@ -44,18 +44,18 @@ export class PlayIntegrity {
     const { packageName, certificates } = this.config;
     if (requestDetails.nonce.replace(/=+$/, '') !== nonce) return 'the token is for another nonce';
     if (requestDetails.requestPackageName !== packageName || appIntegrity.packageName !== packageName)
-      return 'the token is of another app';
+      return 'the token is for another app';
     const ageMs = this.nowMs() - requestDetails.timestampMillis;
     if (!(ageMs <= this.lifeMs && ageMs >= -AHEAD_MS)) return 'the token is too old';
     const signedBy = (appIntegrity.certificateSha256Digest ?? []).map((digest) => digest.replace(/=+$/, ''));
     if (appIntegrity.appRecognitionVerdict !== 'PLAY_RECOGNIZED' || !signedBy.some((one) => certificates.includes(one)))
-      return 'the app is not the one of the store';
+      return 'the app is not the version from the store';
     if (!deviceIntegrity.deviceRecognitionVerdict.some((one) => DEVICE_VERDICTS.includes(one)))
-      return 'the device is not a genuine one';
-    return accountDetails?.appLicensingVerdict === 'UNLICENSED' ? 'the app was not got from the store' : null;
+      return 'the device is not genuine';
+    return accountDetails?.appLicensingVerdict === 'UNLICENSED' ? 'the app was not installed from the store' : null;
   }
 
-  /** What Google has said; null when it was not Google, or not to us. */
+  /** Returns the decrypted verdict; null = not encrypted or not signed with the configured keys. */
   async #open(token: string): Promise<unknown> {
     for (const decryptionKey of this.config.decryptionKeys) {
       const algorithms = { keyManagementAlgorithms: ['A256KW'], contentEncryptionAlgorithms: ['A256GCM'] };
@@ -69,7 +69,7 @@ export class PlayIntegrity {
           const { payload } = await compactVerify(jws, verificationKey, { algorithms: ['ES256'] });
           return JSON.parse(new TextDecoder().decode(payload));
         } catch {
-          // Signed by another key, or by nobody.
+          // The signature does not match this key. The next key is tried.
         }
       }
     }

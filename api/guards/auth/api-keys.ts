@@ -10,7 +10,7 @@ import type { OperatorSessions } from './operator-sessions.js';
 type Kind = 'admin' | 'service';
 type KnownKey = { kind: Kind; name: string; digest: Buffer };
 
-/** Bearer secrets of services and operators, kept and compared as digests, all of them, in constant time. */
+/** Bearer secrets of services and operators. They are stored as digests; each check compares all in constant time. */
 export class ApiKeys {
   readonly #keys: readonly KnownKey[];
 
@@ -20,24 +20,24 @@ export class ApiKeys {
     service: readonly ApiKey[],
     readonly wrong: LocalQuota | null = null,
     readonly onLimited: (policy: string) => void = () => {},
-    /** Stand for an admin key where no bearer is sent. */
+    /** Sessions replace an admin key in requests without a bearer secret. */
     readonly sessions: OperatorSessions | null = null,
   ) {
     const known = (kind: Kind) => (key: ApiKey) => ({ kind, name: key.name, digest: digest(key.secret) });
     this.#keys = [...admin.map(known('admin')), ...service.map(known('service'))];
   }
 
-  /** Whether the request carries a bearer secret at all. */
+  /** Whether the request has a bearer secret. */
   presented(req: Request): boolean {
     return bearerOf(req) !== null;
   }
 
   /**
-   * Compares first and limits only wrong secrets, so that a right one works whatever else comes from its network: a secret has at
-   * least 16 characters and is not found by trying.
-   * @returns the key's name, for logs and the audit log
-   * @throws Problem 429 when too many wrong ones came from its network, 401 when the secret is missing or unknown, 403 when it is of the other
-   * kind or another site made a browser call with its session
+   * Requires a key of a kind. Only wrong secrets are limited, so that a valid secret works whatever else its network
+   * sends. A secret has at least 16 characters, so that guessing is hopeless.
+   * @returns the name of the key, for logs and the audit log
+   * @throws Problem 429 if the network has sent too many wrong secrets, 401 if the secret is missing or unknown, 403 if
+   * it is of the other kind or if another site made a browser call with the session
    */
   require(req: Request, kind: Kind): string {
     const secret = bearerOf(req);
@@ -50,13 +50,14 @@ export class ApiKeys {
       if (secret !== null) this.#countWrong(req);
       throw new Problem(
         'unauthorized',
-        secret === null ? 'The Authorization header is missing.' : 'The secret is unknown.',
+        secret === null ? 'The Authorization header is missing.' : 'The bearer secret is not valid.',
         {
           headers: { 'WWW-Authenticate': 'Bearer realm="doorbuster"' },
         },
       );
     }
-    if (found.kind !== kind) throw new Problem('forbidden', `A key of kind ${kind} is needed.`);
+    if (found.kind !== kind)
+      throw new Problem('forbidden', `This call requires ${kind === 'admin' ? 'an admin' : 'a service'} key.`);
     return found.name;
   }
 
@@ -75,7 +76,7 @@ export class ApiKeys {
   }
 }
 
-/** The bearer secret of a request; null when there is none. */
+/** Returns the bearer secret of a request; null = none. */
 export function bearerOf(req: Request): string | null {
   return /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1] ?? null;
 }

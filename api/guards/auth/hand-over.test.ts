@@ -80,7 +80,7 @@ describe('HandOvers', () => {
     for (const other of [...spellings, ...others.filter((one) => one !== text)]) {
       expect([other, handOvers.verify(other)]).toEqual([other, null]);
     }
-    // A payload that is signed, but not in the one form.
+    // A signed payload in another encoding.
     expect(handOvers.verify(sign(`${encode(ann)}=`))).toBeNull();
     for (const malformed of ['', '.', '...', 'shopper-v1', 'shopper-v1.s1', `shopper-v1.s1.${encode(ann)}`]) {
       expect(handOvers.verify(malformed)).toBeNull();

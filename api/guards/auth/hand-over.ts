@@ -5,10 +5,12 @@ import type { Attributes } from '../../../shared/domain/audience.js';
 import { decodeBase64url } from '../../../shared/domain/base64url.js';
 import { EXTERNAL_ID_PATTERN } from '../../../shared/domain/ids.js';
 
-/** What a hand-over proves: this user, in this campaign (null = in each), with these attributes. */
+/** Content of a hand-over: the user, the campaign (null = every campaign) and the user's attributes. */
 export type HandOver = { user: string; product: string | null; attributes: Attributes };
 
-/** Version and purpose; signed with the rest, so that no other text signed with the same key is a hand-over. */
+/**
+ * Version and purpose. The signature covers it, so that no other text signed with the same key is a valid hand-over.
+ */
 const PREFIX = 'shopper-v1';
 const externalId = z.string().regex(EXTERNAL_ID_PATTERN);
 const payloadSchema = z.strictObject({
@@ -19,23 +21,23 @@ const payloadSchema = z.strictObject({
 });
 
 /**
- * Hand-overs: `shopper-v1.<key id>.<payload>.<mac>`, where the payload is base64url of a JSON object and the mac base64url
- * of HMAC-SHA256 over everything before the last dot. The shop signs; docs/identity.md has examples.
+ * Verifies hand-overs: `shopper-v1.<key id>.<payload>.<mac>`. The payload is a JSON object in base64url; the mac is the
+ * base64url of HMAC-SHA256 over everything before the last dot. The shop signs them; docs/identity.md has examples.
  */
 export class HandOvers {
   readonly #byId: ReadonlyMap<string, KeyObject>;
 
   constructor(
     keys: readonly SigningKey[],
-    /** By Redis. */
+    /** The clock of Redis. */
     readonly clock: { nowMs: () => number },
-    /** How far ahead `expires_at` may be. */
+    /** Maximum time from now to `expires_at`. */
     readonly maxLifeMs: number,
   ) {
     this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
   }
 
-  /** null when it is forged, malformed, expired, or valid for longer than a hand-over may be. */
+  /** Returns the content; null = forged, malformed, expired, or valid for too long. */
   verify(text: string): HandOver | null {
     const [prefix, keyId, payload, mac, ...rest] = text.split('.');
     const key = this.#byId.get(keyId ?? '');

@@ -51,7 +51,7 @@ test('it ends with its key: one that was taken away, was changed, or has another
     expect(sessions(0, admin).sessions.of(shown)).toBeNull();
 });
 
-test('nobody gets one without a secret', () => {
+test('no session is opened without a secret', () => {
   for (const text of ['', SECRET.slice(1), `${SECRET} `, 'ani', `ani:${SECRET}`])
     expect(sessions().sessions.open(text)).toBeNull();
 });
@@ -65,7 +65,7 @@ test('over TLS only a cookie that this host alone can have set is taken', () => 
   expect(ours.of(asking(`doorbuster_operator=${value}`, true))).toBeNull();
   const junk = Array.from({ length: 20 }, () => 'doorbuster_operator=junk').join('; ');
   expect(ours.of(asking(`${junk}; __Host-doorbuster_operator=${value}`, true))?.operator).toBe('ani');
-  // Without TLS there is no such prefix; a few dozen of another host's do no harm.
+  // Without TLS there is no such prefix. A few dozen cookies of another host do no harm.
   expect(ours.of(asking(`${junk}; doorbuster_operator=${value}`))?.operator).toBe('ani');
 });
 

@@ -5,16 +5,19 @@ import { decodeBase64url } from '../../../shared/domain/base64url.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 
 const COOKIE = 'doorbuster_operator';
-/** No form and no link of another site can send it, and a script of another site is asked for permission that nobody gives. */
+/**
+ * Header of the operator's page. Forms and links of other sites cannot set it, and CORS forbids it to their scripts.
+ */
 export const PAGE_HEADER = 'x-operator-page';
-/** Of one name: without TLS another host of the domain can set some too. */
+/** Maximum number of cookies of one name that are tried: without TLS, other hosts of the domain can set some too. */
 const MAX_COOKIES = 32;
 
 type SessionKey = { name: string; digest: Buffer; key: KeyObject };
 
 /**
- * Logins of operators in a browser: `<expires>.<mac>` in a cookie. The key of the mac is made from an admin secret and a key of
- * tickets: every process knows it, it ends with either of the two, and nobody can try out secrets on a cookie that he has got.
+ * Sessions of operators in a browser: `<expires>.<mac>` in a cookie. The key of the mac is derived from an admin secret
+ * and a ticket key. Every process can derive it, revoking either key ends the session, and a stolen cookie alone does
+ * not allow offline guesses of the secret.
  */
 export class OperatorSessions {
   readonly #keys: readonly SessionKey[];
@@ -30,11 +33,11 @@ export class OperatorSessions {
     );
   }
 
-  /** The cookie for whoever knows an admin secret; null for everybody else. */
+  /** Opens a session for an admin secret and returns its cookie; null = the secret is wrong. */
   open(secret: string): { operator: string; value: string; expiresAtMs: number } | null {
     const given = sha256(secret);
     let found: SessionKey | null = null;
-    // All of them, in constant time; the first ticket key signs.
+    // Compares all keys in constant time. The first ticket key signs.
     for (const known of this.#keys) if (timingSafeEqual(known.digest, given)) found ??= known;
     if (!found) return null;
     const expiresAtMs = Math.floor(this.nowMs()) + this.lifeMs;
@@ -42,7 +45,7 @@ export class OperatorSessions {
     return { operator: found.name, value: `${expires}.${mac(found.key, expires).toString('base64url')}`, expiresAtMs };
   }
 
-  /** Whose session a request has; null when it has none that is good. */
+  /** Returns the session of a request; null = no valid session. */
   of(req: Request): { operator: string; expiresAtMs: number } | null {
     for (const value of cookiesOf(req)) {
       const session = this.#verify(value);
@@ -52,8 +55,9 @@ export class OperatorSessions {
   }
 
   /**
-   * The same for a call: what changes something must come from our page.
-   * @throws Problem 403 when another site made the browser call
+   * Returns the operator of a call; null = no valid session. A call that changes data must come from the operator's
+   * page.
+   * @throws Problem 403 if another site made the browser call
    */
   caller(req: Request): string | null {
     const session = this.of(req);
@@ -76,8 +80,8 @@ export class OperatorSessions {
 }
 
 /**
- * What a browser says of where a call comes from, and a header that only our page sets. Behind a proxy `Host` may be another than
- * the browser's, so `Origin` is compared only where `Sec-Fetch-Site` is missing, as over plain HTTP.
+ * Requires that a call comes from the operator's page: `Sec-Fetch-Site`, and a header that only this page sets. A proxy
+ * may change `Host`, so `Origin` is compared with it only if `Sec-Fetch-Site` is missing, as over plain HTTP.
  * @throws Problem 403
  */
 export function requireOwnPage(req: Request): void {
@@ -93,14 +97,14 @@ function isSameHost(origin: string | undefined, host: string | undefined): boole
 }
 
 /**
- * The name of the cookie. Over TLS it begins with `__Host-`: browsers then take it from this host alone, so that a sibling domain cannot
- * set one that hides it.
+ * Returns the name of the cookie. Over TLS it begins with `__Host-`: browsers then accept it from this host alone, so
+ * that a sibling domain cannot set one that hides it.
  */
 function cookieName(req: Request): string {
   return req.secure ? `__Host-${COOKIE}` : COOKIE;
 }
 
-/** The `Set-Cookie` field of a session. @param maxAgeSeconds 0 = the browser forgets it */
+/** Returns the `Set-Cookie` field of a session. @param maxAgeSeconds 0 = the browser deletes the cookie */
 export function sessionCookie(req: Request, value: string, maxAgeSeconds: number): string {
   const scope = req.secure ? 'Path=/; Secure' : 'Path=/admin';
   return `${cookieName(req)}=${value}; ${scope}; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict`;

@@ -16,7 +16,7 @@ const byKeySet = (url: URL) => ({ mode: 'jwt', key: { kind: 'jwks', url }, ...un
 const signed = (subject: string, key: Uint8Array = secret, expires = '1h', claims = {}, algorithm = 'HS256') =>
   new SignJWT(claims).setProtectedHeader({ alg: algorithm }).setSubject(subject).setExpirationTime(expires).sign(key);
 
-/** The clock of Redis, which judges every deadline. */
+/** The clock of Redis, which every expiry is compared with. */
 const clock = { nowMs: () => Date.now() };
 
 async function outcome(identity: ShopperIdentity, jwt: string | undefined, user = 'ann'): Promise<string> {
@@ -29,7 +29,7 @@ async function outcome(identity: ShopperIdentity, jwt: string | undefined, user 
 }
 
 describe('ShopperIdentity', () => {
-  test('gateway: proves nobody, and leaves the attributes of the body', async () => {
+  test('gateway: proves no identity, and keeps the attributes of the body', async () => {
     const identity = new ShopperIdentity({ mode: 'gateway' }, clock);
     expect(await identity.identify(asking(), 'ann')).toEqual({ proven: false, attributes: null, product: null });
   });

@@ -10,26 +10,31 @@ import type { RedisClock } from '../../../shared/redis/redis-clock.js';
 import { bearerOf } from './api-keys.js';
 import { HandOvers } from './hand-over.js';
 
-/** Who a request comes from. */
+/** Identity of the user of a request. */
 export type Identity = {
   /** Whether the request proves that it comes from this user. */
   proven: boolean;
-  /** The user's attributes from a signed source; null = none is configured, and those of the body apply. */
+  /**
+   * The user's attributes from a signed source; null = no source is configured, and the attributes in the body apply.
+   */
   attributes: Attributes | null;
-  /** The one campaign that the proof is for; null = each. */
+  /** The only campaign that the proof is for; null = every campaign. */
   product: string | null;
 };
 
-/** What a valid proof says. */
+/** Content of a valid proof. */
 type Proof = { user: string; attributes: Attributes; product: string | null };
-/** @returns null when the proof is missing or not valid. @throws Problem 503 when it cannot be judged now */
+/** @returns null if the proof is missing or not valid. @throws Problem 503 if it cannot be verified now */
 type Verify = (req: Request) => Promise<Proof | null>;
 
 const UNPROVEN: Identity = { proven: false, attributes: null, product: null };
 const JWKS_TIMEOUT_MS = 1_500;
-/** The clock of the login service may be ahead by twice as much: `nbf` is often the moment of issue. `exp` is taken as it is. */
+/**
+ * The clock of the login service may be ahead by twice this time, because `nbf` is often the time of issue. `exp` gets
+ * no tolerance.
+ */
 const CLOCK_TOLERANCE_SECONDS = 3;
-/** By the kind of the key, so that a public key is never taken for a shared secret. */
+/** Algorithms by kind of key, so that a public key is never used as a shared secret. */
 const SECRET_ALGORITHMS = ['HS256', 'HS384', 'HS512'];
 const PUBLIC_KEY_ALGORITHMS = [
   'RS256',
@@ -45,14 +50,14 @@ const PUBLIC_KEY_ALGORITHMS = [
   'Ed25519',
 ];
 
-/** Answers who a shopper is, by the mode of `SHOPPER_IDENTITY` (docs/identity.md). */
+/** Verifies the identity of shoppers according to `SHOPPER_IDENTITY` (docs/identity.md). */
 export class ShopperIdentity {
   readonly #verify: Verify | null;
   readonly #challenge: { scheme: string; missing: string };
 
   constructor(
     config: IdentityConfig,
-    /** `exp`, `nbf` and `expires_at` are judged by the one clock. */
+    /** The clock of Redis, which `exp`, `nbf` and `expires_at` are compared with. */
     clock: Pick<RedisClock, 'nowMs'>,
   ) {
     this.#verify =
@@ -63,18 +68,19 @@ export class ShopperIdentity {
           : null;
     this.#challenge =
       config.mode === 'signed'
-        ? { scheme: 'Shopper', missing: 'A valid X-Shopper of the shop is needed: missing, forged or expired.' }
-        : { scheme: 'Bearer', missing: 'A valid bearer JWT of the shopper is needed.' };
+        ? { scheme: 'Shopper', missing: 'X-Shopper is missing, forged or expired.' }
+        : { scheme: 'Bearer', missing: 'The bearer JWT of the shopper is missing or not valid.' };
   }
 
-  /** Whether shoppers prove who they are. */
+  /** Whether shoppers have to prove their identity. */
   get proves(): boolean {
     return this.#verify !== null;
   }
 
   /**
-   * @throws Problem 401 when a proof is required and missing or not valid, 403 when it belongs to another user, 503 when
-   * the login service does not answer
+   * Verifies that a request comes from a user.
+   * @throws Problem 401 if a required proof is missing or not valid, 403 if it belongs to another user, 503 if the
+   * login service does not respond
    */
   async identify(req: Request, user: string): Promise<Identity> {
     if (this.#verify === null) return UNPROVEN;
@@ -88,7 +94,7 @@ export class ShopperIdentity {
   }
 }
 
-/** @throws Problem 403 when the proof is for another campaign than this one */
+/** Requires that a proof is valid for a campaign. @throws Problem 403 if it is for another campaign */
 export function assertProofFor(identity: Identity, product: string): void {
   if (identity.product !== null && identity.product !== product)
     throw new Problem('forbidden', 'The proof of identity is for another campaign.');
@@ -105,7 +111,7 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
   const verify = signatureVerifier(key);
   return async (req) => {
     const jwt = bearerOf(req);
-    // The library decodes several texts to the same JWT.
+    // The library accepts several encodings of the same JWT; only the canonical one is valid here.
     if (jwt === null || !jwt.split('.').every((part) => decodeBase64url(part) !== null)) return null;
     try {
       const { payload } = await verify(jwt, {
@@ -118,7 +124,7 @@ function jwtVerifier(config: Extract<IdentityConfig, { mode: 'jwt' }>, clock: Pi
       return { user: payload.sub, attributes: Object.fromEntries(named), product: null };
     } catch (error) {
       if (blamesTheToken(error)) return null;
-      throw new Problem('temporarily_unavailable', 'The login service does not answer.', { retryAfterSeconds: 1 });
+      throw new Problem('temporarily_unavailable', 'The login service does not respond.', { retryAfterSeconds: 1 });
     }
   };
 }
@@ -134,7 +140,10 @@ function signatureVerifier(
   return (jwt, options) => jwtVerify(jwt, keySet, options);
 }
 
-/** Imports the secret once for each algorithm, which `jwtVerify` would do for each JWT. It calls this for an accepted `alg` only. */
+/**
+ * Imports the secret once per algorithm; `jwtVerify` would import it for every JWT. The library asks only for accepted
+ * algorithms.
+ */
 function importedSecret(secret: Uint8Array): ({ alg }: { alg: string }) => Promise<webcrypto.CryptoKey> {
   const keys = new Map<string, Promise<webcrypto.CryptoKey>>();
   return ({ alg }) => {
@@ -159,7 +168,10 @@ function handOverVerifier(
   };
 }
 
-/** Any other error means that the key set could not be read: a refused connection, a malformed response, a timeout. */
+/**
+ * Whether an error is the fault of the token. Any other error means that the key set could not be read: a refused
+ * connection, a malformed response, a timeout.
+ */
 function blamesTheToken(error: unknown): boolean {
   return (
     error instanceof errors.JOSEError &&

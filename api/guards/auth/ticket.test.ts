@@ -36,7 +36,7 @@ test('names the place that it is for', () => {
     }),
   );
   const { signingKeyId: id } = tickets;
-  // An earlier version reads the campaign's number as base 36, and ignores what follows it.
+  // An earlier version reads the campaign number as base 36 and ignores the rest.
   expect(Number.parseInt(tickets.sign(no(1_295), 'ann', PLACE, id).split('.')[1] ?? '', 36)).toBe(1_295);
 });
 

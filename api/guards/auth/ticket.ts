@@ -12,22 +12,24 @@ import {
 import { Problem } from '../../../shared/errors/catalogue.js';
 
 /**
- * What a ticket proves: this user, in this campaign, and which place or unit is theirs, by the id that its reservation has
- * or will have. null = of an earlier version, for each of the user's.
+ * Content of a ticket: the user, the campaign, and the place or unit by the id that its reservation has or will have.
+ * `reservation` null = a ticket of an earlier version, valid for every reservation of the user.
  */
 export type Ticket = { campaignNo: CampaignNo; user: UserId; reservation: ReservationId | null };
 
 const MAC_BYTES = 16;
-/** Characters of a reservation id before the campaign's number. */
+/** Number of characters of a reservation id before the campaign number. */
 const RESERVATION_PREFIX = 28;
 
-/** `<campaign number>-<first digits of the reservation id>`; an earlier version reads the number and ignores the rest. */
+/**
+ * `<campaign number>-<first digits of the reservation id>`. An earlier version reads the number and ignores the rest.
+ */
 const SUBJECT = /^([0-9a-z]{1,7})(?:-([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4}))?$/;
 
 /**
- * Tickets: `<key id>.<campaign number>-<reservation>.<user>.<mac>`, where the number is base 36, the reservation the part of
- * its id before the number, and the user base64url. They carry no time, so that a replayed answer holds the same ticket as
- * the first one; they end with their place.
+ * Signs and verifies tickets: `<key id>.<campaign number>-<reservation>.<user>.<mac>`. The number is in base 36, the
+ * reservation is the part of its id before the number, and the user is in base64url. A ticket contains no time, so that
+ * a replay returns the ticket of the first response. It is valid as long as its place.
  */
 export class Tickets {
   readonly #byId: ReadonlyMap<string, KeyObject>;
@@ -35,14 +37,15 @@ export class Tickets {
 
   constructor(keys: readonly SigningKey[]) {
     const [first] = keys;
-    if (!first) throw new Error('at least one ticket key is needed');
+    if (!first) throw new Error('at least one ticket key is required');
     this.signingKeyId = first.id;
     this.#byId = new Map(keys.map(({ id, key }) => [id, key]));
   }
 
   /**
-   * @param reservation null = of an answer that an earlier version gave
-   * @param keyId the key that signed the first answer; should it be retired, the present one signs
+   * Returns the ticket of a place or unit.
+   * @param reservation null = for a replay of a response from an earlier version
+   * @param keyId the key that signed the first response; if it is retired, the current key signs
    */
   sign(campaignNo: number, user: string, reservation: string | null, keyId: string): string {
     const id = this.#byId.has(keyId) ? keyId : this.signingKeyId;
@@ -51,7 +54,7 @@ export class Tickets {
     return `${payload}.${mac(this.#byId.get(id) as KeyObject, payload).toString('base64url')}`;
   }
 
-  /** null when it is forged, malformed or signed with a retired key. */
+  /** Returns the content of a ticket; null = forged, malformed or signed with a retired key. */
   verify(text: string): Ticket | null {
     const end = text.lastIndexOf('.');
     const [keyId, subject, user, ...rest] = text.slice(0, Math.max(0, end)).split('.');
@@ -68,17 +71,17 @@ export class Tickets {
     return { campaignNo, user: userId as UserId, reservation };
   }
 
-  /** The ticket of a request; null when it has none. @throws Problem 401 when it is not genuine */
+  /** Returns the ticket of a request; null = none. @throws Problem 401 if the ticket is not valid */
   of(req: Request): Ticket | null {
     const text = req.headers['x-ticket'];
     if (text === undefined) return null;
     const ticket = typeof text === 'string' ? this.verify(text) : null;
     if (!ticket)
-      throw new Problem('ticket_invalid', 'X-Ticket is not a ticket of ours.', { headers: TICKET_CHALLENGE });
+      throw new Problem('ticket_invalid', 'The ticket in X-Ticket is not valid.', { headers: TICKET_CHALLENGE });
     return ticket;
   }
 
-  /** @throws Problem 401 when there is none or it is not genuine */
+  /** Returns the ticket of a request. @throws Problem 401 if it is missing or not valid */
   required(req: Request): Ticket {
     const ticket = this.of(req);
     if (!ticket) throw new Problem('ticket_invalid', 'X-Ticket is missing.', { headers: TICKET_CHALLENGE });
@@ -88,7 +91,7 @@ export class Tickets {
 
 const TICKET_CHALLENGE = { 'WWW-Authenticate': 'Ticket realm="doorbuster"' };
 
-/** Whether the ticket is for this unit. @param reservation "" = there is no unit yet */
+/** Whether the ticket is valid for a reservation. @param reservation "" = none yet */
 export function isFor({ reservation: own }: Ticket, reservation: string): boolean {
   return own === null || reservation === '' || own === reservation;
 }

@@ -5,47 +5,47 @@ import type { Attestation } from '../attestation/attestation.js';
 import type { Challenges } from '../attestation/challenges.js';
 import type { PlatformAttestation, PlatformProof } from '../attestation/platform-proof.js';
 
-/** Somebody who wants a token, with what he has to show for it. */
+/** A request for a device token, with its proof. */
 export type TokenRequest = {
   device: DeviceId;
-  /** "" = for no campaign */
+  /** "" = no campaign */
   product: string;
-  /** of a challenge, as it was sent; null = none */
+  /** Solution of a challenge, as sent; null = none */
   solution: string | null;
-  /** of Apple or Google; null = none */
+  /** Attestation by Apple or Google; null = none */
   platform: PlatformProof | null;
 };
 
-/** How a device proves what its token will say. @throws Problem 403 when it does not */
+/** Verifies that a device has earned the level of its token. @throws Problem 403 if it has not */
 export type DeviceProof = (request: TokenRequest) => Promise<void>;
 
-/** Level 0: it says so itself. */
+/** Level 0: no proof is required. */
 export const selfDeclared: DeviceProof = async () => {};
 
-/** Level 1: somebody has solved a challenge, once for each token. */
+/** Level 1: one solved challenge per token. */
 export function proofOfWork(challenges: Challenges): DeviceProof {
   return async ({ device, product, solution }) => {
     const what = { product, subject: device };
     if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
     throw await challenges.demand(
       what,
-      solution === null ? 'A token costs a proof of work here and now.' : 'The solution is not valid.',
+      solution === null ? 'A token currently requires a proof of work.' : 'The solution is not valid.',
     );
   };
 }
 
-/** Level 2: Apple or Google vouch for the app and the device, once for each token. */
+/** Level 2: one attestation of app and device by Apple or Google per token. */
 export function platformAttested(attestation: PlatformAttestation): DeviceProof {
   return async ({ device, product, platform }) => {
     if (platform !== null) return attestation.require(platform, device, product);
     throw attestation.demand(
       { product, subject: device },
-      'This campaign wants the app to be attested by its platform.',
+      'This campaign requires an attestation of the app by its platform.',
     );
   };
 }
 
-/** Issues device tokens. A proof for each level is plugged in here. */
+/** Issues device tokens, with a proof for each level. */
 export class TokenIssuer {
   constructor(
     readonly attestation: Attestation,
@@ -53,8 +53,9 @@ export class TokenIssuer {
   ) {}
 
   /**
-   * @param isUnderAttack then also a token of level 0 costs work
-   * @throws Problem 403 when the proof is missing or not valid
+   * Returns a token.
+   * @param isUnderAttack whether a token of level 0 also requires a proof of work
+   * @throws Problem 403 if the proof is missing or not valid
    */
   async issue(
     level: AttestationLevel,

@@ -31,7 +31,7 @@ test('falls back on the socket', () => {
   expect(from(undefined)).toBe('unknown');
 });
 
-test('on one connection, everybody whom a proxy names has a network of his own', () => {
+test('on one connection, each client that a proxy names has its own network', () => {
   const socket = { remoteAddress: '203.0.113.1' };
   const request = (ip: string, forwarded?: string) =>
     networkOf({ ip, headers: { 'x-forwarded-for': forwarded }, socket } as unknown as Request);
@@ -54,7 +54,7 @@ test('a proxy may write the port, the brackets and the zone: none of them makes 
   for (const [written, network] of same) expect([written, from(written, '192.0.2.1')]).toEqual([written, network]);
 });
 
-test('an IPv6 address that stands for an IPv4 one is that one', () => {
+test('an IPv6 address that embeds an IPv4 address is the IPv4 address', () => {
   for (const ip of ['::ffff:cb00:7107', '0:0:0:0:0:ffff:203.0.113.7', '::ffff:0:203.0.113.7', '64:ff9b::cb00:7107'])
     expect([ip, from(ip)]).toEqual([ip, '203.0.113.7']);
   // One host of 6to4 has 65,536 networks.
@@ -62,7 +62,7 @@ test('an IPv6 address that stands for an IPv4 one is that one', () => {
   expect(from('::ffff:cb00:7108')).toBe('203.0.113.8');
 });
 
-test('what is no address is the address of the peer', () => {
+test('an invalid address is replaced by the address of the peer', () => {
   const nonsense = ['', 'unknown', '_hidden', '203.0.113', '203.0.113.256', '0x7f.0.0.1', '010.0.0.1', '1.2.3.4:x'];
   for (const ip of [...nonsense, '1:2:3:4:5:6:7:8:443', '[203.0.113.7', 'a:b', '::ffff:1.2.3.4.5'])
     expect([ip, from(ip, '192.0.2.1')]).toEqual([ip, '192.0.2.1']);

@@ -1,35 +1,38 @@
 import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
 
-/** One client has all addresses of an IPv6 /64, so nothing smaller is counted apart. */
+/** One client controls all addresses of an IPv6 /64, so smaller networks are not distinguished. */
 export const IPV6_BITS = 64;
 
 /**
- * The network a request comes from, for quotas and bans: an IPv4 address, or the /64 of an IPv6 one, in the one notation of
- * `networkNotation`.
+ * Returns the network of a request, for quotas and bans: an IPv4 address or the /64 of an IPv6 address, in the notation
+ * of `networkNotation`.
  */
 export function networkOf(req: Request): string {
   return found(req).network;
 }
 
-/** The client's address in its one notation, without port and zone; "unknown" when the connection is gone. */
+/** Returns the client's address in canonical notation, without port and zone; "unknown" = the connection is closed. */
 export function addressOf(req: Request): string {
   return found(req).address;
 }
 
 type Found = { network: string; address: string };
-/** Several guards of a request ask for it. */
+/** Caches the address, because several guards of a request read it. */
 const FOUND = Symbol('found');
 type Known = { [FOUND]?: Found };
 
 function found(req: Request): Found {
-  // A request without X-Forwarded-For has the address of its connection, which stays the same.
+  // Without X-Forwarded-For, the address is that of the connection, which does not change.
   const holder = (req.headers['x-forwarded-for'] === undefined ? req.socket : req) as Known;
   holder[FOUND] ??= find(req);
   return holder[FOUND];
 }
 
-/** Behind `TRUST_PROXY` proxies Express takes it from X-Forwarded-For; what cannot be read there is the proxy's own address. */
+/**
+ * Behind `TRUST_PROXY` proxies, Express reads the address from X-Forwarded-For. If it cannot be parsed, the address of
+ * the proxy is used.
+ */
 function find(req: Request): Found {
   const { ip = '' } = req;
   const parsed = parseAddress(ip) ?? parseAddress(req.socket.remoteAddress ?? '');
@@ -41,8 +44,9 @@ function find(req: Request): Found {
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
 /**
- * Reads an address in any form in which proxies write it: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]`,
- * `[2001:db8::1]:4711`, `fe80::1%eth0`. An IPv6 address that stands for an IPv4 one is that IPv4 address. null = it is none.
+ * Parses an address in any form that proxies write: `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::1`, `[2001:db8::1]`,
+ * `[2001:db8::1]:4711`, `fe80::1%eth0`. An IPv6 address that embeds an IPv4 address yields the IPv4 address. null = not
+ * an address.
  */
 export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   const bare = text
@@ -57,8 +61,9 @@ export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
 }
 
 /**
- * The IPv4 host behind an IPv6 address: mapped (`::ffff:0:0/96`), translated (`::ffff:0:0:0/96`, RFC 6145), behind NAT64
- * (`64:ff9b::/96` and `64:ff9b:1::/48` read as /96, RFC 6052 and 8215), or 6to4 (`2002::/16`), where one IPv4 host has 65,536 networks of /64. null = there is none.
+ * Returns the IPv4 address embedded in an IPv6 address: mapped (`::ffff:0:0/96`), translated (`::ffff:0:0:0/96`, RFC
+ * 6145), behind NAT64 (`64:ff9b::/96` and `64:ff9b:1::/48` read as /96, RFC 6052 and 8215), or 6to4 (`2002::/16`),
+ * where one IPv4 host has 65,536 networks of /64. null = none.
  */
 function embeddedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   const bytes = address.toByteArray();
@@ -74,7 +79,7 @@ function embeddedIpv4(address: ipaddr.IPv6): ipaddr.IPv4 | null {
   }
 }
 
-/** One notation for the network of an address: `203.0.113.7`, `2001:db8:0:0::/64`. */
+/** Returns the canonical notation of the network of an address: `203.0.113.7`, `2001:db8:0:0::/64`. */
 export function networkNotation(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   if (address.kind() === 'ipv4') return address.toString();
   const { parts } = address as ipaddr.IPv6;

@@ -14,7 +14,7 @@ test('takes the device that a request names, if it is an id', () => {
   }
 });
 
-test('makes up one from what stays the same for a device and not from what changes', () => {
+test('derives a device from stable headers only', () => {
   const headers = { 'user-agent': 'browser/1', 'accept-language': 'de', 'sec-ch-ua-platform': 'Linux' };
   const device = derivedDevice(asking(headers));
   expect(device).toMatch(EXTERNAL_ID_PATTERN);
@@ -26,7 +26,7 @@ test('makes up one from what stays the same for a device and not from what chang
   expect(derivedDevice(asking(headers, '203.0.113.8'))).not.toBe(device);
 });
 
-test('a header cannot pose as two others', () => {
+test('one header cannot imitate two others', () => {
   const one = derivedDevice(asking({ 'user-agent': 'a\naccept-language=b' }));
   expect(derivedDevice(asking({ 'user-agent': 'a', 'accept-language': 'b' }))).not.toBe(one);
 });

@@ -15,7 +15,7 @@ const STABLE_HEADERS = [
   'sec-ch-ua-mobile',
 ];
 
-/** The device a request names in its `X-Device-Fingerprint`; null when it names none. @throws Problem 400 */
+/** Returns the device in `X-Device-Fingerprint`; null = none. @throws Problem 400 if it is malformed */
 export function namedDevice(req: Request): DeviceId | null {
   const header = req.headers['x-device-fingerprint'];
   if (header === undefined) return null;
@@ -25,7 +25,9 @@ export function namedDevice(req: Request): DeviceId | null {
       'X-Device-Fingerprint must have 1 to 128 characters of A-Z a-z 0-9 . _ : @ -',
       {
         members: {
-          errors: [{ pointer: '#/headers/X-Device-Fingerprint', detail: 'has other characters or another length' }],
+          errors: [
+            { pointer: '#/headers/X-Device-Fingerprint', detail: 'has invalid characters or an invalid length' },
+          ],
         },
       },
     );
@@ -33,20 +35,24 @@ export function namedDevice(req: Request): DeviceId | null {
   return header as DeviceId;
 }
 
-/** What a request says of its device. */
+/** The device of a request. */
 export type RequestDevice = {
-  /** As the shopper named it; null = it named none, or the derived one, which others share. */
+  /** The device that the client named; null = none, or the derived one, which other users share. */
   named: DeviceId | null;
-  /** What a token is bound to: the device that was sent, else the derived one. */
+  /** The device that a token is bound to: the named one, or else the derived one. */
   bound: DeviceId;
   /**
-   * What the device's quota counts. A derived device is the same for everybody with the same telephone behind one address,
-   * so it counts for each of its users apart.
+   * The key of the device's quota. Users with the same phone model behind one address share a derived device, so its
+   * quota counts per user.
    */
   counted: string;
 };
 
-/** @param sent `device_fp` of the body, which goes before the header. @throws Problem 400 */
+/**
+ * Returns the device of a request.
+ * @param sent `device_fp` of the body, which overrides the header.
+ * @throws Problem 400
+ */
 export function deviceOf(req: Request, sent: string | undefined, user: string): RequestDevice {
   const given = (sent as DeviceId | undefined) ?? namedDevice(req);
   if (given !== null && !DERIVED_FORM.test(given)) return { named: given, bound: given, counted: given };
@@ -55,7 +61,10 @@ export function deviceOf(req: Request, sent: string | undefined, user: string): 
   return { named: null, bound: derived, counted: `${derived}.${user}` };
 }
 
-/** A device for requests that name none: a hash of stable headers and the client's address, without its port. */
+/**
+ * Derives a device for a request that names none: a hash of stable headers and of the client's address without its
+ * port.
+ */
 export function derivedDevice(req: Request): DeviceId {
   const hash = createHash('sha256');
   for (const name of STABLE_HEADERS) hash.update(`${name}=${String(req.headers[name] ?? '')}\n`);
@@ -63,9 +72,9 @@ export function derivedDevice(req: Request): DeviceId {
 }
 
 /**
- * The device that a request has proved to use, for whoever asks for the ticket of a place that it took.
- * @param genuine whether a genuine token for the device came with the request
- * @returns null for a derived fingerprint, which strangers share
+ * Returns the device that a request has proved, for a caller who asks for the ticket of a place that the device took.
+ * @param genuine whether the request contains a genuine token for the device
+ * @returns null for a derived fingerprint, which strangers may share
  */
 export function provenDevice(named: DeviceId | null, genuine: boolean): DeviceId | null {
   return genuine && named !== null && !isDerivedFingerprint(named) ? named : null;

@@ -5,9 +5,10 @@ const LEAST_IPV4_BITS = 8;
 const LEAST_IPV6_BITS = 16;
 
 /**
- * One notation for a network that an operator names: `203.0.113.7`, `203.0.113.0/24`, `2001:db8:0:0::/64`, `2001:db8::/32`. A
- * single address is what `networkOf` makes of it. null when it is no network, one so large that it must be a mistake, or a range
- * of IPv6 addresses that stand for IPv4 ones: the IPv4 range is what is counted.
+ * Returns the canonical notation of a network that an operator names: `203.0.113.7`, `203.0.113.0/24`,
+ * `2001:db8:0:0::/64`, `2001:db8::/32`. A single address becomes the network that `networkOf` returns for it. null =
+ * not a network, one so large that it must be a mistake, or an IPv6 range that embeds IPv4 addresses, for which the
+ * IPv4 range must be named.
  */
 export function canonicalNetwork(text: string): string | null {
   const [address = '', bits, ...rest] = text.split('/');
@@ -25,7 +26,7 @@ export function canonicalNetwork(text: string): string | null {
   return networkNotation(masked).replace(/\d+$/, String(Math.min(length, IPV6_BITS)));
 }
 
-/** Ranges of addresses, found by one look-up for each length that any of them has. */
+/** Values by address range. Finding the ranges around an address costs one look-up per prefix length in use. */
 export class NetworkRanges<Value> {
   readonly #byLength = new Map<string, Map<string, Value>>();
   size = 0;
@@ -57,7 +58,7 @@ export class NetworkRanges<Value> {
     this.size = 0;
   }
 
-  /** Values of all ranges that a network of `networkOf` lies in. */
+  /** Yields the values of all ranges that contain a network of `networkOf`. */
   *around(network: string): Generator<Value> {
     if (this.size === 0) return;
     const address = network.replace(/\/\d+$/, '');

@@ -2,20 +2,20 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { unavailable } from '../../http/problem.js';
 
 export type LoadShedderLimits = {
-  /** Checkouts that wait for Redis at once in one process. */
+  /** Maximum number of checkouts of one process that wait for Redis concurrently. */
   checkoutsInFlight: number;
-  /** Lag of the event loop beyond which newcomers are refused. */
+  /** Lag of the event loop above which new checkouts are refused. */
   eventLoopLagMs: number;
 };
 
-/** One turn of the loop that took long, when thousands came at once, is no overload; a second full of such turns is. */
+/** How often the lag is read. One long turn of the event loop is no overload; a second of long turns is. */
 const LOOK_EVERY_MS = 1_000;
-/** How often the lag is sampled. Each sample wakes the process; at 10 ms that alone was half of what an idle API costs. */
+/** How often the lag is sampled. Each sample wakes the process; at 10 ms, sampling took half the CPU of an idle API. */
 const SAMPLE_EVERY_MS = 50;
 
 /**
- * Takes in as many checkouts as this process can answer in time, and refuses the rest quickly, before their bodies are read.
- * Confirmations, releases and readings are not counted: what was accepted goes on being served.
+ * Accepts as many checkouts as this process can serve in time and rejects the rest before their bodies are read.
+ * Confirmations, releases and reads are not counted, so that accepted checkouts can be completed.
  */
 export class LoadShedder {
   #inFlight = 0;
@@ -28,7 +28,7 @@ export class LoadShedder {
   start(): void {
     this.#delay.enable();
     this.#timer = setInterval(() => {
-      // A sample is the time since the one before.
+      // A sample is the time since the previous one.
       this.#lagMs = Math.max(0, this.#delay.percentile(50) / 1e6 - SAMPLE_EVERY_MS);
       this.#delay.reset();
     }, LOOK_EVERY_MS).unref();
@@ -43,18 +43,18 @@ export class LoadShedder {
     return this.#inFlight;
   }
 
-  /** Lag of the event loop over the last second: the median, since one long collection is no overload. */
+  /** Median lag of the event loop over the last second, because one long garbage collection is no overload. */
   get lagMs(): number {
     return this.#lagMs;
   }
 
-  /** Refuses who comes too many, before anything was done for him. @throws Problem 503 */
+  /** Rejects a checkout beyond the limits, before any work is done for it. @throws Problem 503 */
   requireRoom(): void {
     if (this.#inFlight >= this.limits.checkoutsInFlight || this.#lagMs > this.limits.eventLoopLagMs)
       throw unavailable();
   }
 
-  /** Runs one checkout, or refuses it. @throws Problem 503 */
+  /** Runs one checkout, or rejects it. @throws Problem 503 */
   async admit<Value>(work: () => Promise<Value>): Promise<Value> {
     this.enter();
     try {
@@ -64,7 +64,7 @@ export class LoadShedder {
     }
   }
 
-  /** Takes in one checkout, or refuses it; then `leave` must follow. @throws Problem 503 */
+  /** Admits one checkout; the caller must call `leave` afterwards. @throws Problem 503 */
   enter(): void {
     this.requireRoom();
     this.#inFlight += 1;

@@ -11,7 +11,7 @@ test('admits as many as its limit in a window, and says how long to wait', () =>
   expect([quota.waitOf('a'), quota.take('a')]).toEqual([0, 0]);
 });
 
-test('is bounded: when it is full, whoever came first is forgotten', () => {
+test('evicts the oldest caller when it is full', () => {
   const quota = new LocalQuota(1, 100, 2, () => 0);
   quota.take('a');
   quota.take('b');
@@ -19,14 +19,14 @@ test('is bounded: when it is full, whoever came first is forgotten', () => {
   expect([quota.waitOf('a'), quota.waitOf('b'), quota.waitOf('c')]).toEqual([0, 100, 100]);
 });
 
-test('what is taken back counts no more, and takes up no room', () => {
+test('an uncounted call no longer counts and takes no room', () => {
   const quota = new LocalQuota(1, 100, 2, () => 0);
   quota.count('a');
   quota.count('b');
   quota.count('b');
   quota.uncount('a');
   quota.uncount('b');
-  quota.uncount('nobody');
+  quota.uncount('unknown');
   quota.count('c');
   expect([quota.countOf('a'), quota.countOf('b'), quota.countOf('c')]).toEqual([0, 1, 1]);
 });

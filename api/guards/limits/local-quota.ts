@@ -3,12 +3,14 @@ import { LRUCache } from 'lru-cache';
 type Window = { count: number; endsAtMs: number };
 
 /**
- * Counts calls per window in this process alone, without a promise: for what must be cheap even when it is refused, and where
- * as many processes as there are may each allow as much. Bounded: when it is full, the caller whose window began first is
- * forgotten.
+ * Counts calls per window in this process alone, synchronously. It suits calls whose refusal must be cheap and whose
+ * limit may apply per process. When it is full, it evicts the caller whose window began first.
  */
 export class LocalQuota {
-  /** Used in the order of insertion. A `Map` that is full costs 30 µs a call: its first key lies behind all deleted ones. */
+  /**
+   * Only `peek` and `set`, so that the order stays that of insertion. A full `Map` would cost 30 µs a call, because it
+   * scans all deleted entries for its first key.
+   */
   readonly #windows: LRUCache<string, Window>;
 
   constructor(
@@ -20,34 +22,34 @@ export class LocalQuota {
     this.#windows = new LRUCache({ max: capacity });
   }
 
-  /** Counts one. @returns how long the caller must wait, ms; 0 = within the limit */
+  /** Counts one call. @returns how long the caller must wait, milliseconds; 0 = within the limit */
   take(caller: string): number {
     const now = this.nowMs();
     const { count, endsAtMs } = this.#counted(caller, now);
     return count > this.limit ? endsAtMs - now : 0;
   }
 
-  /** Counts one. @returns how many that makes in this window */
+  /** Counts one call. @returns the number of calls in this window */
   count(caller: string): number {
     return this.#counted(caller, this.nowMs()).count;
   }
 
-  /** Takes one back that was counted in this window, for a call that turned out to be free. */
+  /** Uncounts a call of this window that turned out to be free. */
   uncount(caller: string): void {
     const window = this.#windows.peek(caller);
     if (!window) return;
     window.count -= 1;
-    // What counts nothing takes up no room.
+    // An empty window takes no room.
     if (window.count <= 0) this.#windows.delete(caller);
   }
 
-  /** How many calls are counted in this window. Counts nothing. */
+  /** Returns the number of calls in this window, without counting one. */
   countOf(caller: string): number {
     const window = this.#windows.peek(caller);
     return window && window.endsAtMs > this.nowMs() ? window.count : 0;
   }
 
-  /** How long a caller must wait who has used up their calls, ms; 0 = they may call. Counts nothing. */
+  /** Returns how long a caller must wait, milliseconds; 0 = the caller may call. Counts nothing. */
   waitOf(caller: string): number {
     const window = this.#windows.peek(caller);
     return window && window.count >= this.limit ? Math.max(0, window.endsAtMs - this.nowMs()) : 0;

@@ -9,15 +9,16 @@ export function memoryHeadroom(info: ReadonlyMap<string, string>): MemoryHeadroo
 }
 
 /**
- * Says when Redis is so full that new claims must be refused. At its limit Redis refuses every script that writes, payments
- * and releases included, and so does BullMQ; what is left below the limit is for them.
+ * Decides when Redis is so full that new claims must be refused. At `maxmemory` Redis rejects every script that writes,
+ * including payments and releases, and every write of BullMQ. The memory between the threshold and the limit is
+ * reserved for them.
  */
 export class MemoryGuard {
   #full = false;
   #headroom: MemoryHeadroom = { usedBytes: 0, maxBytes: 0, usedShare: 0 };
 
   constructor(
-    /** Shares of `maxmemory`: full above the first, and again with room below the second, so that it does not flutter. */
+    /** Shares of `maxmemory`: full above the first; accepting again below the second, to prevent flapping. */
     readonly limits: { refuseAbove: number; acceptBelow: number },
     readonly onChange: (full: boolean, headroom: MemoryHeadroom) => void = () => {},
   ) {}
@@ -30,7 +31,7 @@ export class MemoryGuard {
     return this.#headroom;
   }
 
-  /** @param info INFO memory, read every second or so while checkouts come in */
+  /** @param info INFO memory, read about every second during checkouts */
   observe(info: ReadonlyMap<string, string>): void {
     this.#headroom = memoryHeadroom(info);
     const { usedShare } = this.#headroom;

@@ -27,7 +27,7 @@ test('closes connections of a network beyond its share, and takes others again w
   const dial = (localAddress: string): Socket => {
     const socket = connect({ port, host: '127.0.0.1', localAddress });
     socket.on('error', () => {
-      // Reset, where it was one too many.
+      // The server resets connections beyond the limit.
     });
     return socket;
   };

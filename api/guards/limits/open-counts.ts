@@ -2,13 +2,15 @@ import type { Server } from 'node:http';
 import type { Metrics } from '../../../shared/observability/metrics.js';
 import { networkNotation, parseAddress } from '../caller/address.js';
 
-/** How many of something each network has open in this process, up to a limit, so that one network cannot have all of it. */
+/**
+ * Counts what each network has open in this process and enforces a limit, so that one network cannot take everything.
+ */
 export class OpenCounts {
   readonly #counts = new Map<string, number>();
 
   constructor(readonly limit: number) {}
 
-  /** Counts one more. @returns false when the network has as many as it may; then nothing is counted */
+  /** Counts one more. @returns false if the network has reached the limit; then nothing is counted */
   open(network: string): boolean {
     const count = this.#counts.get(network) ?? 0;
     if (count >= this.limit) return false;
@@ -16,7 +18,7 @@ export class OpenCounts {
     return true;
   }
 
-  /** One that was counted is closed. */
+  /** Counts one less. */
   close(network: string): void {
     const count = (this.#counts.get(network) ?? 0) - 1;
     if (count > 0) this.#counts.set(network, count);
@@ -25,8 +27,8 @@ export class OpenCounts {
 }
 
 /**
- * Closes connections of a network beyond its share. Only where clients connect themselves: behind proxies all connections are the
- * proxies' own.
+ * Closes connections of a network beyond its share. Use it only if clients connect directly: behind proxies, every
+ * connection comes from a proxy.
  */
 export function shareConnections(server: Server, perNetwork: number, metrics: Metrics): void {
   const counts = new OpenCounts(perNetwork);

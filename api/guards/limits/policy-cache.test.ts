@@ -17,7 +17,7 @@ const policy = (product: string, version: number, fields: Partial<CampaignPolicy
 const product = 'sale' as ProductId;
 const DEFAULTS = { validatePerMinutePerUser: 10, redeemPerMinutePerUser: 5, redeemPerMinutePerAddress: 20 };
 
-/** A source whose readings end when the test says so. */
+/** A source whose reads end when the test resolves them. */
 function startBook() {
   const ends: ((policies: CampaignPolicy[]) => void)[] = [];
   const source = {
@@ -28,7 +28,7 @@ function startBook() {
   const book = new PolicyCache(source, 60_000, {} as Log, DEFAULTS);
   return {
     book,
-    /** Begins to read everything. @returns ends it with these */
+    /** Starts a full read. @returns a function that ends it with these policies */
     begin: () => {
       const reading = book.refreshAll();
       return async (policies: CampaignPolicy[]) => {
@@ -43,7 +43,7 @@ function startBook() {
   };
 }
 
-test('a change that is heard while everything is read is not undone by what was read before it', async () => {
+test('a full read does not undo a change that was notified meanwhile', async () => {
   const { book, begin, change } = startBook();
   await begin()([policy('sale', 1)]);
   const end = begin();
@@ -57,7 +57,7 @@ test('a change that is heard while everything is read is not undone by what was 
   expect([book.of(product).risk, book.of('fresh').product]).toEqual(['observe', '']);
 });
 
-test('guesses are judged as the strictest campaign does, where that hides its codes', async () => {
+test('guesses get the policy of the strictest campaign', async () => {
   const { book, begin } = startBook();
   const level = { attestationLevel: 1 } as const;
   await begin()([policy('a', 1), policy('b', 1, { limits: level })]);
@@ -66,7 +66,7 @@ test('guesses are judged as the strictest campaign does, where that hides its co
   expect([book.ofNone.risk, book.ofNone.limits]).toEqual(['enforce', level]);
 });
 
-test('codes of which nothing is told are judged alike, by the strictest of their campaigns', async () => {
+test('codes of campaigns with uniform refusals get the same policy, the strictest of these campaigns', async () => {
   const { book, begin } = startBook();
   expect(book.ofUniform).toMatchObject({ product: '', risk: 'observe', limits: {} });
   const uniform = (product: string, fields: Partial<CampaignPolicy> = {}) =>

@@ -8,7 +8,7 @@ export type PolicySource = {
   of(product: ProductId): Promise<CampaignPolicy | null>;
 };
 
-/** A product that no campaign sells: the script says so, there is nothing to guard. */
+/** Policy of an unknown product. There is nothing to guard; the script rejects the request. */
 const UNKNOWN: CampaignPolicy = {
   product: '',
   version: 0,
@@ -20,8 +20,9 @@ const UNKNOWN: CampaignPolicy = {
 };
 
 /**
- * What the guards go by in each campaign, in the memory of this process, so that asking costs one look-up and works without
- * Postgres. Read whole at the start and every few seconds, and one at a time when news of a change comes.
+ * Caches the policy of each campaign in this process, so that reading one costs a map look-up and works without
+ * Postgres. Reads all policies at the start and every few seconds, and a single one when a notification of a change
+ * arrives.
  */
 export class PolicyCache {
   #policies = new Map<string, CampaignPolicy>();
@@ -30,7 +31,7 @@ export class PolicyCache {
   #ofUniform: CampaignPolicy;
   #uniform: readonly string[] = [];
   #enforcing: readonly string[] = [];
-  /** Counts changes of single campaigns, and which one a campaign's last was, since all were read. */
+  /** Number of single changes, and the number of each campaign's latest change since the last full read. */
   #changes = 0;
   readonly #changedAt = new Map<string, number>();
 
@@ -58,16 +59,17 @@ export class PolicyCache {
   }
 
   /**
-   * For a code that nobody issued: as strict as the strictest campaign, where that keeps guesses of its codes away or would
-   * tell apart, by a challenge, the codes of a campaign that tells nothing of them.
+   * Policy for a code that was never issued. It is as strict as the strictest campaign in what deters guesses, and in
+   * what would otherwise reveal, by a challenge, which codes of a campaign with uniform refusals exist.
    */
   get ofNone(): CampaignPolicy {
     return this.#ofNone;
   }
 
   /**
-   * For every code of a campaign with uniform refusals, and for made-up codes that look like one: the same limits, rules and
-   * challenges for all of them, so that none of these says which codes exist. As strict as the strictest of these campaigns.
+   * Policy for every code of a campaign with uniform refusals, and for invented codes that look like one. All of them
+   * get the same limits, rules and challenges, which therefore do not reveal which codes exist. It is as strict as the
+   * strictest of these campaigns.
    */
   get ofUniform(): CampaignPolicy {
     return this.#ofUniform;
@@ -78,15 +80,15 @@ export class PolicyCache {
     return this.#uniform;
   }
 
-  /** Products of campaigns whose rules decide. */
+  /** Products of campaigns that enforce their rules. */
   get enforcing(): readonly string[] {
     return this.#enforcing;
   }
 
-  /** Everything again; news may have been missed. */
+  /** Starts a full read, because a notification may have been missed. */
   refreshSoon(): void {
     this.refreshAll().catch((error: unknown) =>
-      this.log.warn({ reason: String(error) }, 'policies could not be read; those that are known stay in force'),
+      this.log.warn({ reason: String(error) }, 'policies could not be read, the cached ones stay in force'),
     );
   }
 
@@ -94,7 +96,7 @@ export class PolicyCache {
     const begun = this.#changes;
     const live = await this.source.live();
     const policies = new Map(live.map((policy) => [policy.product, policy]));
-    // What was read by itself meanwhile may be newer, or not have been there.
+    // A policy that was read singly in the meantime may be newer, or missing from the full read.
     for (const [product, known] of this.#policies) {
       const read = policies.get(product);
       if (read ? read.version < known.version : (this.#changedAt.get(product) ?? 0) > begun)
@@ -102,20 +104,20 @@ export class PolicyCache {
     }
     this.#policies = policies;
     this.#changedAt.clear();
-    this.#look();
+    this.#derive();
   }
 
-  /** Of one campaign, which was made or changed. */
+  /** Reads the policy of one campaign, which was created or changed. */
   async refresh(product: ProductId): Promise<void> {
     const policy = await this.source.of(product);
     if (!policy || policy.version < this.of(product).version) return;
     this.#changes += 1;
     this.#changedAt.set(product, this.#changes);
     this.#policies.set(product, policy);
-    this.#look();
+    this.#derive();
   }
 
-  #look(): void {
+  #derive(): void {
     const all = [...this.#policies.values()];
     this.#enforcing = all.filter(({ risk }) => risk === 'enforce').map(({ product }) => product);
     const uniform = all.filter(({ uniformRefusals }) => uniformRefusals);

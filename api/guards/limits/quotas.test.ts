@@ -6,10 +6,10 @@ import { startTestRedis } from '../../../test/harness/engines.js';
 import { connectToRedis } from '../../../test/harness/sale.js';
 import { policyField, Quota, rateLimited } from './quotas.js';
 
-/** A gate that stands open; what it does is another test's. */
+/** A gate that is always open. */
 const open = { guard: <Value>(call: () => Promise<Value>) => call() } as unknown as RedisGate;
 
-test('admits as many calls of a caller as its limit, tells him what is left, and then says when to come back', async () => {
+test('admits the calls of a caller up to the limit, returns the remaining quota, and then `Retry-After`', async () => {
   const redis = await connectToRedis((await startTestRedis()).url);
   const quota = new Quota(redis, open, 'poll', 2, 60);
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=1;t=60']);
@@ -33,7 +33,7 @@ test('counts over all processes', async () => {
   await expect(other?.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
 });
 
-test('tells a store that failed apart from a limit that was hit, and lets nobody through', async () => {
+test('distinguishes a failed store from an exceeded limit, and admits no call', async () => {
   const engine = await startTestRedis();
   const quota = new Quota(await connectToRedis(engine.url), open, 'poll', 2, 60);
   await engine.stop();
@@ -57,17 +57,17 @@ test('goes on by itself while Redis is away where it is insured, with the same l
   }
 });
 
-test('keeps nobody out for longer than a window, although a clock went back', async () => {
+test('rejects no caller for longer than a window, although a clock went back', async () => {
   const engine = await startTestRedis();
   const redis = await connectToRedis(engine.url);
   const [one, other] = [new Quota(redis, open, 'poll', 1, 60), new Quota(redis, open, 'poll', 1, 60)];
   await one.take('ann');
   await expect(one.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
-  // What stands in Redis lasts until a time that is now an hour away …
+  // The count in Redis expires at a time that is now an hour away …
   const [key] = await redis.keys('*ann*');
   await redis.pexpire(String(key), 3_600_000);
   await other.take('ann');
-  // … and so does what a process remembers by a clock of its own that went back.
+  // … and so does the memory of a process whose own clock went back.
   await expect(other.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
   const { now } = Date;
   Date.now = () => now() - 3_600_000;

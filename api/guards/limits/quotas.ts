@@ -6,18 +6,23 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { RedisGate } from '../../../shared/redis/gate.js';
 import { keys } from '../../../shared/redis/keys.js';
 
-/** Callers over one quota that a process remembers; the first is forgotten first, and asked of Redis again. */
+/**
+ * Maximum number of callers over one quota that a process remembers. It evicts the oldest, whose next call asks Redis.
+ */
 const REFUSED_KEPT = 10_000;
 
 /**
- * A quota of calls per window for one kind of caller. Fails closed, unless it is insured: without Redis there is little to serve. A
- * limit that was hit (429) is told apart from a store that failed (503). Who is over it is remembered in this process
- * until the window ends, so that a flood costs no round trips.
+ * A quota of calls per window for one kind of caller. It fails closed unless it is insured, because little can be
+ * served without Redis. An exceeded limit (429) is distinct from a failed store (503). The process remembers callers
+ * over the quota until their window ends, so that a flood costs no round trips.
  */
 export class Quota {
   readonly #limiter: RateLimiterRedis;
   readonly #insurance: RateLimiterMemory | null;
-  /** Callers over it, each until its window ends, by this process's clock. Made by the first refusal, because it takes 380 KB. */
+  /**
+   * Callers over the quota, each until its window ends by this process's clock. Created by the first refusal, because
+   * it takes 380 KB.
+   */
   #over: LRUCache<string, true> | undefined;
 
   constructor(
@@ -27,9 +32,9 @@ export class Quota {
     readonly limit: number,
     readonly windowSeconds: number,
     readonly onLimited: (policy: string) => void = () => {},
-    /** Counts apart from a quota of the same name with another limit. */
+    /** Separates the counts of quotas with the same name and different limits. */
     counter = name,
-    /** Whether each process counts alone while Redis is away, instead of refusing: for what can be served without Redis. */
+    /** Whether each process counts by itself during an outage of Redis, for calls that can be served without Redis. */
     insured = false,
   ) {
     this.#insurance = insured ? new RateLimiterMemory({ points: limit, duration: windowSeconds }) : null;
@@ -51,7 +56,7 @@ export class Quota {
     return (await this.takeCounted(caller)).fields;
   }
 
-  /** As `take`, and how many calls that makes in this window. */
+  /** As `take`, and also returns the number of calls in this window. */
   async takeCounted(caller: string): Promise<{ fields: string[]; count: number }> {
     try {
       const left = await this.#consume(caller);
@@ -70,8 +75,8 @@ export class Quota {
   }
 
   /**
-   * How long a caller must still wait who was told so here, milliseconds; 0 = he may come. No round trip, no promise: for
-   * floods. Counted as refused when he must.
+   * Returns how long a caller that this process has rejected must still wait, milliseconds; 0 = the caller may call. It
+   * is synchronous and makes no round trip, for floods. A wait above 0 is counted as a refusal.
    */
   waitOf(caller: string): number {
     const leftMs = this.#over?.getRemainingTTL(caller) ?? 0;
@@ -86,16 +91,18 @@ export class Quota {
     try {
       return await consume();
     } catch (refusal) {
-      // The limiter itself turns to its insurance when Redis fails; this is for a gate that is closed, or waited in vain.
+      // The limiter uses its insurance itself when Redis fails. This branch covers a closed gate and a timeout of the
+      // gate.
       if (insurance && !(refusal instanceof RateLimiterRes)) return insurance.consume(caller);
-      // Longer than a window: a clock went back, Redis's or ours, and would keep him out until it is where it was.
+      // A wait longer than the window means that a clock went back. The count is deleted, or the caller would have to
+      // wait until the clock has caught up.
       if (!(refusal instanceof RateLimiterRes) || refusal.msBeforeNext <= this.windowSeconds * 1_000) throw refusal;
       await this.gate.guard(() => this.#limiter.delete(caller));
       return consume();
     }
   }
 
-  /** Counts one call. @returns how many were made in this window; infinity = more than the limit */
+  /** Counts one call. @returns the number of calls in this window; infinity = more than the limit */
   async count(caller: string): Promise<number> {
     try {
       return (await this.gate.guard(() => this.#limiter.consume(caller))).consumedPoints;
@@ -106,10 +113,10 @@ export class Quota {
     }
   }
 
-  /** Gives calls back that did not count after all, behind the answer's back. */
+  /** Uncounts calls, in the background. */
   giveBack(caller: string, calls = 1): void {
     this.#limiter.reward(caller, calls).catch(() => {
-      // The window ends by itself.
+      // The count expires with its window.
     });
   }
 
@@ -125,7 +132,7 @@ export class Quota {
 
 const OVERRIDES = 64;
 
-/** Quotas of one name, whose limit a campaign may set. Those with another limit than the default are counted apart. */
+/** Quotas of one name whose limit a campaign may override. Each limit has its own counts. */
 export class CampaignQuota {
   readonly #byLimit: LRUCache<number, Quota>;
 

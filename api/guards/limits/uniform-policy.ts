@@ -7,7 +7,7 @@ import {
   RISK_MODES,
 } from '../../../shared/domain/campaign-policy.js';
 
-/** Of a campaign that does not set them. */
+/** Limits of a campaign that does not set them. */
 export type PolicyDefaults = Required<
   Pick<CampaignLimits, 'validatePerMinutePerUser' | 'redeemPerMinutePerUser' | 'redeemPerMinutePerAddress'>
 >;
@@ -29,8 +29,9 @@ const NONE: CampaignPolicy = {
 };
 
 /**
- * One policy for all campaigns with uniform refusals: the strictest mode and the strictest of each limit, in the hours and the zone
- * of the first. It names no product, so that a challenge for a real code is the same as one for a made-up code.
+ * Returns one policy for all campaigns with uniform refusals: the strictest mode and the strictest of each limit, with
+ * the unusual hours and the time zone of the first campaign. It names no product, so that a challenge for a real code
+ * equals one for an invented code.
  */
 export function strictestOf(policies: readonly CampaignPolicy[], defaults: PolicyDefaults): CampaignPolicy {
   const [first] = policies;
