@@ -2,8 +2,8 @@
 
 -- The terms (shared/domain/terms.ts) are stored in a field each, and again in one text, because reading each field
 -- costs a search in the hash. A text of another version, or with another number of terms, was written by a process of
--- another version of the project; then the fields are read. The code lists the terms, because a loop would run in every
--- call.
+-- another version of the project; then the fields are read. The code lists the terms, because every call would
+-- build a table of them again.
 --   open_to_all   the version of the terms if they have no audience; terms written by an older process are thus checked
 --   stacking      how a reservation combines with others on an order (includes/orders.lua)
 

@@ -57,7 +57,7 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
     person = pack_person{ state = 'held', slots = with_slot(person.slots, slot_text), line_no = '0', qty = r.qty,
       reservation_id = reservation_id, order_id = '', code = code },
   }
-  -- Most decisions are of this kind, and cjson takes longer than the rest of the function.
+  -- Most decisions are of this kind, and cjson takes longer than this concatenation.
   return '{"kind":"reserved","quota_left":' .. text_of(batch, quota_left) .. ',"slot":' .. slot_text ..
     (code ~= '' and ',"code":' .. code or '') ..
     (stacking ~= '' and ',"stacking":' .. cjson.encode(stacking) or '') .. '}', change

@@ -3,9 +3,9 @@ import type { SaleStore } from './sale-store.js';
 import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
- * Where a shopper stands who is there at this moment: in campaigns that ask for presence he counts as seen, and comes
- * back to his place if he had stepped back from it.
- * @param place of the ticket that was shown; null = none
+ * Returns the standing of a shopper who is present now. In campaigns that require presence they count as seen, and a
+ * demoted shopper gets their position back.
+ * @param place reservation id on the caller's ticket; null = none
  * @throws EngineUnavailable when Redis cannot be used
  */
 export async function standingOfPresent(
