@@ -6,7 +6,7 @@
 --   token         of begin_fill
 --   action        remove: removes the keys
 --                 reservations (keys: reservations, deadlines): reservation_id record due_ms, "" = no deadline
---                 people (keys: people, line, presence): user record line_no seen_ms; "" = not in line; "" = not seen
+--                 people (keys: people, line, presence): user record line_no ("" = not in line) seen_ms ("" = none)
 --                 holders (keys: holders): user, place and device
 --                 codes (keys: codes): number of a used code
 --                 answers (keys: idempotency of each): answer ttl_ms

@@ -45,13 +45,13 @@ end
 -- Restores the positions of demoted users after the campaign has stopped requiring presence.
 local function restore_everyone()
   local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
-  plan.back = {}
+  plan.restored = {}
   for i = 1, #back, 2 do
     local score = number_in(back[i + 1])
     plan.line[back[i]], plan.presence[back[i]] = score, false
-    table.insert(plan.back, { back[i], score })
+    table.insert(plan.restored, { back[i], score })
   end
-  if #plan.back < limit then table.insert(plan.unlinked, keys.presence) else more = true end
+  if #plan.restored < limit then table.insert(plan.unlinked, keys.presence) else more = true end
 end
 
 local function maintain_presence()

@@ -43,8 +43,7 @@ if not active then return { 'not_active', reservation.state } end
 local plan = new_plan(c, keys, generation, now_ms())
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
-  -- return_units adds the unit to free and promotes the head. Removed from free before, it leaves nothing to promote
-  -- with.
+  -- return_units adds the unit to free and promotes the head. Removed from free first, the unit promotes no user.
   c.free = c.free - reservation.qty
 end
 -- Without its code, so that the code stays used.

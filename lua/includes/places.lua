@@ -33,16 +33,16 @@ local function stored_place(plan, i)
 end
 
 -- Returns an iterator over the places, user and score, without places that the plan has moved.
--- `plan.back`: {user, score} of users whose position this plan has restored, in the order of the line.
+-- `plan.restored`: {user, score} of users whose position this plan has restored, in the order of the line.
 local function places(plan)
-  local at, back_at = 1, 1
+  local at, restored_at = 1, 1
   return function()
     while true do
       local user, score = stored_place(plan, at)
-      local back = plan.back and plan.back[back_at]
-      if back and (not user or tonumber(back[2]) < tonumber(score)) then
-        back_at = back_at + 1
-        if plan.line[back[1]] == back[2] then return back[1], back[2] end
+      local restored = plan.restored and plan.restored[restored_at]
+      if restored and (not user or tonumber(restored[2]) < tonumber(score)) then
+        restored_at = restored_at + 1
+        if plan.line[restored[1]] == restored[2] then return restored[1], restored[2] end
       elseif user then
         at = at + 1
         if plan.line[user] == nil then return user, score end
@@ -100,7 +100,7 @@ end
 
 -- Ends a user's place.
 --   ending   left, closed
---   reason   why it was closed: limit_reached, not_waiting, "" = no unit can come back
+--   reason   why it was closed: limit_reached, not_waiting, "" = no unit can return
 local function end_place(plan, user, score, ending, reason, trace)
   local c, person = plan.c, waiting_person(plan, user)
   plan.line[user], plan.presence[user] = false, false

@@ -90,7 +90,7 @@ export class WaitingLine {
   }
 
   /**
-   * Reads where a user stands. Reads of the same campaign that arrive meanwhile share a call.
+   * Reads the standing of a user. Reads of the same campaign that arrive meanwhile share a call.
    * @param place reservation id of a ticket. Without a unit of this user under it, and for null, the user's last place
    *   or unit
    *   is returned

@@ -6,9 +6,9 @@ import type { SaleStore } from '../../shared/sale/sale-store.js';
 export type MaintenanceLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
 
 /**
- * Keeps the line of every campaign honest (lua/maintain_line.lua). Bounded per call; a campaign with more to do is called
- * again until it has none. Another one at the same time only finds less.
- * @param products the campaigns to look at; all that Redis knows by default
+ * Maintains the line of every campaign (lua/maintain_line.lua). Each call is bounded and repeated while the campaign
+ * has more work. A second worker at the same time does no harm.
+ * @param products campaigns to maintain; by default all campaigns in Redis
  */
 export async function maintainLines(
   sale: SaleStore,

@@ -40,7 +40,7 @@ export const CLAIM_REFUSALS = {
   line_full: { code: 'waiting_room_full', detail: 'The waiting room has reached its limit.' },
   ended: { code: 'campaign_ended', detail: 'The sale has ended.' },
   key_reused: { code: 'idempotency_key_reused', detail: 'This key was used for a different request.' },
-  // A pause has no known end; shoppers come back at this pace.
+  // The end of a pause is unknown; clients retry at this interval.
   paused: {
     code: 'campaign_paused',
     detail: 'The sale is paused. Places and reservations are kept.',
