@@ -22,7 +22,7 @@ export default {
   setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
   runner: '<rootDir>/test/harness/runner.mjs',
   // Most tests wait for processes and engines most of the time.
-  maxWorkers: 3 * availableParallelism(),
+  maxWorkers: Math.ceil(1.5 * availableParallelism()),
   // No measure of anything: each wait has a limit and a name of its own.
   testTimeout: 600_000,
 };

@@ -55,7 +55,7 @@ export function createSweeps(
   const [copy, campaigns] = [new SaleCopy(commands), new CampaignsTable(database)];
   const ahead: TermsAhead = new Map();
   const velocity = {
-    board: new VelocityStore(commands),
+    store: new VelocityStore(commands),
     policies: new CampaignPolicies(database),
     ...{ sale, metrics, log, limits: LIMITS },
   };

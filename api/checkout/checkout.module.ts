@@ -16,8 +16,8 @@ export function checkoutModule(
   { auth, limits, attestation, abuse, velocity }: Guards,
   { claim, codeTexts, terms }: Claims,
 ): Route[] {
-  const { policies, admission, tokenQuota } = limits;
-  const { door, entry } = abuse;
+  const { policies, loadShedder, tokenQuota } = limits;
+  const { blocklist, riskGate } = abuse;
   return [
     ...tokenRoutes({
       issuer: new TokenIssuer(attestation.tokens, {
@@ -26,8 +26,8 @@ export function checkoutModule(
         2: platformAttested(attestation.platform),
       }),
       policies,
-      door,
-      storm: new TokenSurge(policies, velocity, {
+      blocklist,
+      tokenSurge: new TokenSurge(policies, velocity, {
         freePerMinute: config.freeTokensPerMinute,
         freeInPeacePerMinute: Math.max(config.freeTokensPerMinute, LIMITS.tokensFreeInPeace),
         velocityFloorPerMinute: LIMITS.velocityFloorPerMinute,
@@ -37,11 +37,11 @@ export function checkoutModule(
       wrongProofs: new LocalQuota(LIMITS.wrongProofsPerMinute, 60_000, LIMITS.callersKept),
     }),
     checkoutRoute({
-      admission,
+      loadShedder,
       checkout: new Checkout(claim, codeTexts, terms),
       attestation: attestation.tokens,
-      door,
-      entry,
+      blocklist,
+      riskGate,
       policies,
       velocity,
       shopper: auth.shopper,

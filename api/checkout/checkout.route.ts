@@ -25,11 +25,11 @@ import { type CheckoutBody, checkoutBody, checkoutContract } from './checkout.co
 import type { Checkout, CheckoutResult } from './checkout.js';
 
 export type CheckoutRouteDeps = {
-  admission: LoadShedder;
+  loadShedder: LoadShedder;
   checkout: Checkout;
   attestation: Attestation;
-  door: BlocklistGuard;
-  entry: RiskGate;
+  blocklist: BlocklistGuard;
+  riskGate: RiskGate;
   policies: PolicyCache;
   velocity: Velocity;
   shopper: ShopperIdentity;
@@ -42,7 +42,7 @@ export type CheckoutRouteDeps = {
  * fields, key, signature. Then one call to Redis decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
-  const { admission, checkout, attestation, door, entry, policies, velocity, shopper, metrics, log } = deps;
+  const { loadShedder, checkout, attestation, blocklist, riskGate, policies, velocity, shopper, metrics, log } = deps;
   const sendClaim = claimSender(checkout.limits);
   return defineRoute(checkoutContract, async (call) => {
     const { req } = call;
@@ -50,17 +50,20 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
     let body: CheckoutBody | undefined;
     let reservation: string | undefined;
     try {
-      admission.requireRoom();
+      loadShedder.requireRoom();
       body = validate(checkoutBody, await readJson(req));
       if (
-        door.refuses(req, call.res, { user: body.user_id as UserId, device: body.device_fp as DeviceId | undefined })
+        blocklist.refuses(req, call.res, {
+          user: body.user_id as UserId,
+          device: body.device_fp as DeviceId | undefined,
+        })
       ) {
         outcome = 'blocked';
         return;
       }
       const source = idempotencyKey(req, body.idempotency_key);
       const attested = attest(call, body, attestation);
-      if (body.device_fp === undefined) door.bans.admit({ device: attested.device.bound });
+      if (body.device_fp === undefined) blocklist.bans.admit({ device: attested.device.bound });
       const identity = await shopper.identify(req, body.user_id);
       assertProofFor(identity, body.product_id);
       const request = requestOf(req, body, source.key, attested, identity);
@@ -71,19 +74,19 @@ export function checkoutRoute(deps: CheckoutRouteDeps): Route {
         policy.risk === 'off' && !policy.limits.attestationLevel
           ? null
           : entryOf(policy, request, attested, body, attributes, networkOf(req));
-      admission.enter();
+      loadShedder.enter();
       let result: CheckoutResult;
       try {
-        const waiting = entering && entry.checkout(entering);
+        const waiting = entering && riskGate.checkout(entering);
         if (waiting) await waiting;
         result = await checkout.run(request, policy, attributes ?? {});
       } finally {
-        admission.leave();
+        loadShedder.leave();
       }
-      if (result.replayed) entry.replayed({ policy, network: networkOf(req) }, 'checkout');
+      if (result.replayed) riskGate.replayed({ policy, network: networkOf(req) }, 'checkout');
       else if (policy.risk !== 'off') {
         velocity.promised(policy.product, body.user_id);
-        entry.promised({ policy, device: attested.device.named, user: request.user });
+        riskGate.promised({ policy, device: attested.device.named, user: request.user });
       }
       const { replayed, answer } = result;
       outcome = replayed ? 'replayed' : answer.data.status;

@@ -20,8 +20,8 @@ import { provenTokenContract, tokenBody, tokenContract, tokenQuery } from './tok
 export type TokenRouteDeps = {
   issuer: TokenIssuer;
   policies: PolicyCache;
-  door: BlocklistGuard;
-  storm: TokenSurge;
+  blocklist: BlocklistGuard;
+  tokenSurge: TokenSurge;
   clock: RedisClock;
   tokenQuota: Quota;
   /** Counts invalid proofs of a platform by network: verifying one costs as much as 30 checkouts. */
@@ -37,20 +37,20 @@ type Asked = {
 
 /** GET and POST /flash-sale/token. The signing key never leaves the server; tokens are limited per network. */
 export function tokenRoutes(deps: TokenRouteDeps): Route[] {
-  const { issuer, policies, door, storm, clock, tokenQuota, wrongProofs } = deps;
+  const { issuer, policies, blocklist, tokenSurge, clock, tokenQuota, wrongProofs } = deps;
 
   async function issue(call: Call<typeof tokenContract | typeof provenTokenContract>, asked: Asked): Promise<void> {
     const { req, res } = call;
     const { product_id: product = '', solution, platform } = asked;
     const device = (asked.device_fp as DeviceId | undefined) ?? namedDevice(req) ?? derivedDevice(req);
-    if (door.refuses(req, res, { device })) return;
+    if (blocklist.refuses(req, res, { device })) return;
     const network = networkOf(req);
     const waitMs = platform === null ? 0 : wrongProofs.waitOf(network);
     if (waitMs > 0) throw rateLimited('wrong-proof', wrongProofs.limit, wrongProofs.windowMs / 1000, waitMs);
     const { fields, count } = await tokenQuota.takeCounted(network);
     const expiresAt = Math.floor(clock.nowMs() / 1000) + TOKEN_LIFE_MS / 1000;
     const level = platform === null ? (policies.of(product).limits.attestationLevel ?? 0) : 2;
-    const isUnderAttack = storm.isOn(count) && !door.bans.isAllowed({ device, network });
+    const isUnderAttack = tokenSurge.isOn(count) && !blocklist.bans.isAllowed({ device, network });
     const request = { device, product, solution, platform };
     const attestation = await issuer.issue(level, request, expiresAt, isUnderAttack).catch((refusal: unknown) => {
       if (platform !== null && refusal instanceof Problem) wrongProofs.take(network);

@@ -27,8 +27,8 @@ export function couponsModule(
   { claim, terms }: Claims,
 ): Route[] {
   const { config, clock, metrics, log, sale } = core;
-  const { admission, policies, couponTokenQuota } = limits;
-  const { door, entry, failures } = abuse;
+  const { loadShedder, policies, couponTokenQuota } = limits;
+  const { blocklist, riskGate, failures } = abuse;
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
   const attempt: AttemptDeps = {
     finder: createCodeResolver(core, terms),
@@ -44,8 +44,8 @@ export function couponsModule(
   return [
     validateRoute({
       ...attempt,
-      admission,
-      door,
+      loadShedder,
+      blocklist,
       challenges: attestation.challenges,
       validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
       validation: new Validation(sale),
@@ -53,17 +53,17 @@ export function couponsModule(
     }),
     redeemRoute({
       ...attempt,
-      admission,
+      loadShedder,
       attestation: attestation.tokens,
-      door,
-      entry,
+      blocklist,
+      riskGate,
       redeemQuota: limits.perUser('redeem', config.redeemPerMinutePerUser),
       redemption: new Redemption(claim, terms, oneTimeTokens),
       velocity,
       shopper,
       limits: LIMITS,
     }),
-    oneTimeTokenRoute({ door, shopper, oneTimeTokens, clock, tokenQuota: couponTokenQuota, limits: LIMITS }),
+    oneTimeTokenRoute({ blocklist, shopper, oneTimeTokens, clock, tokenQuota: couponTokenQuota, limits: LIMITS }),
   ];
 }
 

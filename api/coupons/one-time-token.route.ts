@@ -13,7 +13,7 @@ import { oneTimeTokenContract, tokenQuery } from './coupon.contract.js';
 import type { OneTimeTokens } from './one-time-token.js';
 
 export type OneTimeTokenDeps = {
-  door: BlocklistGuard;
+  blocklist: BlocklistGuard;
   shopper: ShopperIdentity;
   oneTimeTokens: OneTimeTokens;
   clock: RedisClock;
@@ -23,11 +23,11 @@ export type OneTimeTokenDeps = {
 
 /** GET /coupons/token. */
 export function oneTimeTokenRoute(deps: OneTimeTokenDeps): Route {
-  const { door, shopper, oneTimeTokens, clock, tokenQuota, limits } = deps;
+  const { blocklist, shopper, oneTimeTokens, clock, tokenQuota, limits } = deps;
   return defineRoute(oneTimeTokenContract, async (call) => {
     const { req, res } = call;
     const { code, user_id } = validate(tokenQuery, req.query);
-    if (door.refuses(req, res, { user: user_id as UserId })) return;
+    if (blocklist.refuses(req, res, { user: user_id as UserId })) return;
     await shopper.identify(req, user_id);
     const rateLimit = await tokenQuota.take(networkOf(req));
     const expiresAt = Math.floor(clock.nowMs()) + limits.oneTimeTokenMs;

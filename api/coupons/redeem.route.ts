@@ -23,10 +23,10 @@ import type { Redemption } from './redemption.js';
 import { shopperOf } from './validation.js';
 
 export type RedeemDeps = AttemptDeps & {
-  admission: LoadShedder;
+  loadShedder: LoadShedder;
   attestation: Attestation;
-  door: BlocklistGuard;
-  entry: RiskGate;
+  blocklist: BlocklistGuard;
+  riskGate: RiskGate;
   redeemQuota: CampaignQuota;
   redemption: Redemption;
   velocity: Velocity;
@@ -36,7 +36,7 @@ export type RedeemDeps = AttemptDeps & {
 
 /** POST /coupons/redeem. */
 export function redeemRoute(deps: RedeemDeps): Route {
-  const { admission, attestation, door, entry, failures, policies, redeemQuota, redemption, velocity } = deps;
+  const { loadShedder, attestation, blocklist, riskGate, failures, policies, redeemQuota, redemption, velocity } = deps;
   const { shopper } = deps;
   const sendClaim = claimSender(deps.limits);
   return defineRoute(redeemContract, async (call) => {
@@ -44,17 +44,17 @@ export function redeemRoute(deps: RedeemDeps): Route {
     const network = networkOf(req);
     const body = validate(redeemBody, await readJson(req));
     const user = body.user_id as UserId;
-    if (door.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
+    if (blocklist.refuses(req, res, { user, device: body.device_fp as DeviceId | undefined })) return;
     const source = idempotencyKey(req, body.idempotency_key);
     const { key } = source;
     const { named, bound, counted } = deviceOf(req, body.device_fp, user);
     const device = body.attestation === undefined ? named : bound;
-    if (body.device_fp === undefined) door.bans.admit({ device: bound });
+    if (body.device_fp === undefined) blocklist.bans.admit({ device: bound });
     const identity = await shopper.identify(req, user);
     const who = shopperOf(body, identity);
     const guesser = { user, network, proven: identity.proven };
     const caller = callerOf(guesser);
-    door.bans.admitPaused(caller);
+    blocklist.bans.admitPaused(caller);
     /** Runs the guards that cost a round trip. They also run for a guess, so that a challenge reveals nothing. */
     const enter = async (policy: CampaignPolicy, token: GenuineToken | null) => {
       velocity.attempted(policy.product, device ?? user);
@@ -62,7 +62,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
       const accountCreatedAt = who.attributes.account_created_at;
       const solution = body.challenge_solution ?? null;
       const use = `${user}|${key}`;
-      await entry.redeem({
+      await riskGate.redeem({
         policy,
         user,
         device: named,
@@ -78,7 +78,7 @@ export function redeemRoute(deps: RedeemDeps): Route {
     };
     const attempted: Attempted = { action: 'redeem', guesser, failed: false };
     const { issued, redeemed, rateLimit } = await recorded(deps, req, attempted, body.code, (about) =>
-      admission.admit(async () => {
+      loadShedder.admit(async () => {
         const found = await foundOrCounted(deps, attempted, body.code, (policy) =>
           enter(policy, policy.uniformRefusals ? tokenOf(body, device, attestation, [...policies.uniform, '']) : null),
         );
@@ -112,11 +112,11 @@ export function redeemRoute(deps: RedeemDeps): Route {
         about(found, result);
         if (result.replayed) {
           redeemQuota.of(policy.limits.redeemPerMinutePerUser).giveBack(caller);
-          entry.replayed({ policy, network }, 'redeem');
+          riskGate.replayed({ policy, network }, 'redeem');
         } else {
           failures.succeeded(guesser);
           if (policy.risk !== 'off') velocity.promised(found.product, user);
-          entry.promised({ policy, device: named, user });
+          riskGate.promised({ policy, device: named, user });
         }
         return { issued: found, redeemed: result, rateLimit: headers };
       }),

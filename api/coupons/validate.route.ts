@@ -19,8 +19,8 @@ import { validateBody, validateContract } from './coupon.contract.js';
 import { type Judged, shopperOf, type Validation } from './validation.js';
 
 export type ValidateDeps = AttemptDeps & {
-  admission: LoadShedder;
-  door: BlocklistGuard;
+  loadShedder: LoadShedder;
+  blocklist: BlocklistGuard;
   challenges: Challenges;
   validateQuota: CampaignQuota;
   validation: Validation;
@@ -29,15 +29,15 @@ export type ValidateDeps = AttemptDeps & {
 
 /** POST /coupons/validate. */
 export function validateRoute(deps: ValidateDeps): Route {
-  const { admission, door, validateQuota, validation, shopper } = deps;
+  const { loadShedder, blocklist, validateQuota, validation, shopper } = deps;
   return defineRoute(validateContract, async (call) => {
     const { req, res } = call;
     const body = validate(validateBody, await readJson(req));
-    if (door.refuses(req, res, { user: body.user_id as UserId })) return;
+    if (blocklist.refuses(req, res, { user: body.user_id as UserId })) return;
     const identity = await shopper.identify(req, body.user_id);
     const who = shopperOf(body, identity);
     const guesser = { user: who.user, network: networkOf(req), proven: identity.proven };
-    door.bans.admitPaused(callerOf(guesser));
+    blocklist.bans.admitPaused(callerOf(guesser));
     await requireWork(deps, guesser, body.challenge_solution ?? null);
     // A call counts once, in the quota of the campaign whose code is found first.
     let counted: Promise<string[]> | null = null;
@@ -48,7 +48,7 @@ export function validateRoute(deps: ValidateDeps): Route {
     const attempted: Attempted = { action: 'validate', guesser, failed: false };
     const judge = (typed: string) =>
       recorded(deps, req, attempted, typed, (about) =>
-        admission.admit(async () => {
+        loadShedder.admit(async () => {
           const issued = await foundOrCounted(deps, attempted, typed, count);
           about(issued);
           await count(policyOf(deps, issued));
@@ -71,9 +71,9 @@ export function validateRoute(deps: ValidateDeps): Route {
  * @throws Problem 403 with the challenge
  */
 async function requireWork(deps: ValidateDeps, guesser: Guesser, solution: string | null): Promise<void> {
-  const { challenges, door, policies, unknownCodes } = deps;
+  const { challenges, blocklist, policies, unknownCodes } = deps;
   if (policies.enforcing.length === 0 || unknownCodes.waitOf(guesser.network) === 0) return;
-  if (guesser.proven || door.bans.isAllowed(guesser)) return;
+  if (guesser.proven || blocklist.bans.isAllowed(guesser)) return;
   const what = { product: '', subject: `user.${guesser.user}` };
   if (solution !== null && (await challenges.use(solution, what, randomUUID())) === 'passed') return;
   throw await challenges.demand(what, 'Too many unknown codes were sent from this address.');

@@ -31,13 +31,13 @@ export function guardsModule(core: Core): Guards {
   return { auth: authModule(core), limits, attestation, abuse, velocity, byName: namedGuards(limits, abuse) };
 }
 
-function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { door }: Abuse): Guards['byName'] {
+function namedGuards({ tokenQuota, couponTokenQuota }: Limits, { blocklist }: Abuse): Guards['byName'] {
   // Documents of hundreds of kilobytes that need no key.
   const documentQuota = new LocalQuota(LIMITS.documentsPer10s, 10_000, LIMITS.callersKept);
   return {
-    network_ban: (req, res) => door.refusesNetwork(req, res),
-    token_quota: (req, res) => door.refusesFlood(req, res, tokenQuota),
-    coupon_token_quota: (req, res) => door.refusesFlood(req, res, couponTokenQuota),
-    document_quota: (req, res) => door.refusesBeyond(req, res, 'documents', documentQuota),
+    network_ban: (req, res) => blocklist.refusesNetwork(req, res),
+    token_quota: (req, res) => blocklist.refusesFlood(req, res, tokenQuota),
+    coupon_token_quota: (req, res) => blocklist.refusesFlood(req, res, couponTokenQuota),
+    document_quota: (req, res) => blocklist.refusesBeyond(req, res, 'documents', documentQuota),
   };
 }

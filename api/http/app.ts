@@ -121,7 +121,7 @@ export function createHttpServer(
     metrics.observeRequest(routePath || 'none', this.statusCode, (performance.now() - startedAt) / 1000);
     pipelines.finished(socket);
   }
-  const turns = new RequestScheduler(LIMITS.requestsPerTurn);
+  const scheduler = new RequestScheduler(LIMITS.requestsPerTurn);
   function finish(this: Response): void {
     pipelines.finished(this.req.socket);
   }
@@ -143,11 +143,11 @@ export function createHttpServer(
     beginExchange(req);
     // A response finishes once, so `on` is enough; `once` would allocate a wrapper.
     res.on('finish', observe);
-    const full = turns.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
+    const full = scheduler.waiting >= LIMITS.requestsWaiting ? unavailable() : null;
     const wrong = full ?? wrongRequest(req, expectationMet);
     if (wrong) edge.respond(wrong, req, res);
     else
-      turns.take(() => {
+      scheduler.take(() => {
         if (route && req.method === 'POST' && req.url === route.contract.path) serveExactly(route, req, res, edge);
         else app(req, res);
       });

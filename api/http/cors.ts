@@ -41,7 +41,7 @@ export class Cors {
   constructor(
     readonly origins: readonly string[],
     /** Logs refused preflights, many in one line. */
-    readonly terse: FastRejects | null = null,
+    readonly rejects: FastRejects | null = null,
   ) {
     this.#fields = new Map(
       origins.map((origin) => [
@@ -67,7 +67,7 @@ export class Cors {
     if (req.method !== 'OPTIONS' || origin === undefined) return false;
     if (req.headers['access-control-request-method'] === undefined) return false;
     if (!this.#isAllowed(req)) {
-      if (this.terse) this.terse.reject(req, res, this.#refusal, null);
+      if (this.rejects) this.rejects.reject(req, res, this.#refusal, null);
       else sendFastReject(req, res, this.#refusal);
       return true;
     }

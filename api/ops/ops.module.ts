@@ -19,13 +19,13 @@ export function opsModule(core: Core): { readiness: ReadinessCheck; routes: Rout
     history,
     journalLimitEntries: config.journalLimitEntries,
   });
-  const board = new MetricsStore(commands);
+  const store = new MetricsStore(commands);
   life.add(
     'posted metrics',
-    postMetrics(name, metrics, board, () => clock.nowMs()),
+    postMetrics(name, metrics, store, () => clock.nowMs()),
   );
   observeJournal(core);
-  return { readiness, routes: opsRoutes({ readiness, metrics, board, clock, processName: name, log }) };
+  return { readiness, routes: opsRoutes({ readiness, metrics, store, clock, processName: name, log }) };
 }
 
 /** Every process sees the same journal, so the largest of what they say is the one. */

@@ -26,18 +26,18 @@ const readyData = z.object({
 export type OpsDeps = {
   readiness: ReadinessCheck;
   metrics: Metrics;
-  board: MetricsStore;
+  store: MetricsStore;
   clock: RedisClock;
   processName: string;
   log: Log;
 };
 
 /** /livez, /readyz, /metrics. */
-export function opsRoutes({ readiness, metrics, board, clock, processName, log }: OpsDeps): Route[] {
+export function opsRoutes({ readiness, metrics, store, clock, processName, log }: OpsDeps): Route[] {
   // Computed at most once a second for all callers: it blocks the event loop for milliseconds, and the call needs no
   // key.
   const metricsText = new Recent(async () => {
-    const others = await board.others(processName, clock.nowMs()).catch((error: unknown) => {
+    const others = await store.others(processName, clock.nowMs()).catch((error: unknown) => {
       log.warn({ err: error }, 'metrics of other processes could not be read');
       return [];
     });

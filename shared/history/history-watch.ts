@@ -5,7 +5,7 @@ import type { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
 import type { Epoch } from '../redis/epoch.js';
 import type { GateVerdict, RedisGate } from '../redis/gate.js';
-import { earliest, generationOf } from '../redis/journal.js';
+import { earliest, generationOf } from '../redis/journal-ids.js';
 import type { UnpersistedPromises } from '../sale/unpersisted-promises.js';
 
 /** While the gate is open: how long another history may stay unnoticed when no connection was lost. */

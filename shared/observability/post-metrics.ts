@@ -9,14 +9,14 @@ type Board = {
 };
 
 /** Posts what a process counts where every process can read it, and removes it when the process stops. */
-export function postMetrics(process: string, metrics: Metrics, board: Board, nowMs: () => number): Part {
+export function postMetrics(process: string, metrics: Metrics, store: Board, nowMs: () => number): Part {
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
       timer = setInterval(() => {
         metrics
           .snapshot()
-          .then((snapshot) => board.post(process, snapshot, nowMs()))
+          .then((snapshot) => store.post(process, snapshot, nowMs()))
           .catch(() => {
             // Redis is away; the next post has everything.
           });
@@ -24,7 +24,7 @@ export function postMetrics(process: string, metrics: Metrics, board: Board, now
     },
     async stop() {
       clearInterval(timer);
-      await board.remove(process).catch(() => {});
+      await store.remove(process).catch(() => {});
     },
   };
 }

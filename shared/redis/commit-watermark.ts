@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { compareJournalIds, generationOf, JOURNAL_START } from './journal.js';
+import { compareJournalIds, generationOf, JOURNAL_START } from './journal-ids.js';
 import { keys } from './keys.js';
 
 type Waiter = { journalId: string; resolve: (committed: boolean) => void; timer: NodeJS.Timeout };

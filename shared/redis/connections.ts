@@ -1,33 +1,23 @@
 import { isIP } from 'node:net';
 import { Redis, type RedisOptions } from 'ioredis';
-import { type HostAndPort, parseRedisUrl, type RedisTarget, type Tls } from './redis-target.js';
+import {
+  addressOptions,
+  COMMON_OPTIONS,
+  type ConnectionLimits,
+  loginOptions,
+  tlsOptions,
+} from './connection-options.js';
+import { type HostAndPort, parseRedisUrl, type RedisTarget } from './redis-target.js';
 import { SentinelWatch } from './sentinel-watch.js';
 
 export type OnRedisError = (purpose: string, error: Error) => void;
-export type ConnectionLimits = {
-  /** Closes a connection for commands if an expected reply does not arrive for this time. */
-  commandMs: number;
-  connectMs: number;
-};
-
 /** Minimum time between two departures from a server. */
 const LEAVE_EVERY_MS = 250;
-/**
- * Time after which a closing connection is destroyed. Replies in flight can still arrive, but an unreachable server
- * does not delay the reconnect or the end of the process.
- */
-const CLOSE_MS = 100;
 /** Above the longest block of BullMQ (10 s). A jobs connection that is silent for longer has lost its server. */
 const JOBS_SILENCE_MS = 15_000;
 /** How often subscriptions are pinged, because they are silent while nothing is published. */
 const PING_SUBSCRIPTIONS_EVERY_MS = 2_000;
 const SUBSCRIPTION_SILENCE_MS = 5_000;
-/** Retry interval while a restarted server loads its data. A longer one would only delay the recovery. */
-const LOADING_RETRY_MS = 250;
-
-/** Delay before the next attempt to reconnect, at most 250 ms. Attempts never end, so no operator has to intervene. */
-const reconnectDelayMs = (attempt: number): number => Math.min(250, 50 * 2 ** Math.min(attempt, 6));
-
 /**
  * Error replies of a server that is not the primary. Scripts and Redis 6 wrap the code: `ERR Error running script …:
  * -READONLY …`. A blocked client gets UNBLOCKED when its server is demoted.
@@ -255,43 +245,6 @@ export class RedisConnections {
       return redis;
     });
   }
-}
-
-const COMMON_OPTIONS = {
-  replyMapping: 'legacy',
-  retryStrategy: reconnectDelayMs,
-  noDelay: true,
-  lazyConnect: true,
-  disconnectTimeout: CLOSE_MS,
-  maxLoadingRetryTime: LOADING_RETRY_MS,
-} as const satisfies RedisOptions;
-
-function addressOptions(target: RedisTarget, limits: ConnectionLimits): RedisOptions {
-  const common = { ...loginOptions(target), ...tlsOptions(target.tls), db: target.db };
-  if (target.kind === 'server') return { ...common, ...target.server };
-  return {
-    ...common,
-    sentinels: [...target.sentinels],
-    name: target.name,
-    role: 'master',
-    // ioredis's failoverDetector ends clients for good if a failover coincides with a reconnect; see SentinelWatch.
-    failoverDetector: false,
-    enableTLSForSentinelMode: target.tls !== null,
-    sentinelRetryStrategy: reconnectDelayMs,
-    sentinelCommandTimeout: limits.commandMs,
-    ...(target.sentinelLogin.username ? { sentinelUsername: target.sentinelLogin.username } : {}),
-    ...(target.sentinelLogin.password ? { sentinelPassword: target.sentinelLogin.password } : {}),
-    ...(target.sentinelTls ? { sentinelTLS: tlsOptions(target.sentinelTls).tls ?? {} } : {}),
-  };
-}
-
-function loginOptions({ username, password }: { username: string | null; password: string | null }): RedisOptions {
-  return { ...(username === null ? {} : { username }), ...(password === null ? {} : { password }) };
-}
-
-function tlsOptions(tls: Tls | null): RedisOptions {
-  if (tls === null) return {};
-  return { tls: tls.ca === null ? {} : { ca: tls.ca } };
 }
 
 /** Creates a single connection for commands, for scripts and tests. Processes use RedisConnections. */

@@ -1,6 +1,8 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import type { ProductId } from '../domain/ids.js';
-import { compareJournalIds, decodeEntry, type Journal } from '../redis/journal.js';
+import type { Journal } from '../redis/journal.js';
+import { decodeEntry } from '../redis/journal-entries.js';
+import { compareJournalIds } from '../redis/journal-ids.js';
 import { BATCH } from './chunks.js';
 
 /** Entries that Postgres lacks and the journal still has: they are not lost, and have details that no record has. */

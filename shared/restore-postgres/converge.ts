@@ -1,6 +1,7 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import type { ProductId } from '../domain/ids.js';
-import { decodeEntry, type Journal } from '../redis/journal.js';
+import type { Journal } from '../redis/journal.js';
+import { decodeEntry } from '../redis/journal-entries.js';
 import type { CampaignCopy, Records, SaleCopy, Wanted } from '../sale/sale-copy.js';
 
 const BATCH = 1_000;

@@ -1,5 +1,5 @@
 import type { ProductId } from '../domain/ids.js';
-import { parseEntry } from '../redis/journal.js';
+import { parseEntry } from '../redis/journal-entries.js';
 import type { WithoutEntries } from '../redis/script-contract.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import { decided, type Missed, type Recall } from './recall.js';

@@ -4,7 +4,7 @@ import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
 import type { ProductId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import { entriesOf } from '../redis/journal.js';
+import { entriesOf } from '../redis/journal-entries.js';
 import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';

@@ -1,5 +1,5 @@
 import type { RawEntry } from '../contracts/journal.js';
-import { journalPlace } from '../redis/journal.js';
+import { journalPlace } from '../redis/journal-ids.js';
 
 type Kept = { journalId: string; generation: number; n: number; describe: () => RawEntry };
 

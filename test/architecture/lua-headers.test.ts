@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { ContractError } from '../../shared/errors/faults.js';
-import { decodeEntry } from '../../shared/redis/journal.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import type { ScriptContract } from '../../shared/redis/script-contract.js';
 import { readHeader } from '../../shared/redis/script-header.js';
 import { loadScript } from '../../shared/redis/script-source.js';

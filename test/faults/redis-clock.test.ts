@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { compareJournalIds, Journal } from '../../shared/redis/journal.js';
+import { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 import { atEnd } from '../harness/cleanup.js';
 import { PaymentService, Shopper } from '../harness/clients.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';

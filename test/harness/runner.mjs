@@ -6,15 +6,20 @@ const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @typ
 /** These files wait for engines, deadlines and browsers for most of a minute each. */
 const SLOW = /\/test\/(?:faults|torture\/run|property|e2e\/(?:sale-page|operator-page|bans|client|codes)\.)/;
 
-/** Starts the slow files first, so that none of them is left to run alone at the end. */
-export default class SlowFirst extends TestRunner {
+/** Slow files begin within this share of the run, so that none of them is left to run alone at the end. */
+const SLOW_WITHIN = 0.7;
+
+/** Spreads the slow files among the others: together they would start more processes than the machine has cores for. */
+export default class SpreadSlow extends TestRunner {
   /**
    * @override
    * @type {import('jest-runner').default['runTests']}
    */
   runTests(tests, watcher, options) {
     const isSlow = (/** @type {import('jest-runner').Test} */ { path }) => SLOW.test(path);
-    const ordered = [...tests.filter(isSlow), ...tests.filter((test) => !isSlow(test))];
-    return super.runTests(ordered, watcher, options);
+    const [slow, others] = [tests.filter(isSlow), tests.filter((test) => !isSlow(test))];
+    const step = Math.floor((others.length * SLOW_WITHIN) / Math.max(1, slow.length));
+    const ordered = slow.flatMap((test, i) => [test, ...others.slice(i * step, (i + 1) * step)]);
+    return super.runTests([...ordered, ...others.slice(slow.length * step)], watcher, options);
   }
 }

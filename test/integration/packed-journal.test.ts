@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { decodeEntry, JOURNAL_START, Journal, journalPlace } from '../../shared/redis/journal.js';
+import { Journal } from '../../shared/redis/journal.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
+import { JOURNAL_START, journalPlace } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { SaleCopy } from '../../shared/sale/sale-copy.js';
 import { startPersistence } from '../harness/persistence.js';

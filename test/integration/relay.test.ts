@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { connectForJobs } from '../../shared/redis/connections.js';
-import { compareJournalIds, Journal } from '../../shared/redis/journal.js';
+import { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
 import type { Persist, Persisted } from '../../worker/persist/persist.js';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { IdempotencyKey, UserId } from '../../shared/domain/ids.js';
-import { JOURNAL_START } from '../../shared/redis/journal.js';
+import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import { campaignKeys, keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';

@@ -16,7 +16,8 @@ import {
   type UserId,
 } from '../../shared/domain/ids.js';
 import { writeEpoch } from '../../shared/redis/epoch.js';
-import { JOURNAL_START, Journal } from '../../shared/redis/journal.js';
+import { Journal } from '../../shared/redis/journal.js';
+import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import { keys, saleKeys } from '../../shared/redis/keys.js';
 import { ScriptRunner } from '../../shared/redis/script-runner.js';
 import { type ReserveInput, reserveCall } from '../../shared/sale/reserve-call.js';

@@ -1,4 +1,4 @@
-import { compareJournalIds, generationOf, nextId, numberOf } from '../../shared/redis/journal.js';
+import { compareJournalIds, generationOf, nextId, numberOf } from '../../shared/redis/journal-ids.js';
 
 /** Entries between the cursor in Postgres and the journal are missing: Postgres was set back, or the journal was cut. */
 export class JournalGap extends Error {

@@ -8,7 +8,9 @@ import { EventWriter, type WrittenEvents } from '../../shared/projection/event-w
 import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/projection/journal-cursor.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
-import { compareJournalIds, decodeEntry, generationOf, type Journal } from '../../shared/redis/journal.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
+import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';

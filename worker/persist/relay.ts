@@ -3,7 +3,8 @@ import { EngineUnavailable, PostgresBehind } from '../../shared/errors/faults.js
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import { untilNext } from '../../shared/observability/shared-interval.js';
-import { JOURNAL_START, type Journal } from '../../shared/redis/journal.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
 import { ForeignHistory, JournalGap } from './continuity.js';
 import type { Persist } from './persist.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RawEntry } from '../../shared/contracts/journal.js';
-import { decodeEntry } from '../../shared/redis/journal.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { adaptEntries, type KnownRows } from './adapt-recovered.js';
 
 const NO = 7;

@@ -11,7 +11,8 @@ import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { insertEvents } from '../../shared/projection/new-events.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
-import { compareJournalIds, decodeEntry, generationOf } from '../../shared/redis/journal.js';
+import { decodeEntry } from '../../shared/redis/journal-entries.js';
+import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
 import { type Adapted, adaptEntries, readKnownRows } from './adapt-recovered.js';
 
 /** Entries of one transaction: some tens of milliseconds. */

@@ -2,7 +2,8 @@ import type { JournalHistories } from '../../shared/postgres/journal-histories.j
 import type { Database } from '../../shared/postgres/pool.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
-import { compareJournalIds, generationOf, JOURNAL_START, type Journal, nextId } from '../../shared/redis/journal.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { compareJournalIds, generationOf, JOURNAL_START, nextId } from '../../shared/redis/journal-ids.js';
 import type { Diagnosis, Look } from './diagnosis.js';
 import { LockLost } from './recovery-lock.js';
 

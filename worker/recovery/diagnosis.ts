@@ -1,13 +1,7 @@
 import type { JournalState } from '../../shared/postgres/journal-histories.js';
 import type { Epoch } from '../../shared/redis/epoch.js';
-import {
-  compareJournalIds,
-  generationOf,
-  JOURNAL_START,
-  type JournalPosition,
-  nextId,
-  numberOf,
-} from '../../shared/redis/journal.js';
+import type { JournalPosition } from '../../shared/redis/journal.js';
+import { compareJournalIds, generationOf, JOURNAL_START, nextId, numberOf } from '../../shared/redis/journal-ids.js';
 
 /** What the worker sees of a Redis server and of Postgres in one look. */
 export type Look = {

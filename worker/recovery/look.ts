@@ -4,7 +4,8 @@ import type { JournalHistories } from '../../shared/postgres/journal-histories.j
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import { decodeEpoch } from '../../shared/redis/epoch.js';
-import { generationOf, type Journal } from '../../shared/redis/journal.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { generationOf } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { parseInfo } from '../../shared/redis/redis-requirements.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';

@@ -2,7 +2,8 @@ import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
-import { earliest, generationOf, type Journal } from '../../shared/redis/journal.js';
+import type { Journal } from '../../shared/redis/journal.js';
+import { earliest, generationOf } from '../../shared/redis/journal-ids.js';
 import type { Look } from './diagnosis.js';
 
 /** How long live processes are waited for; longer only while they report that they are saving entries. */

@@ -11,7 +11,7 @@ export const VELOCITY_ACTOR = 'velocity';
 const USUAL_MINUTES = 60;
 
 export type VelocityDeps = {
-  board: VelocityStore;
+  store: VelocityStore;
   policies: CampaignPolicies;
   sale: SaleStore;
   metrics: Metrics;
@@ -25,18 +25,18 @@ export type VelocityDeps = {
  * observes an alert is raised. The floor keeps a launch, whose hour before was empty, from being an attack.
  */
 export async function watchVelocity(nowMs: number, deps: VelocityDeps): Promise<void> {
-  const { board, limits } = deps;
+  const { store, limits } = deps;
   const thisMinute = Math.floor(nowMs / 60_000);
   // The end of the minute before was not looked at yet.
   for (const minute of [thisMinute - 1, thisMinute]) {
-    const counts = [...(await board.inMinute(minute))].filter(([product]) => product !== '');
+    const counts = [...(await store.inMinute(minute))].filter(([product]) => product !== '');
     if (counts.length === 0) continue;
     const policies = new Map((await deps.policies.liveWithUnits()).map((policy) => [policy.product, policy]));
     for (const [product, promised] of counts) {
       const policy = policies.get(product);
       if (!policy || policy.risk === 'off') continue;
       if (promised <= floorOf(policy, limits)) continue;
-      const usual = await board.usual(product, minute, USUAL_MINUTES);
+      const usual = await store.usual(product, minute, USUAL_MINUTES);
       if (promised > usual * (policy.limits.velocityFactor ?? limits.velocityFactor))
         await alarm(policy, { minute, promised, usual }, deps);
     }
@@ -52,17 +52,17 @@ function floorOf({ limits, units }: CampaignPolicyWithUnits, defaults: VelocityD
 async function alarm(
   { product, risk }: CampaignPolicy,
   { minute, promised, usual }: { minute: number; promised: number; usual: number },
-  { board, sale, metrics, log }: VelocityDeps,
+  { store, sale, metrics, log }: VelocityDeps,
 ): Promise<void> {
-  if (!(await board.claimAlert(product, minute))) return;
+  if (!(await store.claimAlert(product, minute))) return;
   metrics.velocityAlerts.inc({ mode: risk });
   const reason = `${promised} units and places were promised in a minute; ${rounded(usual)} are usual`;
-  const outcome = risk === 'enforce' ? await pause(product as ProductId, reason, board, sale) : 'observed';
+  const outcome = risk === 'enforce' ? await pause(product as ProductId, reason, store, sale) : 'observed';
   log.error({ campaign: product, promised, usual, outcome }, 'a campaign promises far more than usual');
 }
 
-async function pause(product: ProductId, reason: string, board: VelocityStore, sale: SaleStore): Promise<string> {
-  if (!(await board.claimPause(product))) return 'resumed_by_operator';
+async function pause(product: ProductId, reason: string, store: VelocityStore, sale: SaleStore): Promise<string> {
+  if (!(await store.claimPause(product))) return 'resumed_by_operator';
   const { kind } = await sale.campaigns.setStatus(product, 'pause', VELOCITY_ACTOR, '', reason);
   return kind;
 }

@@ -16,9 +16,9 @@ import { RiskGate, type RiskGateDeps } from './risk-gate.js';
 export type Abuse = {
   bans: Bans;
   /** Refuses banned callers. */
-  door: BlocklistGuard;
+  blocklist: BlocklistGuard;
   /** Judges a claim by its campaign's limits. */
-  entry: RiskGate;
+  riskGate: RiskGate;
   failures: FailedAttemptLimiter;
   /** Logs refused requests, many in one line. */
   rejects: FastRejects;
@@ -31,8 +31,8 @@ export function abuseModule(core: Core, guards: { limits: Limits; attestation: A
   const bans = createBans(core);
   return {
     bans,
-    door: new BlocklistGuard(bans, rejects, () => clock.nowMs()),
-    entry: createRiskGate(core, { ...guards, bans }),
+    blocklist: new BlocklistGuard(bans, rejects, () => clock.nowMs()),
+    riskGate: createRiskGate(core, { ...guards, bans }),
     failures: new FailedAttemptLimiter(commands, bans, log, LIMITS),
     rejects,
   };
@@ -41,7 +41,7 @@ export function abuseModule(core: Core, guards: { limits: Limits; attestation: A
 function createBans({ log, metrics, life, clock, commands, subscriber, database }: Core): Bans {
   const nowMs = () => clock.nowMs();
   const bans = new Bans({
-    board: new BanStore(commands, subscriber, LIMITS.deviceBanMs, nowMs),
+    store: new BanStore(commands, subscriber, LIMITS.deviceBanMs, nowMs),
     table: new BansTable(database),
     nowMs,
     log,

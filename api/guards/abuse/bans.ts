@@ -20,7 +20,7 @@ export type BanLimits = {
 };
 
 export type BansDeps = {
-  board: BanStore;
+  store: BanStore;
   table: BansTable;
   nowMs: () => number;
   log: Log;
@@ -70,7 +70,7 @@ export class Bans {
         this.deps.log.warn({ reason: String(error) }, 'bans could not be read, the cached ones stay in force'),
       );
     };
-    this.deps.board
+    this.deps.store
       .listen((notification) => this.#apply(notification), sync)
       .catch((error: unknown) => this.deps.log.warn({ err: error }, 'subscription to bans failed'));
     sync();
@@ -146,7 +146,7 @@ export class Bans {
       return ban;
     }
     this.deps.log.warn({ ban: ban.id, kind, rule, reason }, 'ban made by a rule');
-    await this.deps.board.put(ban);
+    await this.deps.store.put(ban);
     // Redis has the ban. The writer stores it in Postgres now or after an outage.
     this.#writer.add(ban);
     void this.#writer.flush();
@@ -157,18 +157,18 @@ export class Bans {
   async pause(caller: string, forMs: number): Promise<void> {
     const pause = { user: caller, untilMs: Math.ceil(this.deps.nowMs() + forMs) };
     this.#apply({ kind: 'pause', pause });
-    await this.deps.board.pause(pause);
+    await this.deps.store.pause(pause);
   }
 
   /** Enforces a ban by an operator, which Postgres already has, here and then in every process. */
   async announce(ban: Ban): Promise<void> {
     this.#put(ban);
-    await this.deps.board.put(ban);
+    await this.deps.store.put(ban);
   }
 
   async announceLifted(id: string): Promise<void> {
     this.#remove(id);
-    await this.deps.board.lift(id);
+    await this.deps.store.lift(id);
   }
 
   /** Reads all bans, and writes bans that only Redis has to Postgres. Concurrent calls share one run. */
@@ -180,10 +180,10 @@ export class Bans {
   }
 
   async #sync(): Promise<void> {
-    const { board, table, limits } = this.deps;
+    const { store, table, limits } = this.deps;
     this.#pending = [];
     // Redis first: a ban that is lifted between the two reads is then missing from both.
-    const inRedis = await board.all().catch(() => []);
+    const inRedis = await store.all().catch(() => []);
     let stored: Ban[];
     this.#lastRead = 'failed';
     try {
@@ -202,18 +202,18 @@ export class Bans {
       inForce.set(ban.id, ban);
     }
     void this.#writer.flush();
-    await board.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
+    await store.forget(others.filter((ban) => known.has(ban.id) || !this.#known.isInForce(ban)).map(({ id }) => id));
     this.#known.replace(inForce.values());
     this.#lastRead = 'whole';
     for (const notification of this.#pending.splice(0)) this.#apply(notification);
   }
 
   async #catchUp(): Promise<void> {
-    const { board, table, limits } = this.deps;
+    const { store, table, limits } = this.deps;
     if (this.#lastRead === 'failed') return this.sync();
     const { expired } = this.#known;
     for (const id of expired) this.#known.end(id);
-    await board.forget(expired).catch(() => {});
+    await store.forget(expired).catch(() => {});
     await this.#writer.flush();
     for (const ban of await table.changedWithin(limits.bansChangesMs)) {
       if (ban.liftedAt !== null) this.#remove(ban.id);

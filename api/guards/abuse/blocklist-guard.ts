@@ -14,7 +14,7 @@ export class BlocklistGuard {
 
   constructor(
     readonly bans: Bans,
-    readonly terse: FastRejects,
+    readonly rejects: FastRejects,
     readonly nowMs: () => number,
   ) {}
 
@@ -35,7 +35,7 @@ export class BlocklistGuard {
     }
     const policy = policyField(quota.name, quota.limit, quota.windowSeconds);
     const fields = ['RateLimit-Policy', policy, 'RateLimit', `"${quota.name}";r=0;t=${seconds}`];
-    this.terse.reject(req, res, flood, seconds, fields);
+    this.rejects.reject(req, res, flood, seconds, fields);
     return true;
   }
 
@@ -44,7 +44,7 @@ export class BlocklistGuard {
     const waitMs = quota.take(networkOf(req));
     if (waitMs === 0) return false;
     const problem = rateLimited(name, quota.limit, quota.windowMs / 1000, waitMs);
-    this.terse.reject(req, res, fastReject(problem), Math.ceil(waitMs / 1000));
+    this.rejects.reject(req, res, fastReject(problem), Math.ceil(waitMs / 1000));
     return true;
   }
 
@@ -58,7 +58,7 @@ export class BlocklistGuard {
       this.#refusals.set(ban, refusal);
     }
     const { untilMs } = ban;
-    this.terse.reject(req, res, refusal, untilMs === null ? null : Math.max(1, (untilMs - this.nowMs()) / 1000));
+    this.rejects.reject(req, res, refusal, untilMs === null ? null : Math.max(1, (untilMs - this.nowMs()) / 1000));
     return true;
   }
 }

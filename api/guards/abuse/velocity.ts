@@ -24,7 +24,7 @@ export class Velocity {
   readonly #byUser: LocalQuota;
 
   constructor(
-    readonly board: VelocityStore,
+    readonly store: VelocityStore,
     readonly nowMs: () => number,
     limits: VelocityLimits,
   ) {
@@ -67,7 +67,7 @@ export class Velocity {
     this.#attempts = new Map();
     const promises = this.#promises;
     this.#promises = new Map();
-    this.board.add(Math.floor(this.nowMs() / 60_000), promises).catch(() => {
+    this.store.add(Math.floor(this.nowMs() / 60_000), promises).catch(() => {
       // Without Redis there is no sale, so the count is not needed.
     });
   }

@@ -7,7 +7,7 @@ import { CampaignQuota, Quota } from './quotas.js';
 
 /** Limits the load of the process and the rate of each caller. */
 export type Limits = {
-  admission: LoadShedder;
+  loadShedder: LoadShedder;
   policies: PolicyCache;
   tokenQuota: Quota;
   couponTokenQuota: Quota;
@@ -27,13 +27,13 @@ export function limitsModule({ config, log, metrics, life, commands, gate, datab
   const insuredQuota = (name: string, limit: number) =>
     new Quota(commands, gate, name, limit, 60, onLimited, name, true);
 
-  const admission = new LoadShedder(LIMITS);
-  life.add('load shedding', admission);
-  metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => admission.inFlight);
+  const loadShedder = new LoadShedder(LIMITS);
+  life.add('load shedding', loadShedder);
+  metrics.observe('checkouts_in_flight', 'Checkouts that wait for Redis now', () => loadShedder.inFlight);
   metrics.observe(
     'event_loop_lag_ms',
     'Lag of the event loop, median of the last 100 ms; of the process that has most',
-    () => admission.lagMs,
+    () => loadShedder.lagMs,
     'max',
   );
 
@@ -45,7 +45,7 @@ export function limitsModule({ config, log, metrics, life, commands, gate, datab
   });
   life.add('policies of campaigns', policies);
   return {
-    admission,
+    loadShedder,
     policies,
     tokenQuota: insuredQuota('token', config.tokensPerMinutePerAddress),
     couponTokenQuota: insuredQuota('coupon-token', config.tokensPerMinutePerAddress),
