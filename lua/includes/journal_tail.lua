@@ -1,5 +1,5 @@
 -- Ids and length of the journal, counted in promises. An entry has one promise, or all promises of one call; then its
--- id is the number of the last one, and `count` is their number (shared/redis/journal.ts).
+-- id is the number of the last one, and `count` is their number (shared/redis/journal-entries.ts).
 
 -- Maximum number of promises in an entry, so that readers can bound a read.
 local most_in_entry = 64
