@@ -1,12 +1,12 @@
--- More codes of a campaign can be used from here on. Postgres has them already.
+-- Raises the number of codes that a campaign has. Postgres has the codes already.
 --
 -- KEYS campaign, epoch
 -- ARGV
---   codes:int     how many it has in all; a smaller number than is known changes nothing
+--   codes:int     total number of codes; a number below the current one changes nothing
 -- REPLY
 --   added
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing: Postgres has them before Redis does
 
 --#include campaign

@@ -1,9 +1,9 @@
--- Appends events to the stream, in their order, as far as the stream does not have them yet: all of them or none.
+-- Appends the events that the stream lacks, in their order: all of them or none.
 --
 -- KEYS events
 -- ARGV
---   after         number of the event that the stream has to end with; "" = any
---   length        about so many entries are kept
+--   after         number of the event that the stream must end with; "" = any
+--   length        approximate number of entries to keep
 -- EACH (at most 200)
 --   number        of the event; numbers ascend
 --   id type subject

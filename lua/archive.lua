@@ -1,23 +1,24 @@
--- What is over leaves Redis: a closed campaign whose promises have all ended, and stand in Postgres, keeps its hash (terms and
--- counters) and the bitmap of its used codes. Whoever comes back later is recalled (`recall`).
+-- Archives a closed campaign: removes its records from Redis once all its promises have ended and are in Postgres.
+-- Redis keeps the hash (terms and counters) and the bitmap of used codes. `restore_user` restores a user who returns
+-- later.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, holders, journal, epoch, payments
 -- ARGV
 --   committed     id of the last journal entry that Postgres has
---   limit:int     later promises that may be looked at; bounds how long Redis serves no other call
+--   limit:int     later promises that may be read; bounds how long the script blocks Redis
 --   grace_ms:int  since the campaign was closed
---   rest_ms:int   how long the first who was recalled stays at least
---   redeemed:int? burned:int? rows:int?    units and reservations that Postgres has of it; none = not asked yet
+--   rest_ms:int   minimum time for which the first restored user stays in Redis
+--   redeemed:int? burned:int? rows:int?    units and reservations in Postgres; none = not counted yet
 -- REPLY
---   archived forgotten    now; forgotten: how far its answers are forgotten, as the caller has said it, "" = not at all
---   unchanged forgotten   it is archived already, and nobody was recalled since
---   ready                 it may be archived, once what Postgres has is known to be the same
---   differs               Postgres has other units or reservations: nothing is removed
+--   archived forgotten    by this call; forgotten: progress of the eviction of its responses (up_to), "" = none
+--   unchanged forgotten   it is archived already, and no user was restored since
+--   ready                 it may be archived once the counts of Postgres are known
+--   differs               the counts of Postgres differ; nothing is removed
 --   not_closed | held | early
---   unsettled             Postgres lacks an entry of it
---   busy                  Postgres lacks more promises than may be looked at
+--   unsettled             Postgres lacks a journal entry of the campaign
+--   busy                  Postgres lacks more promises than `limit`
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing: no promise changes
 
 --#include clock
@@ -31,12 +32,11 @@ local closed_at, recalled_at, forgotten = tonumber(known[1] or 0), tonumber(know
 if c.archived and recalled_at == 0 then return { 'unchanged', forgotten } end
 if c.held > 0 or redis.call('ZCARD', deadlines_key) > 0 then return { 'held' } end
 local now = now_ms()
--- A clock that went back must not hold it up for longer than the pause itself.
+-- A clock that went back must not delay the archive by more than the pause itself.
 local function lately(at, pause_ms) return at > 0 and math.abs(now - at) < pause_ms end
 if lately(closed_at, grace_ms) or lately(recalled_at, rest_ms) then return { 'early' } end
 
--- What Postgres has not committed stands in the journal, since entries leave it only then.
--- An entry holds the promises of one campaign.
+-- The journal has everything that Postgres has not committed. An entry holds promises of one campaign.
 local last, looked_at, entries = committed, 0, nil
 repeat
   entries = redis.call('XRANGE', journal_key, '(' .. last, '+', 'COUNT', 16)
@@ -57,7 +57,7 @@ if not c.archived then
   promised = redis.call('HLEN', reservations_key)
   if c.redeemed ~= redeemed or c.burned ~= burned or promised ~= rows then return { 'differs' } end
 end
--- Names this pass, and no other: by the last entry that was looked at, and by the time.
+-- A unique name of this pass: the last entry that was read, and the time.
 local pass = last .. '@' .. now
 
 if promised then redis.call('HSET', campaign_key, 'promised', promised) end

@@ -1,8 +1,8 @@
--- Takes Redis out of service and makes the caller the only worker that may fill it.
+-- Takes Redis out of service. From now on only the caller may fill it.
 --
 -- KEYS filler, epoch
 -- ARGV
---   token         names this worker's attempt, and no other
+--   token         unique for this attempt of this worker
 -- REPLY
 --   begun
 -- JOURNALS nothing

@@ -1,13 +1,13 @@
--- Begins another history in a Redis that keeps what it has: after a failover or a restart, once it is known to be whole.
+-- Begins a new history in a Redis that keeps its data, after a failover or a restart that lost nothing.
 --
 -- KEYS epoch, filler, journal
 -- ARGV
---   expected      the epoch that the caller has read; "" = there was none
+--   expected      the epoch that the caller has read; "" = none
 --   next_epoch    generation|server
 --   last_id       of the journal, as Postgres registered the history
 -- REPLY
 --   begun
---   changed       the epoch or the journal is another by now, or a worker fills Redis
+--   changed       the epoch or the journal has changed, or a worker fills Redis
 -- JOURNALS nothing
 
 --#include journal_tail

@@ -1,17 +1,17 @@
--- Whether a reservation, or a place in line, still takes part in its order. The claim of one that has ended is removed, so
--- that the order is free for other codes. Asked only when a claim is in the way of another one.
+-- Checks whether a reservation, or a place in line, still takes part in its order. If it has ended, the script removes
+-- its claim, so that the order accepts other codes. Called only when a claim excludes another one.
 --
 -- KEYS campaign, people, reservations, line, order, epoch
 -- ARGV
 --   reservation_id
 --   user
---   unknown:flag  Postgres has no such reservation: then it has ended
+--   unknown:flag  Postgres has no such reservation, so it has ended
 -- REPLY
 --   held
 --   freed
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing: the end of the reservation is in the journal
 
 --#include records

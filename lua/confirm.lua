@@ -1,35 +1,35 @@
--- Payment arrived: RESERVED to REDEEMED. Later than the deadline it finds the reservation expired, whether or not a
--- sweep has been there; `late_payment = reacquire` then takes a free unit again if nobody waits for it. A payment of what is
--- paid already is kept beside the first one.
+-- Confirms payments: RESERVED to REDEEMED. After the deadline the reservation counts as expired, even if no sweep has
+-- run. With `late_payment = reacquire` the user then gets a free unit again, unless other users wait for it. A second
+-- payment of a redeemed reservation is stored with the first one.
 --
--- Decides some payments of one campaign in the order in which they are given, each as if it came alone.
+-- Decides up to 32 payments of one campaign in the given order, each as if it were the only one.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch, payments, request_keys... (at most 32)
 -- ARGV
 --   input:json      as in INPUT
 -- INPUT
 --   requests        as in REQUEST
---   order_ttl_ms    how long claims on an order are kept
+--   order_ttl_ms    time for which claims on an order are kept
 -- REQUEST
 --   reservation_id
 --   payment_ref   "" = none
 --   trace         traceparent, "" = none
---   order_state   unknown | known (`order_key` is the one of the reservation) | taken (others exclude it)
---   order_key     which of the request_keys is the order's, from 1; none = unknown
+--   order_state   unknown | known (`order_key` is set) | taken (other reservations exclude this one)
+--   order_key     position of the order's key in request_keys, from 1; none = unknown
 -- REPLY
 --   decided decisions entry...     JSON of an object: durable, and `replies`, one DECISION for each request
 --       entry: each appended journal entry as JSON (lua/README.md), in the order of the requests
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- DECISION
---   redeemed entries order_id reacquired paid_by   entries: how many the request has appended, none for a repetition
---                                     paid_by: reference of the first payment when this is another one
---   ended entries state               released, expired, refunded, burned or voided: the unit is not the user's any more
---   order_needed user order_id        a unit would be taken again: the caller has to name the key of its order
---   not_combinable reservations       it would be, if these were not on the same order; nothing is changed
---   archived pass                     not here, and the campaign is archived: Postgres may have it
+--   redeemed entries order_id reacquired paid_by   entries: number of appended entries, 0 for a repetition
+--                                     paid_by: reference of the first payment, if this is a second one
+--   ended entries state               released, expired, refunded, burned or voided: the user no longer has the unit
+--   order_needed user order_id        a unit could be reacquired; the caller must pass the key of the order
+--   not_combinable reservations       these reservations on the same order exclude it; nothing is changed
+--   archived pass                     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
--- JOURNALS redeemed, paid_again, expired, reserved (the next in line), left (of those in line who cannot be served)
+-- JOURNALS redeemed, paid_again, expired, reserved (the next in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -41,7 +41,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 --#include orders
 --#include payments
 
@@ -66,7 +66,7 @@ local function redeem(r, reservation, state)
   return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reacquired }
 end
 
--- It is paid already; another reference is kept beside the first one.
+-- A payment of a redeemed reservation. A new reference is stored after the first one.
 local function pay_again(r, reservation)
   local references = payments_of(plan.payments[r.reservation_id] or redis.call('HGET', keys.payments, r.reservation_id))
   local first = r.payment_ref ~= '' and references[1] or ''
@@ -79,8 +79,8 @@ local function pay_again(r, reservation)
   return { kind = 'redeemed', order_id = reservation.order_id, reacquired = reservation.state == 'reacquired', paid_by = paid_by }
 end
 
--- Whether a user whose reservation has ended may have the unit again, as far as the user and the code go. Of a reservation that
--- this request is about to end both will be free, unless the next in line gets the code.
+-- Returns whether the user and the code allow a unit to be reacquired. When this request is about to end the
+-- reservation, both will be free, unless the next user in line gets the code.
 local function is_eligible(r, reservation, is_overdue)
   if r.order_state == 'taken' or in_line(plan, reservation.user) then return false end
   if is_overdue then return true end
@@ -88,7 +88,8 @@ local function is_eligible(r, reservation, is_overdue)
   return code_free and free_slot(person_of(plan, reservation.user).slots, c.per_user_limit) ~= nil
 end
 
--- The claims on the order with the one of this reservation, "" = it takes no part; else the decision that something is missing.
+-- Returns the claims on the order including the one of this reservation, "" = it takes no part; or nil and the decision
+-- that prevents it.
 local function joined_order(r, reservation)
   if not takes_part(c, reservation.order_id == order_id_of(r.reservation_id)) then return '' end
   if r.order_state == 'unknown' then
@@ -102,7 +103,7 @@ local function joined_order(r, reservation)
   return with_claim(claims, r.reservation_id, stacking)
 end
 
-local function take_again(r, reservation, claims)
+local function reacquire(r, reservation, claims)
   local person = person_of(plan, reservation.user)
   local slot = free_slot(person.slots, c.per_user_limit)
   if claims ~= '' then plan.orders[request_keys[r.order_key]] = claims end
@@ -134,10 +135,10 @@ local function confirm(r)
   if may_return then claims, missing = joined_order(r, reservation) end
   if missing then return missing end
   if is_overdue then
-    give_back(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
+    return_units(plan, r.reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', r.trace)
   end
-  -- The code may have gone to the next in line.
-  if claims and is_eligible(r, reservation, false) then return take_again(r, reservation, claims) end
+  -- The next user in line may have got the code.
+  if claims and is_eligible(r, reservation, false) then return reacquire(r, reservation, claims) end
   return { kind = 'ended', state = reservation.state }
 end
 

@@ -6,7 +6,7 @@
 --   epoch         generation|server
 -- REPLY
 --   ended
---   fenced        another worker fills Redis, or no one does any more: nothing is written
+--   fenced        another worker fills Redis, or Redis is in service; nothing is written
 -- JOURNALS nothing
 
 --#include fence

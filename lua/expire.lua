@@ -1,15 +1,15 @@
--- The sweep: reservations whose deadline has passed go from RESERVED to EXPIRED, at most `limit` in one call, and each
--- unit to the head of the line, else to stock.
+-- Expires reservations whose deadline has passed: RESERVED to EXPIRED, at most `limit` in one call. Each unit goes to
+-- the head of the line, else to stock.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int     reservations in one call; bounds how long Redis serves no other call
+--   limit:int     reservations in one call; bounds how long the script blocks Redis
 -- REPLY
---   swept expired promoted due entry...     due: how many more are over their deadline now
+--   swept expired promoted due entry...     due: number of further reservations past their deadline
 --       entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS expired, reserved (the next in line), left (of those in line who cannot be served)
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS expired, reserved (the next in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -21,7 +21,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -35,8 +35,8 @@ for _, reservation_id in ipairs(overdue) do
   local text = redis.call('HGET', keys.reservations, reservation_id)
   local reservation = unpack_reservation(text or '')
   assert(reservation.state == 'reserved', 'a reservation with a deadline is not reserved')
-  give_back(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', '')
+  return_units(plan, reservation_id, reservation, 'expired', 'reason', 'deadline', 'trace', '')
 end
--- Units may also be free while people wait: after a pause, a restock, or when the head wanted more than there was.
-hand_over(plan, limit)
+-- Units may be free while users wait: after a pause, a restock, or when the head needs more units than are free.
+promote_head(plan, limit)
 return apply(plan, { 'swept', tostring(#overdue), tostring(plan.promoted), tostring(due - #overdue) })

@@ -1,23 +1,23 @@
--- Writes or removes some records while Redis is not in service. No one reads a campaign before its hash is there
--- (load_campaign), so a worker writes its records in batches.
+-- Writes or removes records while Redis is not in service. Readers ignore a campaign until `load_campaign` has written
+-- its hash, so a worker can write the records in batches.
 --
 -- KEYS filler, epoch, filled_keys... (at most 1000)
 -- ARGV
 --   token         of begin_fill
 --   action        remove: removes the keys
 --                 reservations (keys: reservations, deadlines): reservation_id record due_ms, "" = no deadline
---                 people (keys: people, line, presence): user record line_no seen_ms, "" = not in line, "" = presence does not matter
+--                 people (keys: people, line, presence): user record line_no ("" = not in line) seen_ms ("" = none)
 --                 holders (keys: holders): user, place and device
 --                 codes (keys: codes): number of a used code
 --                 answers (keys: idempotency of each): answer ttl_ms
 --                 payments (keys: payments): reservation_id references
 --                 orders (keys: order of each): reservation_id stacking ttl_ms
 -- EACH (at most 10000)
---   value         of the records, as the action has them
+--   value         fields of the records, as listed under the action
 -- REPLY
 --   filled
---   fenced        another worker fills Redis, or no one does any more: nothing is written
--- JOURNALS nothing: Postgres has all of it
+--   fenced        another worker fills Redis, or Redis is in service; nothing is written
+-- JOURNALS nothing: Postgres has all records
 
 --#include fence
 --#include orders

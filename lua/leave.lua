@@ -1,17 +1,17 @@
--- A user gives up their place: QUEUED to LEFT. Those behind move up, and may be served if only this user stood in the way.
+-- A user leaves the line: QUEUED to LEFT. Users behind move up. They are served if only this user blocked them.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   user
---   place         reservation id of the place that is given up; "" = whichever the user has
+--   place         reservation id of the place; "" = the current place of the user
 --   trace         traceparent, "" = none
 -- REPLY
 --   left durable entry...     also when the user had left before, which appends no entry
---       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   not_waiting   the user holds a reservation, has another place, or was never in the line
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS left, reserved (the next in line)
 
 --#include clock
@@ -24,7 +24,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -41,5 +41,5 @@ local score = redis.call('ZSCORE', keys.line, user)
 if not score then return { 'not_waiting' } end
 
 end_place(plan, user, score, 'left', '', trace)
-hand_over(plan, c.max_qty)
+promote_head(plan, c.max_qty)
 return apply(plan, { 'left', durable })

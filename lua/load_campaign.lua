@@ -1,5 +1,5 @@
--- Puts a campaign into Redis before its first shopper comes. Never overwrites one that is there: a repeated admin call
--- or a second worker must not reset stock and buyers.
+-- Writes a campaign to Redis before its first shopper arrives. Never overwrites an existing campaign: a repeated admin
+-- call or a second worker must not reset stock and buyers.
 --
 -- KEYS campaign, directory, filler, epoch
 -- ARGV
@@ -8,10 +8,10 @@
 --   version              of the terms
 --   status               draft | scheduled | open | paused | closed
 --   type                 shared | unique | pool
---   codes                how many codes it has; they are numbered from 1
+--   codes                number of codes; codes are numbered from 1
 --   total:int            units; -1 = unlimited
---   held:int redeemed:int burned:int waiting last_line_no    0 for a new campaign; otherwise what Postgres knows
---   archived             names the pass when only the hash is put here (lua/archive.lua); "" = its records are here
+--   held:int redeemed:int burned:int waiting last_line_no    0 for a new campaign, else the counters of Postgres
+--   archived             name of the pass when only the hash is written (lua/archive.lua); "" = Redis has the records
 --   promised             reservations of an archived campaign
 --   token                of the worker that fills Redis; "" = Redis is in service
 -- EACH (at most 40)
@@ -19,9 +19,9 @@
 --   value
 -- REPLY
 --   loaded
---   known version        it is there already, with these terms
---   fenced               another worker fills Redis, or no one does any more
---   rebuilding           Redis is fresh and not filled yet
+--   known version        it exists already, with this version of the terms
+--   fenced               another worker fills Redis, or Redis is in service
+--   rebuilding           Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include clock
@@ -35,7 +35,7 @@ local known_version = redis.call('HGET', campaign_key, 'version')
 if known_version then return { 'known', known_version } end
 local free = total == -1 and 0 or total - held - redeemed - burned
 assert(free >= 0, 'more is taken than there is')
--- When it was closed is not known: what Postgres has may be as young as this Redis.
+-- The closing time is unknown, so the grace period begins now.
 local closed_at = status == 'closed' and archived == '' and now_ms()
 local _, terms = new_terms(version, type, each_field, each_value)
 redis.call('HSET', campaign_key, 'no', no, 'status', status, 'type', type, 'codes', codes, 'code_hint', 0, 'spent', 0,

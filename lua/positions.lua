@@ -1,13 +1,14 @@
--- The places of many people at once, for the sockets of one process. Reads only; the caller bounds the number of users.
+-- Returns the positions of several users, for the sockets of one process. Only reads; the caller bounds the number of
+-- users.
 --
 -- KEYS campaign, line, epoch
 -- EACH (at most 1000)
 --   user
 -- REPLY
 --   positions waiting pace position...    one for each user in their order, 0 = not in the line
---                                         pace: ms for each person, "" = unknown
+--                                         pace: ms between two promotions, "" = unknown
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include clock
@@ -21,7 +22,7 @@ local away_known = redis.call('HGET', campaign_key, 'presence_ms') ~= '0'
 local reply = { 'positions', waiting, pace_of(campaign_key, now_ms()) }
 for i, user in ipairs(each_user) do
   local rank, score = redis.call('ZRANK', line_key, user), '0'
-  -- A user who stepped back has the place that they would come back to. Such users are few.
+  -- A demoted user has the position that they would get back. Such users are few.
   if rank and away_known then score = redis.call('ZSCORE', line_key, user) end
   if rank and is_away(score) then
     rank = redis.call('ZCOUNT', line_key, '-inf', '(' .. string.format('%.0f', tonumber(score) - away))

@@ -1,14 +1,14 @@
--- Gives free units to the head of the line, at most `limit` people in one call: after a restock or a resume, when there
--- may be more to hand out than one script should.
+-- Promotes waiting users while units are free, at most `limit` in one call: after a restock or a resume, which may free
+-- more units than one call should assign.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int     people in one call; bounds how long Redis serves no other call
+--   limit:int     users in one call; bounds how long the script blocks Redis
 -- REPLY
 --   promoted count entry...     entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS reserved, left (of those in line who cannot be served)
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS reserved, left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -20,12 +20,12 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local plan = new_plan(c, keys, generation, now_ms())
-hand_over(plan, limit)
+promote_head(plan, limit)
 return apply(plan, { 'promoted', tostring(plan.promoted) })

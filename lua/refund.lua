@@ -1,5 +1,5 @@
--- Money goes back: REDEEMED to REFUNDED. By the campaign's `refund_policy` the unit returns (to the head of the line,
--- else to stock; the user's allowance is free again) or is burned (nobody gets it; the allowance stays used).
+-- Records a refund: REDEEMED to REFUNDED. With `refund_policy = return` the unit goes to the head of the line, else to
+-- stock, and the user's allowance is free again. With `burn` the unit is lost and the allowance stays used.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
@@ -7,12 +7,12 @@
 --   trace         traceparent, "" = none
 -- REPLY
 --   refunded returned durable entry...     returned 0|1; the same for each repetition, which appends no entry
---       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   unpaid state        reserved, released, expired or voided: never redeemed
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS refunded, reserved (the next in line), left (of those in line who cannot be served)
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS refunded, reserved (the next in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -24,7 +24,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -48,6 +48,6 @@ if c.refund_policy == 'burn' then
   c.redeemed, c.burned = c.redeemed - reservation.qty, c.burned + reservation.qty
   add_entry(plan, packed, 'kind', 'refunded', 'no', c.no, 'at', now, 'reservation', reservation_id, 'burned', 1, 'trace', trace)
 else
-  give_back(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
+  return_units(plan, reservation_id, reservation, 'refunded', 'burned', 0, 'trace', trace)
 end
 return apply(plan, { 'refunded', c.refund_policy == 'burn' and '0' or '1', durable })

@@ -1,15 +1,15 @@
--- Repair: a promise stands here but never reached Postgres, and no journal entry of it is left. It is appended again, so that
--- Postgres takes it, or refuses it, in the usual way. For the ledger only; nothing changes here.
+-- Repairs a promise that Redis has and Postgres lacks, when its journal entry is gone. Appends the entry again, so that
+-- Postgres accepts or rejects it in the usual way. Only the ledger calls it; no record in Redis changes.
 --
 -- KEYS campaign, reservations, journal, epoch
 -- ARGV
 --   reservation_id
---   row           missing | reserved: what Postgres has of it
+--   row           missing | reserved: the row in Postgres
 -- REPLY
---   rejournaled entries   0 when there is nothing that Postgres lacks
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   rejournaled entries   0 when Postgres lacks nothing
+--   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS reserved, redeemed, released, expired, refunded
 
 --#include clock

@@ -1,7 +1,7 @@
--- The unit is given up, by the payment service or by its holder: RESERVED to RELEASED (EXPIRED when the deadline has
--- passed). The unit goes to the head of the line, else to stock, and is given back once.
+-- Releases reservations, for the payment service or the holder: RESERVED to RELEASED (EXPIRED after the deadline). The
+-- unit goes to the head of the line, else to stock. A repetition returns no second unit.
 --
--- Decides some releases of one campaign in the order in which they are given, each as if it came alone.
+-- Decides up to 32 releases of one campaign in the given order, each as if it were the only one.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
@@ -10,21 +10,21 @@
 --   requests        as in REQUEST
 -- REQUEST
 --   reservation_id
---   holder        the user a ticket names; "" = a service, which may release anyone's
+--   holder        the user of the ticket; "" = a service, which may release any reservation
 --   reason        free text for the record, "" = none
 --   trace         traceparent, "" = none
 -- REPLY
 --   decided decisions entry...     JSON of an object: durable, and `replies`, one DECISION for each request
 --       entry: each appended journal entry as JSON (lua/README.md), in the order of the requests
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- DECISION
---   released entries state            released or expired; entries: how many the request has appended, none for a repetition
+--   released entries state            released or expired; entries: number of appended entries, 0 for a repetition
 --   settled state                     redeemed, reacquired, refunded, burned or voided: there is nothing to release
---   foreign                           the reservation is not the holder's
---   archived pass                     not here, and the campaign is archived: Postgres may have it
+--   foreign                           the reservation belongs to another user
+--   archived pass                     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
--- JOURNALS released, expired, reserved (the next in line), left (of those in line who cannot be served)
+-- JOURNALS released, expired, reserved (the next in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -36,7 +36,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -54,7 +54,7 @@ local function release(r)
   if state == 'released' or state == 'expired' then return { kind = 'released', state = state } end
   if state ~= 'reserved' then return { kind = 'settled', state = state } end
   local ending = now < reservation.due and 'released' or 'expired'
-  give_back(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'trace', r.trace)
+  return_units(plan, r.reservation_id, reservation, ending, 'reason', r.reason, 'trace', r.trace)
   return { kind = 'released', state = ending }
 end
 

@@ -1,81 +1,82 @@
--- Checkouts: the arrows from nothing to RESERVED, REDEEMED or QUEUED, and every refusal. Decides several requests of one
--- campaign in the given order, each as if it came alone. The campaign is read and written once for all of them.
+-- Decides checkouts: nothing to RESERVED, REDEEMED or QUEUED, or a rejection. Decides several requests of one campaign
+-- in the given order, each as if it were the only one. The campaign is read and written once for all of them.
 --
--- Each request takes three decisions: `replay` (the key has an answer), `admit` (token, device, sale window) and `claim` (a unit,
--- a place in line or a refusal). They only read. `apply` takes what they decide into the batch, where the next request reads it.
--- At the end the script writes the batch to Redis.
--- A refused request costs quota too, once its device is counted: all but `replayed`, `archived`, `key_reused`, `attestation_…` and
--- `rate_limited` do.
+-- Each request takes three decisions: `replay` (the key has a response), `admit` (token, device, sale window) and
+-- `claim` (a unit, a place in line or a rejection). They only read. `apply` adds the decision to the batch, where the
+-- next request reads it. At the end the script writes the batch to Redis. A rejected request uses up quota too, once
+-- its device is counted: all but `replayed`, `archived`, `key_reused`, `attestation_…` and `rate_limited` do.
 --
--- The request_keys are four for each request, in their order: its idempotency key, the same without the user, the key of its
--- order and the key of its device; then those that requests name.
+-- The first request_keys are four for each request: its idempotency key, the same without the user, the key of its
+-- order and the key of its device. Keys that requests refer to by position follow.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, holders, epoch, request_keys... (at most 320)
 -- ARGV
 --   input:json      as in INPUT
 -- INPUT
 --   requests        at least 1, at most 64, as in REQUEST
---   key_ttl_ms      how long the answer to an idempotency key is remembered, as text
---   ticket_key      id of the key that signs the tickets, so that a replay can sign the same one
---   journal_limit   promises the journal may hold
---   device_quota device_window_ms   checkouts that may be counted under a device's key in any window, and its length
---   token_life_ms token_skew_ms   how long a token is valid, and how far the caller's clock may differ from the one of Redis
---   replicated      whether the caller waits for replicas before it answers
---   order_ttl_ms    how long claims on an order are kept, as text
+--   key_ttl_ms      time for which an idempotency record is kept, as text
+--   ticket_key      id of the key that signs the tickets, so that a replay signs the same ticket
+--   journal_limit   maximum number of promises in the journal
+--   device_quota device_window_ms   checkouts of a device in any window, and its length
+--   token_life_ms token_skew_ms   validity of a token, and allowed difference between the clocks of caller and Redis
+--   replicated      whether the caller waits for replicas before it responds
+--   order_ttl_ms    time for which claims on an order are kept, as text
 --   packed          whether every worker can read an entry with several promises
 -- REQUEST
 --   user            the user who checks out
 --   qty             units wanted, integer >= 1, as text
 --   prefix          28 characters of a UUIDv7; the campaign's number completes it to the reservation's id
 --   order           id of the order; none = made from the reservation id
---   token_expires_at   Unix seconds as text, of a token whose signature the caller has checked; none = no token
+--   token_expires_at   Unix seconds as text; the caller has checked the signature; none = no token
 --   key             idempotency key
---   once_key        which of the request_keys it is, from 1
+--   once_key        position of the one-time token's key in request_keys, from 1
 --   has_quota       whether the device's quota counts the request
---   device          device fingerprint, for the record; none = unknown
+--   device          device fingerprint, only recorded; none = unknown
 --   trace           traceparent of the request
---   request         what else makes the request what it is; none = a checkout
---   code            number of the code it is redeemed by; 0 = the campaign's one code, none = by none
---   terms           version of the terms that the caller judged the user by, negative = they exclude the user; none = not judged
---   once_expires_at   ms, of the one-time token; none = none was sent
+--   request         further fields of the fingerprint, of a redemption by code; none = a checkout
+--   code            number of the code; 0 = the campaign's only code, none = no code
+--   terms           version of the terms whose audience the caller has checked; negative = they exclude the user;
+--                   none = not checked
+--   once_expires_at   ms, of the one-time token; none = no token
 --   proven          whether the caller has proved to be the user
---   holder_device   device that a genuine token is for, unless its fingerprint was derived
---   new_keys        promises that the caller may still get under new keys now, beyond as many as the user may have; negative = none;
---                   none = enough
+--   holder_device   device of a genuine token, unless its fingerprint was derived
+--   new_keys        promises that the caller may still get under new keys, beyond the user's limit; may be negative;
+--                   none = no limit
 -- REPLY
---   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION for each request;
---                                 due: ms, of every unit that was given; 0 = nothing to pay, redeemed at once;
---                                 last_id: number of the last promise in the journal, "" = none was made
+--   decided decisions last_id     JSON of an object: no, at, due, terms, durable, and `replies`, one DECISION each;
+--                                 due: ms, of every unit; 0 = nothing to pay, redeemed at once;
+--                                 last_id: journal id of the last promise, "" = no promise
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- DECISION
 --   reserved quota_left slot code stacking
---                                     the next promise of this call; quota_left: of the device's; code: its number;
---                                     stacking: how it takes part in its order
---   queued quota_left position queue_size line_no pace presence_ms stacking   the next promise too;
---                                     position counts from 1; pace: ms for each person; presence_ms: 0 = presence does not matter
+--                                     next promise of this call; quota_left: of the device; code: number of its code;
+--                                     stacking: how it combines with others on its order
+--   queued quota_left position queue_size line_no pace presence_ms stacking   next promise of this call;
+--                                     position counts from 1; pace: ms between two promotions;
+--                                     presence_ms: 0 = presence does not matter
 --   waiting journaled quota_left position queue_size pace presence_ms place_id
---                                     already in the line, with this place; journaled: whether it is a promise of this call;
---                                     place_id: reservation id of the place, none = the caller gets no ticket of it
---   place_limited                     the caller got too many promises lately (new_keys); nothing is remembered
---   replayed answer                   the first answer to this key, as remembered
---   archived pass                     the campaign is, and its answers are in Postgres
+--                                     already in the line; journaled: whether it is a promise of this call;
+--                                     place_id: reservation id of the place, none = the caller gets no ticket
+--   place_limited                     the caller got too many promises lately (new_keys); not recorded
+--   replayed answer                   the first response to this key, from its idempotency record
+--   archived pass                     the campaign is archived; its idempotency records are in Postgres
 --   key_reused                        the user has used the key for another request
 --   attestation_missing | attestation_expired | attestation_future
 --   rate_limited retry_ms             the device's quota is used up
---   journal_full                      Postgres is too far behind to promise more
+--   journal_full                      the backlog has reached journal_limit
 --   not_found | paused | ended
 --   not_started starts_at_ms
 --   qty_above_max max_qty
 --   limit_reached                     the user has reached the limit for this campaign
 --   sold_out | line_full
 --   audience_mismatch
---   terms_changed version             the caller judged by others, or not at all although the campaign has an audience
---   code_needed                       each code of this campaign is for one user
+--   terms_changed version             the caller has checked the audience of other terms, or none
+--   code_needed                       every unit of this campaign needs a code
 --   code_used
 --   token_missing | token_expired | token_used    the one-time token
---   not_combinable reservations       these, on the same order, exclude this one
---   failed reason                     a record that it needs is malformed; nothing was decided, and the others are not concerned
+--   not_combinable reservations       these reservations on the same order exclude this one
+--   failed reason                     a record that it needs is malformed; other requests are not affected
 -- JOURNALS reserved, queued, answered
 
 --#include clock
@@ -101,10 +102,10 @@ local batch = new_batch(c, input, { campaign = campaign_key, line = line_key, co
 
 --#parse fingerprint
 
--- First decision: what an idempotency key returns that has an answer. Returns nil for a new key.
+-- First decision: replays the response to an idempotency key. Returns nil for a new key.
 local function replay(batch, r, fingerprint)
   local remembered, unscoped = value_of(batch, r.keys), value_of(batch, r.keys + 1)
-  -- Earlier versions kept the record under the key alone. Another user's record is not this user's.
+  -- Earlier versions stored the record under the key without a user. A record of another user does not count.
   if not remembered and unscoped then
     local earlier = parse_fingerprint(unscoped)
     if earlier and earlier.user == r.user then remembered = unscoped end
@@ -112,7 +113,7 @@ local function replay(batch, r, fingerprint)
   if remembered then
     if string.sub(remembered, 1, #fingerprint) ~= fingerprint then return { kind = 'key_reused' } end
     local answer = string.sub(remembered, #fingerprint + 1)
-    -- A redemption's record begins like a checkout's and goes on with what only it has.
+    -- The record of a redemption begins like that of a checkout and has further fields.
     if not r.request and string.sub(answer, 1, 2) == 'R|' then return { kind = 'key_reused' } end
     return { kind = 'replayed', answer = answer }
   end
@@ -120,8 +121,8 @@ local function replay(batch, r, fingerprint)
   return batch.c.archived and { kind = 'archived', pass = batch.c.archived }
 end
 
--- Second decision: why token, device or campaign do not allow a claim; false when they do.
--- Returns as well how many calls the device has left, and the times of its calls.
+-- Second decision: checks token, device and campaign. Returns the rejection or false, the number of calls that the
+-- device has left, and the times of its calls.
 local function admit(batch, r)
   local c, input, phase, times, left = batch.c, batch.input, batch.phase, nil, 0
   if r.token_expires_at then
@@ -143,7 +144,8 @@ local function admit(batch, r)
   return refusal, left, times
 end
 
--- Why the terms of the campaign exclude the user; nil when they do not. A user who waits was judged when joining the line.
+-- Returns the rejection when the terms of the campaign exclude the user, else nil. The audience of a waiting user was
+-- checked when the user joined the line.
 local function exclusion(batch, r)
   local c, terms = batch.c, r.terms or 0
   if terms ~= c.version and -terms ~= c.version and (terms ~= 0 or not c.open_to_all) then
@@ -152,24 +154,24 @@ local function exclusion(batch, r)
   return terms < 0 and { kind = 'audience_mismatch' } or nil
 end
 
--- Why the one-time token is not accepted; nil when it is.
+-- Returns the rejection when the one-time token is invalid, else nil.
 local function token_problem(batch, r)
   if not r.once_expires_at then return { kind = 'token_missing' } end
   if batch.now >= r.once_expires_at then return { kind = 'token_expired' } end
   return value_of(batch, r.once_key) and { kind = 'token_used' } or nil
 end
 
--- The claims on the order of the request with this one; nil, and the decision, when others on the order exclude it.
+-- Returns the claims on the order including this one; or nil and the rejection when others on the order exclude it.
 local function claims_with(batch, r, reservation_id, stacking)
-  -- An order that is made now has no claims.
+  -- A new order has no claims.
   local claims = r.order and claims_in(value_of(batch, r.keys + 2)) or {}
   local against = claims_against(claims, reservation_id, stacking)
   if against[1] then return nil, { kind = 'not_combinable', reservations = against } end
   return with_claim(claims, reservation_id, stacking)
 end
 
--- The code that a unit is given with, "" = none; nil when no unit is given. No barging: while a present user waits, a free unit
--- is theirs, and so is the next code of a pool without a limit.
+-- Returns the code of the unit that the user gets, "" = none; nil when the user gets no unit. No barging: while a
+-- present user waits, free units are reserved for the line, and so are the codes of an unlimited pool.
 local function code_of_unit(batch, r, code)
   local c, from_pool = batch.c, code == '' and batch.c.type == 'pool'
   if not c.unlimited and c.free < number_of(batch, r.qty) then return nil end
@@ -178,8 +180,8 @@ local function code_of_unit(batch, r, code)
   return code
 end
 
--- Third decision: the place that the user has, a unit or a new place; else why not. Returns the decision, and the change of a
--- promise.
+-- Third decision: the current place of the user, a unit or a new place; else a rejection. Returns the decision, and the
+-- change of a promise.
 local function claim(batch, r, fingerprint, quota_left)
   local c, text = batch.c, batch.people[r.user]
   local person = text and unpack_person(text) or batch.new_person
@@ -204,7 +206,7 @@ local function claim(batch, r, fingerprint, quota_left)
   local given = code_of_unit(batch, r, code)
   if not given then
     if not c.line_enabled then return { kind = 'sold_out' } end
-    -- No unit can return: everything is used up, as `tend_line` has found.
+    -- No unit can return: `maintain_line` has found that all units are used up.
     if c.spent and c.free + c.held == 0 then return { kind = 'sold_out' } end
     if c.waiting >= c.line_max then return { kind = 'line_full' } end
   end
@@ -223,12 +225,12 @@ local function claim(batch, r, fingerprint, quota_left)
   return decision, change
 end
 
--- Decides one request, and only reads. Returns the decision, and what `apply` takes.
+-- Decides one request. Only reads. Returns the decision, and the arguments of `apply`.
 local function decide(batch, r)
-  -- A redemption may come without a device.
+  -- A redemption by code needs no device.
   if batch.c.attest and not r.token_expires_at and not r.request then return { kind = 'attestation_missing' } end
   local fingerprint = pack_fingerprint{ no = batch.no, qty = r.qty, user = r.user, request = r.request or '' }
-  -- A replay comes before everything that may have changed since the first call, the age of the token included.
+  -- Replays before any check whose result may have changed since the first call, such as the age of the token.
   local decision = replay(batch, r, fingerprint)
   if decision then return decision end
   local refusal, quota_left, device_calls = admit(batch, r)

@@ -1,26 +1,26 @@
--- The operator adds units or takes free ones away. Added units go to those who wait first, at most `limit` people in
--- this call; `promote` serves the rest of them.
+-- Adds units to a campaign, or removes free ones. Added units go to waiting users first, at most `limit` in this call;
+-- `promote` serves the others.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, idempotency, unscoped_idempotency, epoch
 -- ARGV
 --   delta:int     units, may be negative
---   limit:int     people promoted in this call
---   key           "" = the call is not protected against repetition
+--   limit:int     users promoted in this call
+--   key           idempotency key; "" = a repetition is a second restock
 --   key_ttl_ms
---   actor         who, for the audit log
+--   actor         the operator, for the audit log
 --   request_id
 --   max_total:int     units a campaign may have
 -- REPLY
 --   restocked total journal_id durable entry...     the same for a repeated key, which appends no entry
---       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
 --   key_reused
---   insufficient free             so many could be taken away at most
+--   insufficient free             maximum number of units that can be removed
 --   too_many max_total
---   unlimited                     there is no number to change
+--   unlimited                     the campaign has no stock number
 --   closed
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS restocked, answered, reserved (those in line), left (of those in line who cannot be served)
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS restocked, answered, reserved (users in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -32,7 +32,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -43,7 +43,7 @@ local same_request = 'restock|' .. c.no .. '|' .. delta .. '|'
 if key ~= '' then
   local records = redis.call('MGET', idempotency_key, unscoped_idempotency_key)
   local remembered = records[1]
-  -- Earlier versions kept the record under the key alone, where shoppers had theirs too.
+  -- Earlier versions stored the record under the key without a user, where shoppers had records too.
   if not remembered and records[2] and string.sub(records[2], 1, 8) == 'restock|' then remembered = records[2] end
   if remembered then
     if string.sub(remembered, 1, #same_request) ~= same_request then return { 'key_reused' } end
@@ -60,12 +60,12 @@ local now = now_ms()
 local plan = new_plan(c, keys, generation, now)
 local before = c.total
 c.total, c.free = c.total + delta, c.free + delta
--- Journaled before the promotions it allows, so that Postgres raises the cap first.
+-- Journaled before the promotions that need it, so that Postgres raises the cap first.
 add_entry(plan, nil, 'kind', 'restocked', 'no', c.no, 'at', now, 'delta', delta, 'before', before, 'total', c.total,
   'actor', actor, 'request', request_id)
-hand_over(plan, limit)
+promote_head(plan, limit)
 local total = tostring(c.total)
--- The remembered answer names the entry of the restock, whose id is known once it is appended.
+-- The idempotency record has the id of the restock's entry, which is known once it is appended.
 local function answer_of(journal_id) return same_request .. total .. '|' .. journal_id end
 if key ~= '' then
   add_entry(plan, nil, answered_fields(c.no, now, key, '')).complete = answer_of

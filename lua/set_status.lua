@@ -1,21 +1,21 @@
--- The operator, or the clock, opens, pauses, resumes or closes a campaign.
+-- Opens, pauses, resumes or closes a campaign, for an operator or by the clock.
 --
 -- KEYS campaign, line, presence, journal, news, epoch
 -- ARGV
 --   action        open (now; a later starts_at becomes now) | pause | resume | close
---                 start (the clock: only when starts_at has come) | finish (the clock: only when ends_at has passed)
+--                 start (by the clock, once starts_at has passed) | finish (by the clock, once ends_at has passed)
 --                 publish (a draft becomes scheduled or open)
---   actor         who, for the audit log
+--   actor         the operator, or the clock, for the audit log
 --   request_id
---   reason        why, for the audit log; "" = none is given
+--   reason        for the audit log; "" = none
 -- REPLY
 --   changed before after journal_id durable entry...
---       durable 0|1: answers wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
---   unchanged status     it is so already, or its time has not come
---   refused status       this action is not possible from there
+--       durable 0|1: whether responses wait for Postgres; entry: each appended journal entry as JSON (lua/README.md)
+--   unchanged status     it has this status already, or its time has not come
+--   refused status       the action is not possible in this status
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS status. Closing drops the line: those who wait are told, their tickets end in Postgres.
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS status. Closing removes the line: waiting users are notified, and their tickets end in Postgres.
 
 --#include clock
 --#include generation
@@ -57,7 +57,7 @@ if not after then return { 'refused', before } end
 
 local plan = new_plan(c, keys, generation, now)
 plan.fields.status = after
--- A sale that was opened early has begun, so that a pause does not shut it until the time that was planned.
+-- An early opening moves starts_at, so that the sale does not return to `not_started` after a pause.
 if action == 'open' and now < c.starts_at then plan.fields.starts_at = now end
 if after == 'closed' then
   plan.fields.closed_at = now

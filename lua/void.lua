@@ -1,20 +1,20 @@
--- Postgres refused a reservation: whatever it was becomes VOIDED. When Postgres holds another reservation for the same
--- allowance, the unit is real and goes to the head of the line, else to stock. When Postgres says the cap is reached,
--- the unit never existed: it is taken out of the total.
+-- Voids a reservation that Postgres has rejected: any active state to VOIDED. If Postgres has another reservation for
+-- the same allowance, the unit exists and goes to the head of the line, else to stock. If Postgres has reached the cap,
+-- the unit never existed and is removed from the total.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
 --   reservation_id
---   unit          returns | never_existed | code_used (returns, but its code belongs to another row of Postgres)
---   reason        what Postgres said
+--   unit          returns | never_existed | code_used (returns, but its code belongs to another row in Postgres)
+--   reason        why Postgres has rejected it
 -- REPLY
 --   voided entry...     the same for each repetition, which appends no entry
 --       entry: each appended journal entry as JSON (lua/README.md)
---   not_active state    released, expired, refunded or burned: it holds no unit that could be taken
---   archived pass     not here, and the campaign is archived: Postgres may have it
+--   not_active state    released, expired, refunded or burned: it has no unit to return
+--   archived pass     the campaign is archived and Redis lacks the record; Postgres may have it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS voided, reserved (the next in line), left (of those in line who cannot be served)
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS voided, reserved (the next in line), left (users in line who cannot be served)
 
 --#include clock
 --#include generation
@@ -26,7 +26,7 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
@@ -43,14 +43,14 @@ if not active then return { 'not_active', reservation.state } end
 local plan = new_plan(c, keys, generation, now_ms())
 if unit == 'never_existed' and not c.unlimited then
   c.total = c.total - reservation.qty
-  -- give_back adds the unit to free and offers it to the line; taking it out of free first leaves nothing to offer.
+  -- return_units adds the unit to free and promotes the head. Removed from free first, the unit promotes no user.
   c.free = c.free - reservation.qty
 end
--- Forgotten here, so that it stays used.
+-- Without its code, so that the code stays used.
 if unit == 'code_used' then
   reservation.code = ''
   reservation.packed = reservation_text(reservation)
 end
-give_back(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
+return_units(plan, reservation_id, reservation, 'voided', 'reason', reason, 'trace', '')
 table.insert(plan.news, 'voided|' .. reservation.user .. '|' .. reservation_id .. '|' .. reservation.order_id .. '|0')
 return apply(plan, { 'voided' })

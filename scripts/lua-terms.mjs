@@ -32,7 +32,7 @@ ${wrapped(
 end
 local terms_pattern = '^${joined(names.map(() => '([^|]*)'))}$'
 
--- The terms that \`text\` has, if it is of this version and has as many as are known here; else those of the fields.
+-- Returns the terms in \`text\` if it has this version and the expected number of terms, else those in the fields.
 local function terms_in(text, version, key)
   if text and string.sub(text, 1, #version + 1) == version .. '|' then
 ${wrapped(

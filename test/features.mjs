@@ -45,8 +45,8 @@ export const FEATURES = {
   'worker/codes/': ['e2e/codes'],
   'worker/expire/': ['e2e/seed-b-scenarios', 'e2e/line'],
   'worker/forget-attempts/': ['e2e/attempts'],
+  'worker/maintain-line/': ['e2e/waiting-room'],
   'worker/promote/': ['e2e/line'],
   'worker/publish-outbox/': ['e2e/events'],
-  'worker/tend-line/': ['e2e/waiting-room'],
   'worker/velocity/': ['e2e/velocity'],
 };

@@ -14,12 +14,12 @@ import type { CodeIssuing } from './codes/codes.module.js';
 import type { Core } from './core.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
+import { maintainLines } from './maintain-line/maintain-line.js';
 import { promoteWaiting } from './promote/promote.js';
 import type { Events } from './publish-outbox/publish-outbox.module.js';
 import type { Refilling } from './recovery/recovery.module.js';
 import { keepSchedule, type TermsAhead } from './schedule/schedule.js';
 import type { Sweep } from './sweeps/sweeps.js';
-import { tendLines } from './tend-line/tend-line.js';
 import { watchVelocity } from './velocity/watch-velocity.js';
 
 export type Processors = { [Name in QueueName]: { concurrency: number; run: Processor<Name> } };
@@ -70,7 +70,7 @@ export function createSweeps(
     },
     tend: {
       everyMs: LIMITS.tendEveryMs,
-      run: async () => tendLines(sale, metrics, log, LIMITS, await active.waiting()),
+      run: async () => maintainLines(sale, metrics, log, LIMITS, await active.waiting()),
     },
     schedule: {
       everyMs: LIMITS.scheduleEveryMs,

@@ -99,7 +99,7 @@ function checkWindow(terms: CampaignTerms): void {
     throw invalidFields({ pointer: '#/ends_at', detail: 'must be later than starts_at' });
 }
 
-/** Whether it is still a draft is decided by Redis (lua/amend.lua). */
+/** Whether it is still a draft is decided by Redis (lua/update_terms.lua). */
 export function limitOnlyRaised(): Problem {
   return conflict('#/per_user_limit', 'it can only be raised: some users may have used it');
 }

@@ -127,7 +127,7 @@ export class Campaigns {
    * @throws VersionTaken if Redis has the same or newer terms of another change, which may not be committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.deps.sale.campaigns.amend(amended);
+    const outcome = await this.deps.sale.campaigns.updateTerms(amended);
     switch (outcome.kind) {
       case 'amended':
         return true;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { madeAtMs } from '../../shared/domain/ids.js';
 import { LINE_REASONS } from '../../shared/domain/reservation.js';
-import { type LineOutcome, MAX_LINE_HEAD } from '../../shared/sale/scripts/line-head.js';
+import { type LineHeadOutcome, MAX_LINE_HEAD } from '../../shared/sale/scripts/line-head.js';
 
 export const lineLimit = z.coerce.number().int().min(1).max(MAX_LINE_HEAD);
 
@@ -26,7 +26,7 @@ export const lineData = z.object({
 });
 
 /** Returns the line in the form of the admin API. */
-export function lineView(line: Extract<LineOutcome, { kind: 'line' }>): z.input<typeof lineData> {
+export function lineView(line: Extract<LineHeadOutcome, { kind: 'line' }>): z.input<typeof lineData> {
   const { queueSize, free, reason, head } = line;
   return {
     waiting: queueSize,

@@ -8,7 +8,7 @@ import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { AppraiseOutcome } from '../../shared/sale/scripts/checkout.js';
+import type { CheckRedeemableOutcome } from '../../shared/sale/scripts/checkout.js';
 import type { Identity } from '../guards/auth/shopper-identity.js';
 import type { IssuedCode } from './code-resolver.js';
 import type { ValidationRefusal, ValidData } from './coupon.contract.js';
@@ -26,7 +26,7 @@ export class Validation {
 
   /** Checks one code. @throws Problem if it could not be redeemed now */
   async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
-    const stock = await this.appraise(issued, shopper);
+    const stock = await this.checkRedeemable(issued, shopper);
     const { terms, code } = issued;
     const combined = shopper.cart && applyDiscounts(shopper.cart, [offerOf(issued)]);
     const { endsAt, timeZone } = terms;
@@ -77,9 +77,9 @@ export class Validation {
   }
 
   /** Returns the stock of a usable code; `total` -1 = unlimited. @throws Problem if it could not be redeemed now */
-  async appraise(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
+  async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
     const { audience } = issued.terms;
-    const outcome = await this.sale.claims.appraise(issued.product, user, issued.codeNo);
+    const outcome = await this.sale.claims.checkRedeemable(issued.product, user, issued.codeNo);
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
       throw new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
     }
@@ -114,7 +114,7 @@ function hintOf({ free, total }: { free: number; total: number }): 'plenty' | 'f
   return free <= Math.max(FEW_UNITS, total * FEW_PART) ? 'few' : 'plenty';
 }
 
-function refusalOf(outcome: Exclude<AppraiseOutcome, { kind: 'usable' }>): Problem<ValidationRefusal> {
+function refusalOf(outcome: Exclude<CheckRedeemableOutcome, { kind: 'usable' }>): Problem<ValidationRefusal> {
   switch (outcome.kind) {
     case 'not_found':
       return new Problem('code_not_found', 'The campaign of this code is not published.');

@@ -4,7 +4,7 @@ import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { StandingOutcome } from '../../shared/sale/scripts/line.js';
+import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
 import type { Connection } from './connection.js';
 import type { Subscriptions } from './subscriptions.js';
 
@@ -46,7 +46,7 @@ export class PositionBroadcaster {
       const activeAt = Math.max(...connections.map((connection) => connection.takeActivity()));
       return activeAt > 0 ? [[user, Math.max(0, Math.round(now - activeAt))]] : [];
     });
-    if (seen.length > 0) await this.sale.line.attend(product, seen);
+    if (seen.length > 0) await this.sale.line.heartbeat(product, seen);
   }
 
   async #sendPositions(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
@@ -82,7 +82,7 @@ export class PositionBroadcaster {
   }
 }
 
-function frameOf(standing: Extract<StandingOutcome, { kind: 'standing' }>): ServerFrame | null {
+function frameOf(standing: Extract<ShopperStatusOutcome, { kind: 'standing' }>): ServerFrame | null {
   const ids = { reservation_id: standing.reservationId, order_id: standing.orderId };
   switch (standing.status) {
     case 'promoted':

@@ -1,10 +1,11 @@
--- A campaign's state: its sale terms and its counters, read with one command and saved with one.
+-- The state of a campaign: its terms and counters, read with one command and saved with one.
 
--- The terms (shared/domain/terms.ts) are in fields of their own, and again in one text, because each field costs a search in
--- the hash. A text that is of another version, or has another number of terms, was written by a process of another version of
--- the project; then the fields count. The terms are written out, because every call of every script makes this code anew.
---   open_to_all   names the version of the terms without an audience, so that terms which an older process put here are judged
---   stacking      how it takes part in an order (includes/orders.lua)
+-- The terms (shared/domain/terms.ts) are stored in a field each, and again in one text, because reading each field
+-- costs a search in the hash. A text of another version, or with another number of terms, was written by a process of
+-- another version of the project; then the fields are read. The code lists the terms, because every call would
+-- build a table of them again.
+--   open_to_all   the version of the terms if they have no audience; terms written by an older process are thus checked
+--   stacking      how a reservation combines with others on an order (includes/orders.lua)
 
 -- Made by `npm run docs`: the text of the terms
 local function terms_text(v)
@@ -16,7 +17,7 @@ end
 local terms_pattern = '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|' ..
   '([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)$'
 
--- The terms that `text` has, if it is of this version and has as many as are known here; else those of the fields.
+-- Returns the terms in `text` if it has this version and the expected number of terms, else those in the fields.
 local function terms_in(text, version, key)
   if text and string.sub(text, 1, #version + 1) == version .. '|' then
     local found, ends_at, hold_ms, per_user_limit, max_qty, line_enabled, line_max, late_payment, refund_policy,
@@ -57,26 +58,27 @@ local function read_campaign(key)
   }
 end
 
--- The reply when a campaign is not there: unknown, or Redis is fresh and not filled yet. The epoch is written last.
+-- Returns the reply for a missing campaign: unknown, or Redis is empty and has not been filled. The epoch is written
+-- last.
 local function no_campaign(epoch_key)
   return { redis.call('EXISTS', epoch_key) == 1 and 'not_found' or 'rebuilding' }
 end
 
--- Before counters are saved: no script can save a state that breaks conservation.
+-- Checks the counters before they are saved, so that no script can save a state that breaks conservation.
 local function assert_counters(c)
   if c.unlimited then return end
   assert(c.free >= 0 and c.held >= 0 and c.redeemed >= 0 and c.burned >= 0 and c.waiting >= 0, 'a counter is negative')
   assert(c.free + c.held + c.redeemed + c.burned == c.total, 'conservation is broken')
 end
 
--- Every counter with its name, as a flat list.
+-- Returns the counters with their names, as a flat list.
 local function counters_of(c)
   local counters = { 'total', c.total, 'free', c.free, 'held', c.held, 'redeemed', c.redeemed, 'burned', c.burned,
     'waiting', c.waiting, 'last_line_no', c.last_line_no }
   return counters
 end
 
--- What the sale is at this moment. The clock decides, so a sale opens and ends on time without any worker.
+-- Returns the phase of the sale now. The clock decides, so a sale opens and ends on time without any worker.
 local function phase_of(c, now)
   if c.status == 'draft' then return 'draft' end
   if c.status == 'closed' or (c.ends_at > 0 and now >= c.ends_at) then return 'ended' end

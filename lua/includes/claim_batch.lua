@@ -1,22 +1,22 @@
--- The requests of one call of `reserve`: what they share, what Redis had when the call began, and what was decided since.
--- Functions take the batch as an argument: a function that refers to a local of the script costs a search for it in every call.
--- Needs records, campaign, codes, pace, presence, journal_tail.
---   keys: those of the campaign by name; request_keys: the list that `reserve` was called with
+-- The requests of one call of `reserve`: shared values, the records of Redis at the beginning of the call, and the
+-- decisions since. Functions take the batch as an argument: a reference to a local of the script costs a search in
+-- every call. Needs records, campaign, codes, pace, presence, journal_tail.
+--   keys: the keys of the campaign by name; request_keys: the list argument of `reserve`
 local function new_batch(c, input, keys, request_keys, now)
   local pays = c.hold_ms > 0
   return {
     c = c, input = input, keys = keys, request_keys = request_keys, now = now, phase = phase_of(c, now), pays = pays,
-    -- Numbers as text, which Lua would write with 14 digits for each use.
+    -- Caches of conversions between numbers and texts. Lua itself would write 14 digits.
     texts = {}, numbers = {}, no = c.no_text, no_hex = string.format('%08x', c.no), version = c.version_text,
     at = string.format('%d', now), due = pays and string.format('%d', now + c.hold_ms) or '0',
-    -- 0 journaled, 1 committed, 2 replicated: what the first response waits for.
+    -- The first response waits until the promise is: 0 journaled, 1 committed, 2 replicated.
     durability = c.durable and '1' or (input.replicated and '2' or '0'),
-    -- What Redis has, and then what the requests of this call have decided: name of a key → its value, user → record.
+    -- Records of Redis, replaced by the decisions of this call: name of a key → its value, user → record.
     values = {}, people = {}, new_person = unpack_person(nil),
-    -- To be written: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
+    -- Pending writes: key → text; user → packed record, score, time, holder; code → true; lists of pairs; the promises.
     answers = {}, devices = {}, orders = {}, once = {}, packed_people = {}, line = {}, presence = {}, holders = {}, codes = {},
     reservations = {}, deadlines = {}, promises = {}, plain_entries = {},
-    -- Line numbers of the users who are present since this call: those who joined, and those who returned.
+    -- Line numbers of users who joined or returned in this call.
     newly_present = {},
   }
 end
@@ -39,12 +39,12 @@ local function number_of(batch, text)
   return number
 end
 
--- What a key has, by its position among the request_keys; false = nothing.
+-- Returns the value of a key, by its position in request_keys; false = none.
 local function value_of(batch, position)
   return batch.values[batch.request_keys[position]]
 end
 
--- The following are read when a request needs them, once for all requests.
+-- The following values are read when a request first needs them, once for all requests.
 local function journal_is_full(batch)
   batch.backlog = batch.backlog or backlog_of(batch.keys.journal, batch.input.journal_limit)
   return batch.backlog + #batch.promises >= batch.input.journal_limit
@@ -59,7 +59,7 @@ local function pace_now(batch)
   return batch.pace
 end
 
--- How many places have a lower score.
+-- Returns the number of places with a lower score.
 local function places_before(batch, score)
   local places = redis.call('ZCOUNT', batch.keys.line, '-inf', '(' .. score)
   for _, number in ipairs(batch.newly_present) do
@@ -68,15 +68,15 @@ local function places_before(batch, score)
   return places
 end
 
--- Counts a call of the device. Returns the times of its calls that lie in the window, newest first, and how many are left.
--- When the quota is used up it returns nil, and the time in ms until a call is free.
+-- Counts a call of the device. Returns the times of its calls in the window, newest first, and the number of calls
+-- left. When the quota is used up, returns nil and the time until the next call is allowed, in ms.
 local function count_call(batch, r)
   local now, window_ms, quota = batch.now, batch.input.device_window_ms, batch.input.device_quota
   local times, used, earlier = batch.at, 0, value_of(batch, r.keys + 3)
   if not earlier then return times, quota - 1 end
   for time in string.gmatch(earlier, '%d+') do
     local at = tonumber(time)
-    -- The clock may have gone back: a time later than now is not of this window.
+    -- The clock may have gone back: a later time than now is not in this window.
     if at <= now and now - at < window_ms then
       times, used = times .. ',' .. time, used + 1
       if used == quota then return nil, at + window_ms - now end
@@ -85,20 +85,20 @@ local function count_call(batch, r)
   return times, quota - used - 1
 end
 
--- Takes what a request has decided into the batch. Only assignments, so that a request is decided whole or not at all.
---   device_calls   times of the device's calls, as its key keeps them; also of a request that is rejected. nil = not counted
---   change         of a request that gets a promise; else nil. It has those of these fields that apply:
---     answer             what the idempotency record has
+-- Adds the decision of a request to the batch. Only assigns, so that a decision is applied completely or not at all.
+--   device_calls   value of the device's key, also for a rejected request; nil = not counted
+--   change         of a request with a promise, else nil. It has the fields of these that apply:
+--     answer             the idempotency record
 --     promise, plain     the journal entry: packed, and as fields for workers that cannot read packed ones
 --     person             packed record of the user
---     units, reservation_id, reservation    what is taken from the stock, and its packed record
---     line_no            number of the place of a user who joins or returns
---     joins              whether the place is a new one
+--     units, reservation_id, reservation    number of units, id and packed record of the reservation
+--     line_no            line number of a user who joins or returns
+--     joins              whether the place is new
 --     seen               whether the user counts as seen
---     holder             of the place, as holders keep it
---     used_code          number of the code that is used
---     once_left_ms       how long the one-time token must be remembered as used, as text
---     order_claims       claims on the order, as its key keeps them
+--     holder             value in the hash of holders
+--     used_code          number of the used code
+--     once_left_ms       time for which the one-time token stays marked as used, as text
+--     order_claims       value of the order's key
 local function apply(batch, r, change, device_calls)
   local c, values, keys, first = batch.c, batch.values, batch.request_keys, r.keys
   if device_calls then
@@ -145,7 +145,7 @@ local function apply(batch, r, change, device_calls)
   end
 end
 
--- A map as a flat list, for a command.
+-- Returns a map as a flat list, for a command.
 local function pairs_of(map, value_first)
   local list, at = {}, 0
   for name, value in pairs(map) do
@@ -155,7 +155,7 @@ local function pairs_of(map, value_first)
   return list
 end
 
--- The counters of the campaign that the batch has changed, as a flat list.
+-- Returns the counters of the campaign that the batch has changed, as a flat list.
 local function changed_counters(batch)
   local c, fields = batch.c, {}
   local function add(name, number)

@@ -1,28 +1,28 @@
--- What a claim promises: a unit, a new place in line, or the place that the user has already. Each returns the decision, and
--- the change that `apply` takes into the batch. Needs records, presence, claim_batch.
+-- The promises of a claim: a unit, a new place in line, or the current place of the user. Each function returns the
+-- decision, and the change for `apply`. Needs records, presence, claim_batch.
 --   r             the request
---   fingerprint   what makes a request the same when it is repeated
---   quota_left    of the device
+--   fingerprint   identifies a repetition of the request
+--   quota_left    number of calls that the device has left
 
---   place_id   reservation id of the place that the ticket is for; "" = the answer has no ticket
+--   place_id   reservation id of the place on the ticket; "" = no ticket
 local function queued_answer(batch, position, waiting, pace, place_id)
   return pack_queued{ position = position, queue_size = waiting, ticket_key = place_id == '' and '' or batch.input.ticket_key,
     pace = pace, presence_ms = batch.c.presence_ms, place_id = place_id }
 end
 
--- A user who waits already keeps the place, and counts as seen.
+-- A waiting user keeps the place and counts as seen.
 local function keep_place(batch, r, fingerprint, quota_left, person, score)
   local c = batch.c
   local must_be_seen = c.presence_ms > 0
   local was_away = must_be_seen and is_away(score)
   local position, pace = places_before(batch, was_away and person.line_no or score) + 1, pace_now(batch)
-  -- The ticket of a place goes to a caller who has proved to be its user, or to use the device that took it.
+  -- The caller gets the ticket if they have proved to be the user, or to use the device that took the place.
   local is_holder = r.proven or (r.holder_device and
     (batch.holders[r.user] or redis.call('HGET', batch.keys.holders, r.user)) ==
       pack_holder{ line_no = person.line_no, device = r.holder_device })
   local place_id = is_holder and person.reservation_id or ''
   local answer = fingerprint .. queued_answer(batch, position, c.waiting, pace, place_id)
-  -- A full journal does not reject the request, since the place is promised already. Then only this Redis remembers the answer.
+  -- A full journal does not reject the request, because the place is promised already. Then only Redis has the record.
   local journaled = not journal_is_full(batch)
   local change = { answer = answer, line_no = was_away and person.line_no, seen = must_be_seen }
   if journaled then
@@ -35,9 +35,9 @@ local function keep_place(batch, r, fingerprint, quota_left, person, score)
     place_id = place_id ~= '' and place_id or nil }, change
 end
 
--- A unit, or several.
+-- Reserves one or more units.
 --   slot, code   number of the allowance; number of the code as text, "" = none
---   stacking     how the reservation takes part in its order, "" = not
+--   stacking     how the reservation combines with others on its order, "" = it takes no part
 local function give_units(batch, r, fingerprint, quota_left, person, slot, code, reservation_id, stacking)
   local c, input, units = batch.c, batch.input, number_of(batch, r.qty)
   assert(c.unlimited or (c.free >= units and c.free + c.held + c.redeemed + c.burned == c.total), 'conservation is broken')
@@ -57,14 +57,14 @@ local function give_units(batch, r, fingerprint, quota_left, person, slot, code,
     person = pack_person{ state = 'held', slots = with_slot(person.slots, slot_text), line_no = '0', qty = r.qty,
       reservation_id = reservation_id, order_id = '', code = code },
   }
-  -- Most decisions are this one; an encoder would take longer than what it is for.
+  -- Most decisions are of this kind, and cjson takes longer than this concatenation.
   return '{"kind":"reserved","quota_left":' .. text_of(batch, quota_left) .. ',"slot":' .. slot_text ..
     (code ~= '' and ',"code":' .. code or '') ..
     (stacking ~= '' and ',"stacking":' .. cjson.encode(stacking) or '') .. '}', change
 end
 
--- A place at the end of the line.
---   code   number of the code that the user came with, as text; "" = none
+-- Adds the user to the end of the line.
+--   code   number of the user's code, as text; "" = none
 local function join_line(batch, r, fingerprint, quota_left, person, code, reservation_id, stacking)
   local c = batch.c
   local position, pace = present_now(batch) + 1, pace_now(batch)

@@ -1,4 +1,5 @@
--- The one clock: milliseconds since 1970 of this Redis. Exact in a Lua number, and in text, up to the year 5138.
+-- Returns the time of Redis in ms since 1970, the only clock of the scripts. Exact as a Lua number and as text until
+-- 5138.
 local function now_ms()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

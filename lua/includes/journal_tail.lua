@@ -1,7 +1,7 @@
--- How the journal grows, counted in promises. An entry holds one promise, or several of one call: then its id is the number of
--- the last one, and `count` says how many they are (shared/redis/journal.ts).
+-- Ids and length of the journal, counted in promises. An entry has one promise, or all promises of one call; then its
+-- id is the number of the last one, and `count` is their number (shared/redis/journal-entries.ts).
 
--- An entry never holds more, so that a reader can bound what it reads.
+-- Maximum number of promises in an entry, so that readers can bound a read.
 local most_in_entry = 64
 
 local function id_parts(id)
@@ -9,7 +9,7 @@ local function id_parts(id)
   return generation, tonumber(n)
 end
 
--- Number of the first promise of an entry as XRANGE returns it.
+-- Returns the number of the first promise of an entry from XRANGE.
 local function first_number(entry)
   local _, n = id_parts(entry[1])
   for i = 1, #entry[2], 2 do
@@ -18,8 +18,8 @@ local function first_number(entry)
   return n
 end
 
--- Promises in the journal. Exact where it matters, near `limit`; far below it the number is a lower bound: what the journal and
--- this call can hold is below the limit all the same.
+-- Returns the number of promises in the journal. Exact near `limit`. Far below it the number is a lower bound: even
+-- with full entries the journal would be below the limit.
 local function backlog_of(journal_key, limit)
   local entries = redis.call('XLEN', journal_key)
   if entries == 0 or entries >= limit or (entries + 1) * most_in_entry < limit then return entries end
@@ -29,14 +29,14 @@ local function backlog_of(journal_key, limit)
   repeat
     local last = redis.call('XREVRANGE', journal_key, before, '-', 'COUNT', 1)[1]
     local generation, n = id_parts(last[1])
-    -- A later history begins with number 0, and everything of it is still here.
+    -- A later history begins with number 0, and the journal has all its entries.
     promises = promises + n + 1 - (generation == first_generation and first_number(first) or 0)
     before = '(' .. generation .. '-0'
   until generation == first_generation
   return promises
 end
 
--- Id of the last entry ever appended, also when it was trimmed; 0-0 before the first one.
+-- Returns the id of the last appended entry, even if it was trimmed; 0-0 before the first one.
 local function last_id_of(journal_key)
   if redis.call('EXISTS', journal_key) == 0 then return '0-0' end
   local info = redis.call('XINFO', 'STREAM', journal_key)
@@ -45,7 +45,7 @@ local function last_id_of(journal_key)
   end
 end
 
--- Id of the entry that holds the next `count` promises.
+-- Returns the id of an entry with the next `count` promises.
 local function id_for(journal_key, generation, count)
   if count == 1 then return generation .. '-*' end
   local last_generation, n = id_parts(last_id_of(journal_key))

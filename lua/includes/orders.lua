@@ -1,9 +1,9 @@
--- Which reservations and places in line take part in one order of a user, and whether another one may join them. Each has
--- claimed the order with its campaign's `stacking`: combines, exclusive (with nothing else) or group:<name> (with nothing of
--- the same group). Kept as one text for each order: `reservation_id=stacking`, comma-separated.
--- A claim stays when its reservation ends: whoever meets it asks `check_order_claim`, which removes it then.
+-- The reservations and places in line that claim one order of a user, and whether another one may join. Each claim has
+-- the `stacking` of its campaign: combines, exclusive (with no other claim) or group:<name> (with no claim of the same
+-- group). Stored as one text for each order: `reservation_id=stacking`, comma-separated. A claim stays when its
+-- reservation ends. A caller whom it excludes calls `check_order_claim`, which then removes it.
 
--- A cart has a few codes; a longer list would cost every later claim on the order its length.
+-- A cart has a few codes. A longer list would make every later claim on the order slow.
 local most_claims = 100
 
 local function claims_in(text)
@@ -18,7 +18,7 @@ local function claims_on(order_key)
   return claims_in(redis.call('GET', order_key))
 end
 
--- Ids of the reservations that keep this one off the order; of all of them when the order is full.
+-- Returns the ids of the reservations that exclude this one from the order; all ids when the order is full.
 local function claims_against(claims, reservation_id, stacking)
   local found = {}
   for _, claim in ipairs(claims) do
@@ -31,7 +31,7 @@ local function claims_against(claims, reservation_id, stacking)
   return found
 end
 
--- The stacking that this reservation has claimed the order with, or nil.
+-- Returns the stacking of the claim of this reservation, or nil.
 local function claimed_stacking(claims, reservation_id)
   for _, claim in ipairs(claims) do
     if claim.reservation_id == reservation_id then return claim.stacking end
@@ -39,7 +39,7 @@ local function claimed_stacking(claims, reservation_id)
   return nil
 end
 
--- The text of these claims, without those of this reservation.
+-- Returns the claims as text, without the claims of the reservation `without`.
 local function packed_claims(claims, without)
   local texts = {}
   for _, claim in ipairs(claims) do
@@ -48,15 +48,15 @@ local function packed_claims(claims, without)
   return table.concat(texts, ',')
 end
 
--- The same with this claim at the end.
+-- Returns the claims as text, with this claim at the end.
 local function with_claim(claims, reservation_id, stacking)
   local others = packed_claims(claims, reservation_id)
   return (others == '' and '' or others .. ',') .. reservation_id .. '=' .. stacking
 end
 
--- Whether a reservation takes part in its order: one that the caller named may have other codes on it. An order that was made
--- here is known to its user too, but only codes exclude each other: it counts for a code of a pool, and where the campaign
--- excludes others.
+-- Returns whether a reservation claims its order. An order named by the caller may have other codes. An order id made
+-- by a script can be reused by its user too, but only codes exclude each other: then codes of a pool and campaigns
+-- whose stacking excludes others claim it.
 local function takes_part(c, order_is_made_here)
   return not order_is_made_here or c.type == 'pool' or c.stacking ~= 'combines'
 end

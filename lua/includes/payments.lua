@@ -1,6 +1,7 @@
--- References of the payments of a reservation, the first one first, as the JSON of an array; nothing is kept without one.
+-- The references of the payments of a reservation as a JSON array, the first one first. Payments without one are not
+-- stored.
 
--- A payment service that repeats itself has one or two; more are kept by Postgres alone.
+-- Redis keeps no more; Postgres has all. A payment service that retries sends one or two.
 local most_references = 20
 
 local function payments_of(text)
@@ -14,7 +15,7 @@ local function is_known_payment(references, reference)
   return false
 end
 
--- The references with one more, as they are kept.
+-- Returns the references with one more, as stored.
 local function with_payment(references, reference)
   if #references < most_references then table.insert(references, reference) end
   return cjson.encode(references)

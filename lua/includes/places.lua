@@ -1,6 +1,6 @@
--- The line as the plan leaves it. Needs presence, plan.
+-- The line with the changes of the plan. Needs presence, plan.
 
--- Reads the records of users at once, and when they were seen.
+-- Reads the records of several users, and the times when they were seen.
 local function read_ahead(plan, users)
   local records = redis.call('HMGET', plan.keys.people, unpack(users))
   local seen_at = plan.c.presence_ms > 0 and redis.call('ZMSCORE', plan.keys.presence, unpack(users))
@@ -10,8 +10,9 @@ local function read_ahead(plan, users)
   end
 end
 
--- The i-th place as it is stored: user, score. Reads pages that double, since most scripts need the head only.
---   plan.ahead   how many of the head will be served; their records are read with them
+-- Returns user and score of the i-th place in Redis. Reads pages of doubling size, because most scripts need only the
+-- head.
+--   plan.ahead   number of users to be served; their records are read with the places
 local function stored_place(plan, i)
   local stored = plan.stored or { users = {}, scores = {}, page = math.min(math.max(2, plan.ahead or 2), 256), whole = false }
   plan.stored = stored
@@ -31,17 +32,17 @@ local function stored_place(plan, i)
   return stored.users[i], stored.scores[i]
 end
 
--- Returns a function that gives the places one after another, user and score, without those that the plan has moved.
--- `plan.back`: {user, score} of users who came back in this plan, in the order of the line; each has its old place.
+-- Returns an iterator over the places, user and score, without places that the plan has moved.
+-- `plan.restored`: {user, score} of users whose position this plan has restored, in the order of the line.
 local function places(plan)
-  local at, back_at = 1, 1
+  local at, restored_at = 1, 1
   return function()
     while true do
       local user, score = stored_place(plan, at)
-      local back = plan.back and plan.back[back_at]
-      if back and (not user or tonumber(back[2]) < tonumber(score)) then
-        back_at = back_at + 1
-        if plan.line[back[1]] == back[2] then return back[1], back[2] end
+      local restored = plan.restored and plan.restored[restored_at]
+      if restored and (not user or tonumber(restored[2]) < tonumber(score)) then
+        restored_at = restored_at + 1
+        if plan.line[restored[1]] == restored[2] then return restored[1], restored[2] end
       elseif user then
         at = at + 1
         if plan.line[user] == nil then return user, score end
@@ -52,7 +53,7 @@ local function places(plan)
   end
 end
 
--- Everyone in the line, absent users too, in the order in which they are stored: at most `limit` of {user, score}.
+-- Returns the places of present and absent users in stored order: at most `limit` of {user, score}.
 local function everyone(plan, limit)
   local found, at = {}, 1
   local user, score = stored_place(plan, at)
@@ -64,28 +65,28 @@ local function everyone(plan, limit)
   return found
 end
 
--- Whether the plan leaves this place as the line had it.
-local function still_there(plan, user, score)
+-- Returns whether the plan has left this place as it is in Redis.
+local function is_unmoved(plan, user, score)
   local planned = plan.line[user]
   return planned == nil or planned == score
 end
 
--- The first present user and the score; nil when there is none.
+-- Returns the first present user and the score; nil when there is none.
 local function head_of(plan)
   if not plan.next_place then
     plan.next_place = places(plan)
     plan.head, plan.head_score = plan.next_place()
   end
-  while plan.head and not still_there(plan, plan.head, plan.head_score) do
+  while plan.head and not is_unmoved(plan, plan.head, plan.head_score) do
     plan.head, plan.head_score = plan.next_place()
   end
   if not plan.head or is_away(plan.head_score) then return nil end
   return plan.head, plan.head_score
 end
 
--- Whether a user in the line is present; an absent one steps back. A user who was never seen joined before the line asked
--- for presence, and counts as present once.
-local function is_there(plan, user, score)
+-- Returns whether a user in the line is present, and demotes an absent user. A user who was never seen joined before
+-- the campaign required presence, and counts as present.
+local function check_presence(plan, user, score)
   local presence_ms = plan.c.presence_ms
   if presence_ms == 0 then return true end
   local seen_at = plan.seen_at[user]
@@ -99,7 +100,7 @@ end
 
 -- Ends a user's place.
 --   ending   left, closed
---   reason   why it was closed: limit_reached, not_waiting, "" = no unit can come back
+--   reason   why it was closed: limit_reached, not_waiting, "" = no unit can return
 local function end_place(plan, user, score, ending, reason, trace)
   local c, person = plan.c, waiting_person(plan, user)
   plan.line[user], plan.presence[user] = false, false
@@ -116,8 +117,8 @@ local function end_place(plan, user, score, ending, reason, trace)
   return person
 end
 
--- Ends a user's place although the user did not ask for it, and notifies the user.
-local function take_place(plan, user, score, ending, reason)
+-- Ends a user's place without a request of the user, and notifies the user.
+local function revoke_place(plan, user, score, ending, reason)
   local person = end_place(plan, user, score, ending, reason, '')
   if person then table.insert(plan.news, ending .. '|' .. user .. '|' .. person.reservation_id .. '||0') end
 end

@@ -1,26 +1,27 @@
--- What a script has decided and not written yet. Redis does not roll back, so a script decides on a plan, and `apply` writes
--- it at the end: nothing can fail after the first write. What the plan may have changed is read through the plan.
--- Needs records, campaign, codes, pace.
---   keys: those of {campaign, people, reservations, deadlines, line, presence, codes, journal, news, payments} that the script has
+-- The decisions of a script before they are written. Redis does not roll back, so a script decides on a plan, and
+-- `apply` writes it at the end: nothing can fail after the first write. Values that the plan may have changed are read
+-- through it. Needs records, campaign, codes, pace.
+--   keys: the keys of the script among campaign, people, reservations, deadlines, line, presence, codes, journal, news,
+--     payments
 local function new_plan(c, keys, generation, now)
   return {
     c = c, keys = keys, id = generation .. '-*', now = now, before = table.concat(counters_of(c), '|'),
     -- In their order: {fields, record, complete}, and messages for the news channel.
     entries = {}, news = {},
-    -- What is written as it is: id → packed record, its payments; id → deadline, user → score: false = removed.
+    -- Values to be written: id → packed record, its payments; id → deadline, user → score: false = removed.
     reservations = {}, payments = {}, deadlines = {}, line = {}, presence = {},
-    -- user → record, and which of them have changed; code number → whether it is used.
+    -- user → record, user → true if it has changed; code number → whether it is used.
     people = {}, changed = {}, codes = {},
-    -- What was read ahead: id → packed reservation, user → packed record, user → when they were seen, false = none.
+    -- Values read in advance: id → packed reservation, user → packed record, user → time when seen, false = none.
     stored_reservations = {}, records = {}, seen_at = {},
-    -- Further fields of the campaign: name → value, false = removed. Keys that are removed whole.
+    -- Further fields of the campaign: name → value, false = removed. Keys to be removed.
     fields = {}, unlinked = {},
-    -- Key of an order → the claims on it, as they are kept.
+    -- `orders`: key of an order → the claims on it, as stored.
     promoted = 0, answer = nil, orders = {}, order_ttl_ms = nil,
   }
 end
 
--- The text of a number that comes in many entries of a call, made once.
+-- Returns a number as text. Caches it, because many entries of a call have the same numbers.
 local texts = {}
 local function text_of(value)
   local text = texts[value]
@@ -34,16 +35,16 @@ end
 -- Plans a journal entry.
 --   record    the packed reservation after the change; needed to apply the entry without Redis. nil = none
 local function add_entry(plan, record, ...)
-  -- The first one is for the id.
+  -- The first field is for the id.
   local fields = { '', ... }
-  -- Names are texts already, and so are most values, which this leaves as they are.
+  -- Converts numbers. Names and most values are texts already.
   for i = 3, #fields, 2 do fields[i] = fields[i] .. '' end
   local entry = { fields = fields, record = record }
   table.insert(plan.entries, entry)
   return entry
 end
 
--- The packed record of a user, false = none.
+-- Returns the packed record of a user, false = none.
 local function record_of(plan, user)
   local record = plan.records[user]
   if record == nil then record = redis.call('HGET', plan.keys.people, user) end
@@ -59,7 +60,7 @@ local function person_of(plan, user)
   return person
 end
 
--- The user's record when it waits; nil when it does not, or is malformed.
+-- Returns the record of a waiting user; nil when the user does not wait, or the record is malformed.
 local function waiting_person(plan, user)
   local person = plan.people[user] or person_in(record_of(plan, user))
   if not person or person.state ~= 'queued' then return nil end
@@ -67,14 +68,14 @@ local function waiting_person(plan, user)
   return person
 end
 
--- Reads the reservations that requests name with one command.
+-- Reads the reservations of the requests with one command.
 local function read_reservations(plan, requests)
   local ids = {}
   for i, request in ipairs(requests) do ids[i] = request.reservation_id end
   for i, text in ipairs(redis.call('HMGET', plan.keys.reservations, unpack(ids))) do plan.stored_reservations[ids[i]] = text end
 end
 
--- A reservation as the plan leaves it, if it was read; nil when there is none.
+-- Returns a reservation with the changes of the plan, if it was read; nil when there is none.
 local function reservation_of(plan, id)
   local text = plan.reservations[id] or plan.stored_reservations[id]
   return text and unpack_reservation(text) or nil
@@ -94,7 +95,7 @@ local function use_code(plan, code)
   if code ~= '' then plan.codes[tonumber(code)] = true end
 end
 
--- Decides each request on the plan, in their order. Returns the decisions as JSON, each with the number of entries it added.
+-- Decides each request on the plan, in their order. Returns the decisions as JSON, each with its number of entries.
 local function decide_each(plan, requests, decide)
   local decisions = {}
   for i, request in ipairs(requests) do
@@ -105,7 +106,7 @@ local function decide_each(plan, requests, decide)
   return cjson.encode({ durable = plan.c.durable, replies = decisions })
 end
 
--- The campaign's fields that the plan changes, as a flat list, and those that it removes.
+-- Returns the fields of the campaign that the plan changes, as a flat list, and those that it removes.
 local function planned_fields(plan)
   local c, written, removed = plan.c, counters_of(plan.c), {}
   if table.concat(written, '|') == plan.before then written = {} end
@@ -123,7 +124,7 @@ local function planned_fields(plan)
   return written, removed
 end
 
--- A flat list in lists of at most 1000 values, each for one command: `unpack` takes no more than about 8000.
+-- Splits a flat list into lists of at most 1000 values, one per command: `unpack` takes no more than about 8000.
 local nothing = {}
 local function in_parts(values)
   if not values[1] then return nothing end
@@ -133,7 +134,7 @@ local function in_parts(values)
   return parts
 end
 
--- What a map writes, as arguments of HSET, or of ZADD when the value comes first; and the names it removes.
+-- Returns the arguments of HSET for a map, or of ZADD with the value first; and the names that it removes.
 local function arguments_of(map, value_first)
   if not next(map) then return nothing, nothing end
   local written, removed = {}, {}
@@ -148,9 +149,9 @@ local function arguments_of(map, value_first)
   return in_parts(written), in_parts(removed)
 end
 
--- Writes the plan: the journal entries first, since XADD can refuse an id, then everything else.
--- Returns the reply with each entry as one JSON text behind it (an array of the id, the fields, and the record if there is
--- one), and the id of the first entry.
+-- Writes the plan: the journal entries first, because XADD can reject an id, then everything else. Returns the reply,
+-- followed by each entry as JSON (an array of the id, the fields, and the record if there is one), and the id of the
+-- first entry.
 local function apply(plan, reply)
   assert_counters(plan.c)
   local keys, answer, first_id = plan.keys, plan.answer, nil

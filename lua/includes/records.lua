@@ -1,7 +1,7 @@
--- The packed records that scripts keep. Their fields are defined once, for scripts and TypeScript
--- (shared/redis/record-formats.ts): `pack_<record>{…}` writes one, `--#parse <record>` makes `parse_<record>`, which reads one.
--- A packed string costs a third of a hash of its own and one command instead of two.
---   code: number of the coupon code that is used, as text; "" = none
+-- The packed records. Scripts and TypeScript share the definition of their fields (shared/redis/record-formats.ts):
+-- `pack_<record>{…}` writes a record, and `--#parse <record>` defines `parse_<record>`, which reads it.
+-- A packed string takes a third of the memory of a hash, and one command instead of two.
+--   code: number of the used coupon code, as text; "" = none
 
 --#parse reservation
 --#parse person
@@ -11,7 +11,7 @@ local function reservation_text(r)
     order_id = r.order_id, code = r.code }
 end
 
--- A packed reservation that changes its state only.
+-- Returns a packed reservation with another state.
 local function in_state(text, state)
   return state .. string.sub(text, (string.find(text, '|', 1, true)))
 end
@@ -27,7 +27,7 @@ local function person_text(p)
     order_id = p.order_id, code = p.code }
 end
 
--- A user without a record is `new`. Returns nil for a malformed record.
+-- Returns the record of a user, nil if it is malformed. A user without a record is `new`.
 local function person_in(text)
   if text then return parse_person(text) end
   return { state = 'new', slots = '', line_no = 0, qty = 0, reservation_id = '', order_id = '', code = '' }
@@ -37,7 +37,7 @@ local function unpack_person(text)
   return assert(person_in(text), 'a person record is malformed')
 end
 
--- The lowest allowance of the user that is free, or nil when all `limit` of them are taken.
+-- Returns the lowest free allowance of the user, or nil when all `limit` of them are taken.
 local function free_slot(slots, limit)
   if slots == '' then return 1 end
   local padded = ',' .. slots .. ','
@@ -60,7 +60,8 @@ local function without_slot(slots, slot)
   return table.concat(kept, ',')
 end
 
--- An order id that nobody supplied is made from the reservation's, so that it need not be stored for those who wait.
+-- Returns the order id of a reservation without one from the caller. It follows from the reservation id, so places in
+-- line need not store it.
 local function order_id_of(reservation_id)
   local sub = string.sub
   return 'ord_' .. sub(reservation_id, 1, 8) .. sub(reservation_id, 10, 13) .. sub(reservation_id, 15, 18) ..

@@ -1,6 +1,6 @@
--- New terms of a campaign, as `load_campaign` and `amend` take them. Needs campaign.
+-- Converts the terms that `load_campaign` and `update_terms` receive. Needs campaign.
 --   fields, values: lists of the same length
--- Returns the terms by field, with all of them as one `text`, and what HSET writes of them as a flat list.
+-- Returns the terms by field, with all of them as one `text`, and the arguments of HSET as a flat list.
 local function new_terms(version, type, fields, values)
   local terms, written = { version = version, type = type }, { 'version', version }
   for i, field in ipairs(fields) do

@@ -63,7 +63,7 @@ export class ArchiveRecall implements Recall {
     if (!person) return false;
     // The call may come too late, for example when the campaign was archived again meanwhile. The next request reads
     // what is in Redis then.
-    await this.archive.recall(product, pass, user, person, records, payments);
+    await this.archive.restoreUser(product, pass, user, person, records, payments);
     return true;
   }
 

@@ -16,7 +16,7 @@ export const STANDINGS = [
 ] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** Why no user is promoted from a line (lua/line.lua). `handing_over`: a promotion is about to happen. */
+/** Why no user is promoted from a line (lua/line_head.lua). `handing_over`: a promotion is about to happen. */
 export const LINE_REASONS = [
   'no_line',
   'nobody_waits',

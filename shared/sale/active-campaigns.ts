@@ -5,13 +5,13 @@ import { keys } from '../redis/keys.js';
 import type { RedisClock } from '../redis/redis-clock.js';
 import type { SaleReader } from './sale-reader.js';
 
-/** A new campaign is found within this time; before that it has no deadline that could have passed. */
+/** A new campaign is found within this time, before its first deadline can pass. */
 const DIRECTORY_FRESH_MS = 1_000;
 
-/** Longer than the estimate of Redis's clock is off. */
+/** Longer than the error of the estimate of Redis's clock. */
 const DUE_SOON_MS = 1_000;
 
-/** Campaigns in which there is something to sweep, found without running a script in each. */
+/** Finds campaigns that need a sweep, without running a script in each. */
 export class ActiveCampaigns {
   #products: ProductId[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
@@ -28,8 +28,8 @@ export class ActiveCampaigns {
   }
 
   /**
-   * Campaigns in which users wait, or a deadline has passed or passes soon. A clock of Redis that jumps ahead is noticed
-   * within a second, when it is sampled again.
+   * Campaigns in which users wait, or a deadline has passed or passes soon. A clock of Redis that jumps ahead is
+   * noticed within a second, when it is sampled again.
    * @throws EngineUnavailable
    */
   async dueOrWaiting(): Promise<ProductId[]> {

@@ -7,26 +7,27 @@ import { encodeReservation, type ReservationRecord } from './reservation-record.
 import {
   type ArchiveOutcome,
   archiveScript,
-  type ForgetAnswerOutcome,
-  forgetAnswerScript,
-  MAX_RECALLED,
-  type RecallOutcome,
-  recallScript,
+  type EvictResponseOutcome,
+  evictResponseScript,
+  MAX_RESTORED,
+  type RestoreUserOutcome,
+  restoreUserScript,
 } from './scripts/archive.js';
 
-/** What Postgres has of a campaign: units, and the number of its reservations. */
+/** Counts of a campaign in Postgres: units by state, and the number of reservations. */
 export type CountedRows = { redeemed: number; burned: number; reservations: number };
 
 /**
- * What becomes of a campaign in Redis when it is over, and how somebody is brought back who returns to it
+ * Archives closed campaigns in Redis, and restores users who return to an archived campaign
  * (docs/decisions/0020-archive.md).
  */
 export class CampaignArchive {
   constructor(readonly scripts: ScriptRunner) {}
 
   /**
+   * Removes the records of a closed campaign from Redis.
    * @param committed id of the last journal entry that Postgres has
-   * @param counted null = not asked yet; then nothing is removed, and the answer says whether it is worth asking
+   * @param counted null = not counted yet: nothing is removed, and `ready` means that a count is worthwhile
    */
   archive(
     product: ProductId,
@@ -48,19 +49,22 @@ export class CampaignArchive {
     });
   }
 
-  /** Brings somebody's records back, with the references of their payments. @param pass of which the caller was told before he read them in Postgres */
-  recall(
+  /**
+   * Writes the records of a user back to Redis, with the references of their payments.
+   * @param pass name of the pass, received before the records were read from Postgres
+   */
+  restoreUser(
     product: ProductId,
     pass: string,
     user: UserId,
     person: PersonRecord,
     reservations: ReadonlyMap<string, ReservationRecord>,
     payments: ReadonlyMap<string, readonly string[]>,
-  ): Promise<RecallOutcome> {
-    return this.scripts.run(recallScript, {
+  ): Promise<RestoreUserOutcome> {
+    return this.scripts.run(restoreUserScript, {
       keys: saleKeys(product),
       args: { archived: pass, user, person: encodePerson(person) },
-      each: [...reservations].slice(-MAX_RECALLED).map(([id, record]) => {
+      each: [...reservations].slice(-MAX_RESTORED).map(([id, record]) => {
         const references = payments.get(id);
         return {
           reservation_id: id,
@@ -71,7 +75,7 @@ export class CampaignArchive {
     });
   }
 
-  /** Puts a remembered answer back, unless its key stands for something already. It never changes, so it cannot be old. */
+  /** Restores an idempotency record unless the key exists. A record never changes, so it cannot be outdated. */
   async rememberAnswer(user: UserId, key: IdempotencyKey, answer: string, ttlMs: number): Promise<void> {
     const { redis, gate } = this.scripts;
     const set = () => redis.set(keys.idempotency(user, key), answer, 'PX', ttlMs, 'NX');
@@ -82,10 +86,10 @@ export class CampaignArchive {
     }
   }
 
-  /** @param owned null = none, only `upTo` is kept */
-  forgetAnswer(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<ForgetAnswerOutcome> {
+  /** Evicts the idempotency record of a key. @param owned null = none, only `upTo` is stored */
+  evictResponse(product: ProductId, owned: OwnedKey | null, upTo: string): Promise<EvictResponseOutcome> {
     const idempotency = keys.idempotency((owned?.user ?? '') as UserId, (owned?.key ?? '') as IdempotencyKey);
-    return this.scripts.run(forgetAnswerScript, {
+    return this.scripts.run(evictResponseScript, {
       keys: { ...saleKeys(product), idempotency },
       args: { up_to: upTo },
     });

@@ -7,9 +7,7 @@ import type { SaleCalls } from './sale-calls.js';
 import type { Archived } from './sale-reader.js';
 import {
   type AddCodesOutcome,
-  type AmendOutcome,
   addCodesScript,
-  amendScript,
   type LoadCampaignOutcome,
   loadCampaignScript,
   type RestockOutcome,
@@ -17,9 +15,11 @@ import {
   type SetStatusOutcome,
   type StatusAction,
   setStatusScript,
+  type UpdateTermsOutcome,
+  updateTermsScript,
 } from './scripts/campaign.js';
 
-/** What Postgres knows of a campaign's counters when it is put into Redis. */
+/** Counters of a campaign in Postgres, for writing it to Redis. */
 export type KnownCounters = { held: number; redeemed: number; burned: number; waiting: number; lastLineNo: number };
 const NOTHING_YET: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
 
@@ -28,7 +28,8 @@ export class Campaigns {
   constructor(readonly calls: SaleCalls) {}
 
   /**
-   * @param archived when only the campaign itself is put here, and its records stay in Postgres
+   * Writes a campaign to Redis, unless it exists.
+   * @param archived when only the campaign is written and its records stay in Postgres
    * @param token of the worker that fills Redis (RedisFill); null when Redis is in service
    * @throws FencedOut when this worker no longer fills Redis
    */
@@ -61,15 +62,15 @@ export class Campaigns {
     });
   }
 
-  amend(campaign: Campaign): Promise<AmendOutcome> {
-    return this.calls.scripts.run(amendScript, {
+  updateTerms(campaign: Campaign): Promise<UpdateTermsOutcome> {
+    return this.calls.scripts.run(updateTermsScript, {
       keys: saleKeys(campaign.productId),
       args: { version: campaign.termsVersion },
       each: saleTerms(campaign),
     });
   }
 
-  /** @param reason for the audit log and the operator's page; "" = none is given */
+  /** Changes the status. @param reason for the audit log and the operator's page; "" = none */
   setStatus(
     product: ProductId,
     action: StatusAction,
@@ -85,7 +86,7 @@ export class Campaigns {
     );
   }
 
-  /** @param key protects against a repeated call; null = none */
+  /** Adds or removes units. @param key idempotency key; null = a repetition is a second restock */
   restock(
     product: ProductId,
     delta: number,
@@ -115,18 +116,18 @@ export class Campaigns {
     );
   }
 
-  /** @param codes how many codes the campaign has in all */
+  /** Raises the number of codes of the campaign. @param codes total number of codes */
   addCodes(product: ProductId, codes: number): Promise<AddCodesOutcome> {
     return this.calls.scripts.run(addCodesScript, { keys: saleKeys(product), args: { codes } });
   }
 }
 
-/** What Redis stores of a campaign's terms, field by field. */
+/** Returns the terms of a campaign as the fields that Redis stores. */
 function saleTerms(campaign: Campaign): { field: string; value: string | number }[] {
   const fields = {
     ...termFields(campaign),
     once: campaign.requireToken ? 1 : 0,
-    // The version without an audience, so that terms that an older version put here are judged.
+    // The version of terms without an audience. Terms written by an older version of the project are thus checked.
     open_to_all: campaign.hasAudience ? 0 : campaign.termsVersion,
     stacking: campaign.stacking,
     details: packDetails(campaign),

@@ -9,8 +9,8 @@ import type { ReserveOutcome } from './scripts/reserve.js';
 type Outcome<Kind extends ReserveOutcome['kind']> = Extract<ReserveOutcome, { kind: Kind }>;
 
 /**
- * The entry that lua/reserve.lua has appended, made again from the request and the reply. The script is the hot path and
- * returns no entry; a test compares both for every case.
+ * Rebuilds the entry that lua/reserve.lua has appended from the request and the reply. The script is the hot path and
+ * returns no entry. A test compares both for every case.
  */
 export function reservedEntry(
   input: ReserveInput,
@@ -70,19 +70,19 @@ export function queuedEntry(input: ReserveInput, outcome: Outcome<'queued'>): Ra
   };
 }
 
-/** Of a user who waited already and asked with another key. */
+/** The same for a waiting user who sent another idempotency key. */
 export function answeredEntry(input: ReserveInput, outcome: Outcome<'waiting'>): RawEntry {
   const { no, journalId, atMs } = outcome;
   const fields = { kind: 'answered', no: String(no), at: String(atMs), key: input.key };
   return { journalId, fields: { ...fields, answer: placeText(input, outcome, outcome.reservationId) } };
 }
 
-/** What beside product, user and quantity makes a request the same; lua/reserve.lua compares it. */
+/** Returns the fields of a request's fingerprint besides product, user and quantity. lua/reserve.lua compares it. */
 export function requestOf({ coupon, order }: Pick<ReserveInput, 'coupon' | 'order'>): string {
   return coupon ? packRecord(REDEMPTION, { code: coupon.code, order: order ?? '', answer: '' }) : '';
 }
 
-/** @param placeId of the ticket; "" = the answer has none */
+/** @param placeId reservation id on the ticket; "" = no ticket */
 function placeText(input: ReserveInput, outcome: Outcome<'queued' | 'waiting'>, placeId: string): string {
   const { position, queueSize, paceMs, presenceMs } = outcome;
   return answerText(input, outcome.no, {

@@ -6,7 +6,7 @@ import type { OrderClaims } from './order-claims.js';
 import { decided, type Missed } from './recall.js';
 import { orderOf, type ReserveInput, reserveCall } from './reserve-call.js';
 import type { SaleCalls } from './sale-calls.js';
-import { type AppraiseOutcome, appraiseScript } from './scripts/checkout.js';
+import { type CheckRedeemableOutcome, checkRedeemableScript } from './scripts/checkout.js';
 import {
   decodeDecisions,
   MAX_REQUESTS,
@@ -15,7 +15,7 @@ import {
   reserveScript,
 } from './scripts/reserve.js';
 
-/** How claims are decided together. */
+/** Options for claims that one call decides. */
 export type ClaimBatches = {
   /** Whether every worker can read journal entries with several promises. */
   mayPack: () => boolean;
@@ -39,7 +39,7 @@ export class Claims {
     });
   }
 
-  /** Decides on one claim, together with those of its campaign that arrive meanwhile. */
+  /** Decides one claim, in one call with claims of the same campaign that arrive meanwhile. */
   async reserve(input: ReserveInput): Promise<ReserveOutcome> {
     let outcome = await this.#reserve(input);
     if (outcome.kind === 'not_combinable') {
@@ -67,12 +67,12 @@ export class Claims {
     return inputs.map(() => ({ kind: outcome.kind }));
   }
 
-  /** What a redemption would meet now. @param code number of the code; 0 = the campaign's one code */
-  appraise(product: ProductId, user: UserId, code: number): Promise<AppraiseOutcome> {
-    return this.calls.scripts.run(appraiseScript, { keys: saleKeys(product), args: { user, code } });
+  /** Checks whether a user could redeem a code now. @param code number of the code; 0 = the campaign's only code */
+  checkRedeemable(product: ProductId, user: UserId, code: number): Promise<CheckRedeemableOutcome> {
+    return this.calls.scripts.run(checkRedeemableScript, { keys: saleKeys(product), args: { user, code } });
   }
 
-  /** In an archived campaign: the first answer again, if this key had one; else it is over. */
+  /** In an archived campaign: replays the first response to the key, else rejects the claim with `ended`. */
   #replayOrEnded(input: ReserveInput, missed: Missed): Promise<ReserveOutcome> {
     return decided<ReserveDecision>(
       () => this.#reserve(input),

@@ -5,17 +5,17 @@ import { recordIn } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 
-/** A place in line: the number it was given, and the reservation that a promotion makes of it. */
+/** A place in line: its number, and the id of the reservation after a promotion. */
 export type Place = { lineNo: number; reservation: string };
 
-/** A user who was not seen for a while has this much added to the score (lua/includes/presence.lua). */
+/** Added to the score of a demoted user (lua/includes/presence.lua). */
 const AWAY = 2 ** 52;
 
-/** Reads who waits in a campaign. Changes nothing. */
+/** Reads the places in the line of a campaign. Changes nothing. */
 export class LineReader {
   constructor(readonly scripts: Pick<ScriptRunner, 'redis' | 'gate'>) {}
 
-  /** Every place in a line, a batch at a time; one may come twice while the line moves. */
+  /** Yields every place in a line in batches. A place may come twice while the line moves. */
   async *places(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, Place>> {
     let cursor = '0';
     do {
@@ -28,7 +28,7 @@ export class LineReader {
     } while (cursor !== '0');
   }
 
-  /** The places of those users who wait. */
+  /** Returns the places of the waiting users among these. */
   async placesOf(product: ProductId, users: readonly string[]): Promise<ReadonlyMap<string, Place>> {
     if (users.length === 0) return new Map();
     const results = await this.#read(() =>

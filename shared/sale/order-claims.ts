@@ -15,8 +15,8 @@ export class OrderClaims {
   ) {}
 
   /**
-   * Repeats a call that another reservation on the same order excludes, once that one has ended: claims on an order stay
-   * until a caller finds them ended (lua/includes/orders.lua). A conflict that is returned is one of the moment.
+   * Repeats a call that another reservation on the same order excludes, once that one has ended: claims on an order
+   * stay until a caller finds them ended (lua/includes/orders.lua). A returned conflict is thus current.
    * @param first the reply to the first call
    * @returns the last reply; `not_combinable` when a reservation that has not ended excludes this one
    */
@@ -35,7 +35,7 @@ export class OrderClaims {
     return reply;
   }
 
-  /** Whether a reservation or a place still takes part in its order; one that has ended is removed from it. */
+  /** Checks whether a reservation or a place still takes part in its order. Removes the claim of one that has ended. */
   async check(product: ProductId, reservation: ReservationId, user: UserId, order: OrderId) {
     const ask = (unknown: boolean) =>
       this.calls.scripts.run(checkOrderClaimScript, {

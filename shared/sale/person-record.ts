@@ -10,11 +10,11 @@ export type PersonRecord = {
   qty: number;
   reservationId: string;
   orderId: string;
-  /** Number of the code that the user came with or was given; null = none. */
+  /** Number of the code that the user redeems or got; null = none. */
   code: number | null;
 };
 
-/** Writes a packed person, as scripts do. */
+/** Packs the record of a user, as scripts do. */
 export function encodePerson({ lineNo, reservationId, orderId, inLine: _, ...person }: PersonRecord): string {
   return packRecord(PERSON, { ...person, line_no: lineNo, reservation_id: reservationId, order_id: orderId });
 }

@@ -1,53 +1,53 @@
 import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
-import type { StandingOutcome } from './scripts/line.js';
+import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
- * Brings back what left Redis with an archived campaign. Each says whether there was anything to bring.
- * @throws EngineUnavailable when Postgres cannot be asked
+ * Restores records of an archived campaign from Postgres. Each method returns whether Postgres has any.
+ * @throws EngineUnavailable when Postgres cannot be used
  */
 export type Recall = {
-  /** The answer to this key of this user. */
+  /** Restores the idempotency record of a user. */
   answer(product: ProductId, user: UserId, key: IdempotencyKey): Promise<boolean>;
-  /** @param pass by which the campaign was archived when the records were missed */
+  /** Restores the records of a user. @param pass name of the pass in the reply of the script that missed them */
   person(product: ProductId, user: UserId, pass: string): Promise<boolean>;
-  /** Whoever made it, with all that he has. */
+  /** Restores all records of the user who made the reservation. */
   reservation(product: ProductId, reservation: string, pass: string): Promise<boolean>;
 };
 
-/** A script has missed somebody's records. */
+/** Reply of a script that misses records. */
 export type Missed = { kind: 'archived'; pass: string; presenceMs?: number };
 
-/** A pass of the archive may come in between; two of them never do within a call. */
+/** The archiver may run concurrently, but at most once per call. */
 const TRIES = 3;
 
 /**
- * Asks a script, and asks it again when the one it is about was missed and is recalled.
- * @param nobody what is said when Postgres does not know him either
- * @param recall null = nobody is recalled
+ * Calls a script. When it misses records of an archived campaign, restores them and calls it again.
+ * @param unknown makes the reply when Postgres has no records either
+ * @param recall null = no records are restored
  */
 export async function decided<Reply extends { kind: string }>(
   ask: () => Promise<Reply>,
   bring: (recall: Recall, pass: string) => Promise<boolean>,
-  nobody: (missed: Missed) => Exclude<Reply, Missed>,
+  unknown: (missed: Missed) => Exclude<Reply, Missed>,
   recall: Recall | null,
-  /** What the script has said already. */
+  /** Reply of a call that was made already. */
   first: Missed | null = null,
 ): Promise<Exclude<Reply, Missed>> {
   let reply: Reply | Missed = first ?? (await ask());
   for (let tries = 0; tries < TRIES; tries += 1) {
     if (!wasMissed(reply)) return reply as Exclude<Reply, Missed>;
-    if (!recall || !(await bring(recall, reply.pass))) return nobody(reply);
+    if (!recall || !(await bring(recall, reply.pass))) return unknown(reply);
     reply = await ask();
   }
   if (!wasMissed(reply)) return reply as Exclude<Reply, Missed>;
-  throw new EngineUnavailable('redis', 'who was recalled to an archived campaign was gone again');
+  throw new EngineUnavailable('redis', 'records of an archived campaign were archived again');
 }
 
 const wasMissed = (reply: { kind: string }): reply is Missed => reply.kind === 'archived';
 
-/** Of a closed campaign nobody waits in line any more. */
-export function notQueued({ presenceMs = 0 }: Missed): Extract<StandingOutcome, { kind: 'standing' }> {
+/** The standing of a user in an archived campaign, which has no line. */
+export function notQueued({ presenceMs = 0 }: Missed): Extract<ShopperStatusOutcome, { kind: 'standing' }> {
   return {
     kind: 'standing',
     status: 'not_queued',
@@ -59,7 +59,7 @@ export function notQueued({ presenceMs = 0 }: Missed): Extract<StandingOutcome, 
     code: null,
     paceMs: null,
     presenceMs,
-    // Of a campaign that is over nothing waits for Postgres.
+    // Postgres has all records of an archived campaign.
     durable: false,
   };
 }

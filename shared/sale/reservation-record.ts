@@ -2,7 +2,7 @@ import { ContractError } from '../errors/faults.js';
 import { packRecord, parseRecord } from '../redis/record-format.js';
 import { RESERVATION } from '../redis/record-formats.js';
 
-/** States of a packed reservation. reacquired: redeemed after it had ended. */
+/** States of a packed reservation. `reacquired`: redeemed after it had ended. */
 export const RECORD_STATES = [
   'reserved',
   'redeemed',
@@ -36,12 +36,12 @@ export function decodeReservation(text: string): ReservationRecord {
   return { state: state as RecordState, user, qty, slot, dueMs: due, lineNo: line_no, orderId: order_id, code };
 }
 
-/** Whether a unit is taken in this state, as a reservation, a redemption or burned. */
+/** Returns whether a reservation in this state takes units: reserved, redeemed or burned. */
 export function takesUnits(state: RecordState): boolean {
   return state === 'reserved' || state === 'redeemed' || state === 'reacquired' || state === 'burned';
 }
 
-/** Writes a packed reservation, as scripts do. */
+/** Packs a reservation, as scripts do. */
 export function encodeReservation({ dueMs, lineNo, orderId, ...record }: ReservationRecord): string {
   return packRecord(RESERVATION, { ...record, due: dueMs, line_no: lineNo, order_id: orderId });
 }

@@ -25,11 +25,11 @@ import {
   releaseScript,
 } from './scripts/settlement.js';
 
-/** A payment, and whose order it is for once that is known. */
+/** A payment, and the owner of its order once it is known. */
 type Payment = { request: ConfirmRequest; owner: OrderOwner | null };
 type OrderOwner = { user: UserId; order: OrderId };
 
-/** What happens to reservations after the claim. Every method throws EngineUnavailable when Redis cannot be used. */
+/** Payments, releases and refunds of reservations. Every method throws EngineUnavailable when Redis cannot be used. */
 export class Reservations {
   readonly #confirms: CallBatcher<Payment, ConfirmDecision>;
   readonly #releases: CallBatcher<ReleaseRequest, ReleaseDecision>;
@@ -52,7 +52,10 @@ export class Reservations {
     return this.calls.of(product, reservation, () => this.#confirm(product, reservation, paymentRef, trace));
   }
 
-  /** A payment that comes too late takes a unit again only if its order still combines, whose key the script has to ask for. */
+  /**
+   * Confirms a payment. A late payment reacquires a unit only if its order still combines. For this the script needs
+   * the key of the order, in a second call.
+   */
   async #confirm(product: ProductId, reservation: ReservationId, paymentRef: string, trace: string) {
     const ask = (order_state: ConfirmRequest['order_state'], owner: OrderOwner | null = null) => {
       const request = { reservation_id: reservation, payment_ref: paymentRef, trace, order_state };
@@ -66,7 +69,9 @@ export class Reservations {
     return (reply.kind === 'not_combinable' ? await ask('taken') : reply) as Confirmed;
   }
 
-  /** @param holder the user a ticket names; null when a service asks, which may release anyone's */
+  /**
+   * Releases a reservation. @param holder the user of the ticket; null = a service, which may release any reservation
+   */
   release(
     product: ProductId,
     reservation: ReservationId,
@@ -109,7 +114,7 @@ export class Reservations {
     return this.calls.keep(this.calls.scripts.run(expireScript, { keys: saleKeys(product), args: { limit } }));
   }
 
-  /** Appends to the journal what Postgres lacks of a reservation. @param row what it has of it */
+  /** Appends the journal entries of a reservation that Postgres lacks. @param row its state in Postgres */
   rejournal(product: ProductId, reservation: string, row: 'missing' | 'reserved'): Promise<RejournalOutcome> {
     return this.calls.of(product, reservation, () =>
       this.calls.scripts.run(rejournalScript, { keys: saleKeys(product), args: { reservation_id: reservation, row } }),
@@ -139,8 +144,8 @@ export class Reservations {
 }
 
 /**
- * Makes a call for some requests. A script that fails has written nothing, so then each request is made alone, and only those
- * fail that do so by themselves.
+ * Makes one call for several requests. A script that fails has written nothing. Then each request gets a call of its
+ * own, so that one malformed record does not fail the others.
  */
 async function eachAlone<Request, Reply>(
   requests: readonly Request[],
@@ -155,5 +160,5 @@ async function eachAlone<Request, Reply>(
   }
 }
 
-/** Everything that `confirm` may reply but what it wants to know of the order. */
+/** The decisions of `confirm`, without the request for the key of the order. */
 type Confirmed = ConfirmOutcome | Missed;

@@ -20,40 +20,40 @@ export type ReserveInput = {
   reservationPrefix: string;
   /** null = made from the reservation id */
   order: OrderId | null;
-  /** null = no token was sent; its signature is checked before, its age by the script */
+  /** null = no token. The caller has checked the signature, the script checks the age. */
   token: { expiresAtSeconds: number } | null;
   key: IdempotencyKey;
   ticketKey: string;
-  /** For the record; null = unknown */
+  /** Only recorded; null = unknown. */
   device: DeviceId | null;
   /** Whether the caller has proved to be the user. */
   proven: boolean;
   /** Device that a genuine token is for; null = none, or its fingerprint was derived. */
   holderDevice: DeviceId | null;
-  /** What the device's quota counts: the device, or what stands for one; null = no quota applies */
+  /** Subject of the device's quota: the device, or its substitute; null = no quota. */
   counted: string | null;
   trace: string;
   /**
-   * Version of the terms that the user was judged by, negative when their audience excludes the user; 0 = not judged, which
-   * is enough for a campaign without an audience.
+   * Version of the terms whose audience was checked, negative when it excludes the user; 0 = not checked, which is
+   * enough for a campaign without an audience.
    */
   terms: number;
-  /** null = a checkout, by no code */
+  /** null = a checkout without a code */
   coupon: CouponClaim | null;
-  /** Promises that the caller may still get under new keys, beyond as many as the user may have. */
+  /** Promises that the caller may still get under new keys, beyond the user's limit; may be negative. */
   newKeys: number;
 };
 
-/** What a redemption by code adds to a checkout. */
+/** Additional fields of a redemption by code. */
 export type CouponClaim = {
   /** Number of the code; 0 = the campaign's one code. */
   code: number;
-  /** null = no one-time token; its signature is checked before, its age and use by the script */
+  /** null = no one-time token. The caller has checked the signature, the script checks age and use. */
   once: { nonce: string; expiresAtMs: number } | null;
 };
 
 /**
- * What lua/reserve.lua is given for some claims of one campaign.
+ * Returns the call of lua/reserve.lua for claims of one campaign.
  * @param packed whether their promises may share a journal entry
  */
 export function reserveCall(
@@ -63,7 +63,7 @@ export function reserveCall(
 ): CallOf<typeof reserveScript> {
   const { product, ticketKey } = inputs[0] as ReserveInput;
   const requestKeys: string[] = [];
-  // Four for each request, also those that it does not need.
+  // Four for each request, needed or not.
   for (const input of inputs) {
     const { user, key, counted } = input;
     requestKeys.push(keys.idempotency(user, key), keys.unscopedIdempotency(key));
@@ -110,6 +110,6 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
   return request;
 }
 
-/** The order that a claim is for: the caller's, else the one that the script will make. */
+/** Returns the order of a claim: the caller's, else the one that the script will create. */
 export const orderOf = ({ order, reservationPrefix }: Pick<ReserveInput, 'order' | 'reservationPrefix'>): OrderId =>
   order ?? orderIdOf(reservationPrefix);

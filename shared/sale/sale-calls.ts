@@ -10,13 +10,13 @@ export type SaleLimits = {
   journalLimitEntries: number;
   deviceQuota: number;
   deviceWindowMs: number;
-  /** How long claims on an order are kept; afterwards Postgres alone decides what combines. */
+  /** Time for which claims on an order are kept. Afterwards only Postgres checks what combines. */
   orderMemoryMs: number;
-  /** Replicas that callers wait for before they answer; 0 = none. */
+  /** Replicas that callers wait for before they respond; 0 = none. */
   waitReplicas: number;
 };
 
-/** What the parts of a SaleStore call scripts with. */
+/** Runs scripts for the parts of a SaleStore. */
 export class SaleCalls {
   constructor(
     readonly scripts: ScriptRunner,
@@ -25,7 +25,7 @@ export class SaleCalls {
     readonly recall: Recall | null,
   ) {}
 
-  /** Remembers each journal entry that a call has appended. @returns the outcome without them */
+  /** Keeps the journal entries that a call has appended. @returns the outcome without them */
   async keep<Outcome extends { kind: string; entries?: readonly string[] }>(
     call: Promise<Outcome>,
   ): Promise<WithoutEntries<Outcome>> {
@@ -37,7 +37,10 @@ export class SaleCalls {
     return outcome as WithoutEntries<Outcome>;
   }
 
-  /** Decides on a reservation; one that nobody knows in an archived campaign either is not there. */
+  /**
+   * Decides about a reservation. `not_found` when Redis and, for an archived campaign, Postgres have no such
+   * reservation.
+   */
   of<Reply extends { kind: string }>(
     product: ProductId,
     reservation: string,

@@ -20,9 +20,9 @@ export type CampaignCopy = {
   version: number;
   terms: FieldTerms;
   requireToken: boolean;
-  /** Not everybody may take a unit; by whom, only Postgres knows. */
+  /** Whether the terms restrict the audience. Only Postgres has its rule. */
   hasAudience: boolean;
-  /** null = an earlier version of the project put these terms here */
+  /** null = an earlier version of the project wrote these terms */
   details: CampaignDetails | null;
   codes: number;
   /** null = unlimited */
@@ -31,11 +31,11 @@ export type CampaignCopy = {
   redeemed: number;
   burned: number;
   waiting: number;
-  /** Its reservations are in Postgres only. */
+  /** Whether only Postgres has its reservations. */
   archived: boolean;
 };
 
-/** What a user's record says of the line. */
+/** The fields of a user's record about the line. */
 export type PersonCopy = {
   state: string;
   inLine: boolean;
@@ -51,7 +51,7 @@ export type PersonCopy = {
 export type Wanted = { product: ProductId; reservations: readonly string[]; users: readonly string[] };
 export type Records = { reservations: Map<string, ReservationRecord>; people: Map<string, PersonCopy> };
 
-/** Everything that was read in one moment, and the journal as it was then. */
+/** A consistent read of records and journal. */
 export type Moment = {
   lastId: string;
   entries: RawEntry[];
@@ -59,17 +59,20 @@ export type Moment = {
   records: Map<ProductId, Records>;
 };
 
-/** Reads what Redis has of a sale, as it is, to copy it to Postgres. Changes nothing, and works beside the scripts. */
+/**
+ * Reads all records of a sale from Redis, to copy them to Postgres. Changes nothing, and runs concurrently with
+ * scripts.
+ */
 export class SaleCopy {
   constructor(readonly redis: Redis) {}
 
-  /** Campaign number → product. */
+  /** Returns campaign number → product. */
   async directory(): Promise<ReadonlyMap<number, ProductId>> {
     const entries = await engine(() => this.redis.hgetall(keys.directory));
     return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
   }
 
-  /** Every product that has a campaign, whether or not the directory still names it. */
+  /** Returns every product that has a campaign, even if the directory lacks it. */
   async products(batch: number): Promise<ProductId[]> {
     const [before, after] = keys.campaign('*' as ProductId).split('*') as [string, string];
     const products = new Set<string>();
@@ -84,12 +87,12 @@ export class SaleCopy {
     return [...products] as ProductId[];
   }
 
-  /** null = Redis does not have it. */
+  /** Returns null when Redis lacks the campaign. */
   async campaign(product: ProductId): Promise<CampaignCopy | null> {
     return campaignOf(product, await engine(() => this.redis.hgetall(keys.campaign(product))));
   }
 
-  /** Every reservation, a batch at a time; one may come twice. */
+  /** Yields every reservation in batches. A reservation may come twice. */
   async *reservations(product: ProductId, batch: number): AsyncGenerator<Map<string, ReservationRecord>> {
     let cursor = '0';
     do {
@@ -101,7 +104,7 @@ export class SaleCopy {
     } while (cursor !== '0');
   }
 
-  /** Every user, a batch at a time; one may come twice. */
+  /** Yields every user in batches. A user may come twice. */
   async *people(product: ProductId, batch: number): AsyncGenerator<Map<string, PersonCopy>> {
     let cursor = '0';
     do {
@@ -114,14 +117,14 @@ export class SaleCopy {
     } while (cursor !== '0');
   }
 
-  /** The records of these users and reservations. */
+  /** Returns the records of these users and reservations. */
   async records(wanted: Wanted): Promise<Records> {
     const transaction = this.redis.multi();
     const decode = readRecords(transaction, wanted);
     return decode(await run(transaction));
   }
 
-  /** In one moment: these records, these campaigns, and the entries of the journal later than `after`. */
+  /** Reads in one transaction: these records, these campaigns, and the journal entries later than `after`. */
   async moment(after: string, products: readonly ProductId[], wanted: readonly Wanted[]): Promise<Moment> {
     const transaction = this.redis.multi();
     transaction.xrange(keys.journal, `(${after}`, '+');
@@ -142,7 +145,7 @@ export class SaleCopy {
     return { lastId, entries, campaigns, records };
   }
 
-  /** Idempotency keys of users with their remembered answers, a batch at a time. */
+  /** Yields the idempotency keys of users with their records, in batches. */
   async *answers(batch: number): AsyncGenerator<{ key: string; answer: string }[]> {
     const prefix = keys.unscopedIdempotency('' as never);
     let cursor = '0';
@@ -152,7 +155,7 @@ export class SaleCopy {
       const texts = names.length === 0 ? [] : await engine(() => this.redis.mget(...names));
       yield names.flatMap((name, i) => {
         const answer = texts[i];
-        // `user|key`, or only the key in a record of an earlier version; the answer names the user.
+        // `user|key`, or only the key for a record of an earlier version, which contains the user.
         return answer ? [{ key: name.slice(Math.max(prefix.length, name.lastIndexOf('|') + 1)), answer }] : [];
       });
     } while (cursor !== '0');
@@ -161,7 +164,7 @@ export class SaleCopy {
 
 type Transaction = ReturnType<Redis['multi']>;
 
-/** Adds the commands; the function that is returned takes their results from the front of the list. */
+/** Adds the commands. Returns a decoder, which removes their results from the front of the list. */
 function readRecords(transaction: Transaction, { product, reservations, users }: Wanted) {
   if (reservations.length > 0) transaction.hmget(keys.reservations(product), ...reservations);
   if (users.length > 0) {
@@ -228,7 +231,7 @@ function campaignOf(product: ProductId, hash: Record<string, string>): CampaignC
 async function run(transaction: Transaction): Promise<unknown[]> {
   const results = await engine(() => transaction.exec());
   return (results ?? []).map(([error, value]) => {
-    // Of a journal that was never written to.
+    // The journal has no entry yet.
     if (error && /no such key/.test(error.message)) return null;
     if (error) throw new EngineUnavailable('redis', error.message, { cause: error });
     return value;

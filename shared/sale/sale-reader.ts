@@ -10,20 +10,20 @@ import { decodeReservation, type ReservationRecord } from './reservation-record.
 /** `endsAtMs` 0 = open end. */
 export type Schedule = { status: CampaignStatus; startsAtMs: number; endsAtMs: number };
 
-/** By which pass a campaign was archived, and how many reservations it ever made. */
+/** Name of the pass that archived a campaign, and the number of its reservations. */
 export type Archived = { pass: string; promised: number };
 
 /** Reads a sale in Redis without a script. Every method throws EngineUnavailable when Redis cannot be used. */
 export class SaleReader {
   constructor(readonly scripts: ScriptRunner) {}
 
-  /** Whether the response to a key is remembered, so that a request with it is a repetition. */
+  /** Returns whether a key has an idempotency record, so that a request with it is a repetition. */
   async remembers(user: UserId, key: IdempotencyKey): Promise<boolean> {
     const names = [keys.idempotency(user, key), keys.unscopedIdempotency(key)];
     return (await this.#read(() => this.scripts.redis.exists(...names))) > 0;
   }
 
-  /** Null when the campaign's records are in Redis, or the campaign is not. */
+  /** Returns null when Redis has the records of the campaign, or lacks the campaign. */
   async archived(product: ProductId): Promise<Archived | null> {
     const [pass, promised] = await this.#read(() =>
       this.scripts.redis.hmget(keys.campaign(product), 'archived', 'promised'),
@@ -31,7 +31,7 @@ export class SaleReader {
     return pass ? { pass, promised: Number(promised) } : null;
   }
 
-  /** All counters in one read; null when the campaign is not in Redis. */
+  /** Reads all counters at once; null when Redis lacks the campaign. */
   async stock(product: ProductId): Promise<Stock | null> {
     const values = await this.#read(() =>
       this.scripts.redis.hmget(
@@ -61,7 +61,7 @@ export class SaleReader {
   }
 
   /**
-   * When a campaign sells, for those who may not know more; null when there is none.
+   * Reads status and times of a campaign, for callers who may see no more; null when Redis lacks the campaign.
    * @throws EngineUnavailable as `directory` does
    */
   async schedule(product: ProductId): Promise<Schedule | null> {
@@ -72,7 +72,7 @@ export class SaleReader {
     return { status: status as CampaignStatus, startsAtMs: Number(startsAt), endsAtMs: Number(endsAt) };
   }
 
-  /** Every reservation of a campaign, a batch at a time; one may come twice while the campaign changes. */
+  /** Yields every reservation of a campaign in batches. A reservation may come twice while the campaign changes. */
   async *reservations(product: ProductId, batch: number): AsyncGenerator<ReadonlyMap<string, ReservationRecord>> {
     let cursor = '0';
     do {
@@ -98,22 +98,24 @@ export class SaleReader {
   }
 
   /**
-   * Campaign number → product, of every campaign that Redis knows.
-   * @throws EngineUnavailable as well while Redis is fresh and not filled: an empty directory would be a lie
+   * Returns campaign number → product, for every campaign in Redis.
+   * @throws EngineUnavailable also while Redis is empty and not filled: an empty directory would be wrong
    */
   async directory(): Promise<ReadonlyMap<number, ProductId>> {
     const entries = await this.#readFilled((redis) => redis.hgetall(keys.directory));
     return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
   }
 
-  /** The product of one campaign's number; null when there is none. @throws EngineUnavailable as `directory` does */
+  /**
+   * Returns the product of a campaign number; null when there is none. @throws EngineUnavailable as `directory` does
+   */
   async productOf(no: CampaignNo): Promise<ProductId | null> {
     return (await this.#readFilled((redis) => redis.hget(keys.directory, String(no)))) as ProductId | null;
   }
 
   async #readFilled<Value>(read: (redis: Redis) => Promise<Value>): Promise<Value> {
     const { redis, gate } = this.scripts;
-    // In this order: where there is an epoch, the directory is whole.
+    // In this order: when the epoch exists, the directory is complete.
     const [epoch, value] = await this.#read(() => Promise.all([redis.get(keys.epoch), read(redis)]));
     if (gate && epoch === null) {
       gate.distrust('it has no epoch');

@@ -1,30 +1,30 @@
 import { appendEventsScript } from '../redis/append-events.js';
-import { archiveScript, forgetAnswerScript, recallScript } from './scripts/archive.js';
+import { archiveScript, evictResponseScript, restoreUserScript } from './scripts/archive.js';
 import {
   addCodesScript,
-  amendScript,
   loadCampaignScript,
   rejournalScript,
   restockScript,
   setStatusScript,
+  updateTermsScript,
 } from './scripts/campaign.js';
-import { appraiseScript, checkOrderClaimScript } from './scripts/checkout.js';
+import { checkOrderClaimScript, checkRedeemableScript } from './scripts/checkout.js';
 import { beginFillScript, beginHistoryScript, endFillScript, fillScript } from './scripts/fill.js';
 import {
-  attendScript,
   expireScript,
+  heartbeatScript,
   leaveScript,
+  maintainLineScript,
   positionsScript,
   promoteScript,
-  standingScript,
-  tendLineScript,
+  shopperStatusScript,
 } from './scripts/line.js';
-import { lineScript } from './scripts/line-head.js';
+import { lineHeadScript } from './scripts/line-head.js';
 import { refundScript, voidScript } from './scripts/payment.js';
 import { reserveScript } from './scripts/reserve.js';
 import { confirmScript, releaseScript } from './scripts/settlement.js';
 
-/** Every script, for loading and for the tests that compare headers with contracts. */
+/** Every script, for loading and for tests that compare headers with contracts. */
 export const SALE_SCRIPTS = [
   reserveScript,
   confirmScript,
@@ -34,22 +34,22 @@ export const SALE_SCRIPTS = [
   expireScript,
   promoteScript,
   leaveScript,
-  tendLineScript,
-  attendScript,
-  standingScript,
+  maintainLineScript,
+  heartbeatScript,
+  shopperStatusScript,
   positionsScript,
   loadCampaignScript,
-  amendScript,
+  updateTermsScript,
   setStatusScript,
   restockScript,
   rejournalScript,
   addCodesScript,
-  appraiseScript,
+  checkRedeemableScript,
   checkOrderClaimScript,
-  lineScript,
+  lineHeadScript,
   archiveScript,
-  recallScript,
-  forgetAnswerScript,
+  restoreUserScript,
+  evictResponseScript,
   beginFillScript,
   fillScript,
   endFillScript,

@@ -10,9 +10,9 @@ import type { UnpersistedPromises } from './unpersisted-promises.js';
 import { WaitingLine } from './waiting-line.js';
 
 /**
- * The sale in Redis, by what it is about. Each method of a part is one script and one atomic decision; nothing reads first
- * and writes second. `reader` has what is read without a script.
- * Every method throws EngineUnavailable when Redis cannot be used, and then the caller does not know whether it was done.
+ * The sale in Redis, split by subject. Each method of a part is one script and one atomic decision; nothing reads
+ * first and writes second. `reader` reads without scripts. Every method throws EngineUnavailable when Redis
+ * cannot be used, and then the caller does not know whether it was done.
  */
 export class SaleStore {
   readonly reader: SaleReader;
@@ -25,7 +25,7 @@ export class SaleStore {
   constructor(
     readonly scripts: ScriptRunner,
     readonly limits: SaleLimits,
-    /** Keeps every journal entry that a call has appended until Postgres has it; null = none are kept. */
+    /** Keeps the journal entries that calls have appended until Postgres has them; null = none are kept. */
     promises: UnpersistedPromises | null = null,
     /** Null in processes that never need users of archived campaigns. */
     recall: Recall | null = null,

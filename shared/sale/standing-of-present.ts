@@ -1,11 +1,11 @@
 import type { ProductId, ReservationId, UserId } from '../domain/ids.js';
 import type { SaleStore } from './sale-store.js';
-import type { StandingOutcome } from './scripts/line.js';
+import type { ShopperStatusOutcome } from './scripts/line.js';
 
 /**
- * Where a shopper stands who is there at this moment: in campaigns that ask for presence he counts as seen, and comes
- * back to his place if he had stepped back from it.
- * @param place of the ticket that was shown; null = none
+ * Returns the standing of a shopper who is present now. In campaigns that require presence they count as seen, and a
+ * demoted shopper gets their position back.
+ * @param place reservation id on the caller's ticket; null = none
  * @throws EngineUnavailable when Redis cannot be used
  */
 export async function standingOfPresent(
@@ -13,7 +13,7 @@ export async function standingOfPresent(
   product: ProductId,
   user: UserId,
   place: ReservationId | null,
-): Promise<StandingOutcome> {
+): Promise<ShopperStatusOutcome> {
   const standing = await sale.line.standing(product, user, place);
   if (standing.kind !== 'standing' || standing.status !== 'queued' || standing.presenceMs === 0) return standing;
   const mayHaveReturned = await sale.line.seen(product, user);

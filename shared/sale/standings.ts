@@ -6,19 +6,19 @@ import { codeNumber, count, oneOf, text } from '../redis/reply-fields.js';
 import type { OutcomeOf } from '../redis/script-contract.js';
 import type { ScriptRunner } from '../redis/script-runner.js';
 import type { Missed } from './recall.js';
-import { type StandingOutcome, standingScript } from './scripts/line.js';
+import { type ShopperStatusOutcome, shopperStatusScript } from './scripts/line.js';
 
-/** Requests in one call; 64 of them keep Redis for less than a millisecond. */
+/** Maximum number of requests in a call: less than 1 ms of Redis. */
 export const MAX_STANDINGS = 64;
 
 /** One user to look up; `place` as in `SaleStore.standing`. */
 export type StandingRequest = { user: UserId; place: ReservationId | null };
-export type StandingReply = StandingOutcome | Required<Missed>;
+export type StandingReply = ShopperStatusOutcome | Required<Missed>;
 
 /**
- * Reads where users stand in one campaign, with one call.
+ * Reads the standings of users in one campaign with one call.
  * @param requests 1 to `MAX_STANDINGS`
- * @returns a reply for each request, or the error that it alone gets
+ * @returns a reply or an error for each request
  * @throws EngineUnavailable when Redis cannot be used
  */
 export async function readStandings(
@@ -26,22 +26,23 @@ export async function readStandings(
   product: ProductId,
   requests: readonly StandingRequest[],
 ): Promise<readonly (StandingReply | ContractError)[]> {
-  const outcome = await scripts.run(standingScript, {
+  const outcome = await scripts.run(shopperStatusScript, {
     keys: saleKeys(product),
     each: requests.map(({ user, place }) => ({ user, place: place ?? '' })),
   });
   if (outcome.kind === 'not_found') return requests.map(() => outcome);
-  return outcome.standings.map((standing) => scripts.located('standing', decodeStanding(standing, outcome)));
+  return outcome.standings.map((standing) => scripts.located('shopper_status', decodeStanding(standing, outcome)));
 }
 
-type Standings = Extract<OutcomeOf<typeof standingScript>, { kind: 'standings' }>;
+type Standings = Extract<OutcomeOf<typeof shopperStatusScript>, { kind: 'standings' }>;
 
-/** Reads one `standing` of the reply (lua/standing.lua). */
+/** Decodes one standing of the reply (lua/shopper_status.lua). */
 function decodeStanding(standing: string, reply: Standings): StandingReply | ContractError {
   const { queueSize, presenceMs, durable, paceMs } = reply;
   const fields = standing.split('|');
   if (fields[0] === 'archived') return { kind: 'archived', pass: text(fields, 1), presenceMs };
-  if (fields[0] === 'failed') return new ContractError(`script standing failed: ${standing.slice('failed|'.length)}`);
+  if (fields[0] === 'failed')
+    return new ContractError(`script shopper_status failed: ${standing.slice('failed|'.length)}`);
   const status = oneOf(fields, 0, STANDINGS);
   return {
     kind: 'standing',

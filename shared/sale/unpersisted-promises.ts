@@ -4,25 +4,27 @@ import { journalPlace } from '../redis/journal-ids.js';
 type Kept = { journalId: string; generation: number; n: number; describe: () => RawEntry };
 
 /**
- * Keeps every journal entry that this process's script calls appended until Postgres has committed it: normally a few
- * milliseconds' worth. When Redis loses entries in between, this is the only copy
+ * Keeps every journal entry that script calls of this process have appended until Postgres has committed it, normally
+ * for a few milliseconds. When Redis loses entries before, this is the only copy
  * (docs/decisions/0022-unpersisted-promises.md).
  */
 export class UnpersistedPromises {
-  /** In the order of their ids. */
+  /** Sorted by id. */
   #kept: Kept[] = [];
 
   constructor(
-    /** Entries kept at most. Beyond it the oldest tenth is dropped: with Postgres away for long, Redis has them. */
+    /**
+     * Maximum number of entries. Beyond it the oldest tenth is dropped: in a long outage of Postgres, Redis has them.
+     */
     readonly limit: number,
   ) {}
 
-  /** @param describe is called only in a recovery */
+  /** Adds an entry. @param describe makes the entry; called only in a recovery */
   remember(journalId: string, describe: () => RawEntry): void {
     const [generation, n] = journalPlace(journalId);
     const kept = this.#kept;
     const entry: Kept = { journalId, generation, n, describe };
-    // Replies come back in the order of the calls, so nearly every entry is the latest.
+    // Replies arrive in the order of the calls, so nearly every entry is the latest.
     let at = kept.length;
     while (at > 0 && isLater(kept[at - 1] as Kept, generation, n)) at -= 1;
     if (at === kept.length) kept.push(entry);
@@ -30,7 +32,7 @@ export class UnpersistedPromises {
     if (kept.length > this.limit) kept.splice(0, Math.ceil(this.limit / 10));
   }
 
-  /** Postgres has everything up to here. */
+  /** Removes the entries that Postgres has committed. @param upTo id of the last one */
   committed(upTo: string): void {
     const first = this.#firstAfter(upTo);
     if (first > 0) this.#kept.splice(0, first);
@@ -40,7 +42,7 @@ export class UnpersistedPromises {
     return this.#kept.length;
   }
 
-  /** Entries with an id later than `afterId`, in order of their ids, at most `limit`; only generations older than `before`. */
+  /** Returns entries later than `afterId`, sorted by id, at most `limit`; only of generations older than `before`. */
   after(afterId: string, before: number, limit: number): RawEntry[] {
     const found: RawEntry[] = [];
     for (let at = this.#firstAfter(afterId); at < this.#kept.length && found.length < limit; at += 1) {
@@ -51,7 +53,7 @@ export class UnpersistedPromises {
     return found;
   }
 
-  /** They are safe elsewhere. */
+  /** Removes entries that are stored elsewhere. */
   forget(journalIds: readonly string[]): void {
     const gone = new Set(journalIds);
     this.#kept = this.#kept.filter(({ journalId }) => !gone.has(journalId));

@@ -1,11 +1,11 @@
 import type { Redis } from 'ioredis';
 import { keys } from '../redis/keys.js';
 
-/** The trailing hour that is compared with, the minute that is judged, and some to spare. */
+/** The trailing hour, the current minute, and a reserve. */
 const KEEP_SECONDS = 90 * 60;
 const PAUSE_SECONDS = 60 * 60;
 
-/** Promises of campaigns by minute, from all API processes. */
+/** Counts promises of campaigns by minute, for all API processes. */
 export class VelocityStore {
   constructor(readonly redis: Redis) {}
 
@@ -23,7 +23,7 @@ export class VelocityStore {
     return new Map(Object.entries(counts).map(([product, count]) => [product, Number(count)]));
   }
 
-  /** Promises a minute, over the `minutes` before this one; one without any counts as none. */
+  /** Returns the mean number of promises per minute over the `minutes` before this one. */
   async usual(product: string, minute: number, minutes: number): Promise<number> {
     const pipeline = this.redis.pipeline();
     for (let before = 1; before <= minutes; before += 1) pipeline.hget(keys.attempts(minute - before), product);
@@ -31,12 +31,17 @@ export class VelocityStore {
     return counts.reduce((sum, [, count]) => sum + Number(count ?? 0), 0) / minutes;
   }
 
-  /** Whether this minute of a campaign is judged for the first time: an operator who resumes is not overruled by it again. */
+  /**
+   * Returns whether this minute has caused no alert yet, so that it cannot overrule an operator who resumes the sale.
+   */
   async claimAlert(product: string, minute: number): Promise<boolean> {
     return (await this.redis.set(keys.used(`v:${minute}:${product}`), '1', 'EX', KEEP_SECONDS, 'NX')) === 'OK';
   }
 
-  /** Whether a campaign may be paused now: not again within the hour, when an operator has resumed it. */
+  /**
+   * Returns whether a campaign may be paused now: at most once an hour, so that an operator who resumes it is not
+   * overruled.
+   */
   async claimPause(product: string): Promise<boolean> {
     return (await this.redis.set(keys.used(`vp:${product}`), '1', 'EX', PAUSE_SECONDS, 'NX')) === 'OK';
   }

@@ -4,31 +4,34 @@ import { saleKeys } from '../redis/keys.js';
 import { decided, notQueued } from './recall.js';
 import type { SaleCalls } from './sale-calls.js';
 import {
-  type AttendOutcome,
-  attendScript,
+  type HeartbeatOutcome,
+  heartbeatScript,
   type LeaveOutcome,
   leaveScript,
+  type MaintainLineOutcome,
+  maintainLineScript,
   type PositionsOutcome,
   type PromoteOutcome,
   positionsScript,
   promoteScript,
-  type StandingOutcome,
-  type TendLineOutcome,
-  tendLineScript,
+  type ShopperStatusOutcome,
 } from './scripts/line.js';
-import { type LineOutcome, lineScript } from './scripts/line-head.js';
+import { type LineHeadOutcome, lineHeadScript } from './scripts/line-head.js';
 import { MAX_STANDINGS, readStandings, type StandingReply, type StandingRequest } from './standings.js';
 
-/** The line of each campaign, and where its users stand. Every method throws EngineUnavailable when Redis cannot be used. */
+/**
+ * The lines of campaigns, and the standings of their users. Every method throws EngineUnavailable when Redis cannot be
+ * used.
+ */
 export class WaitingLine {
   readonly #standings = new CallBatcher<StandingRequest, StandingReply>({
     maxBatch: MAX_STANDINGS,
     send: (product, requests) => readStandings(this.calls.scripts, product as ProductId, requests),
   });
-  readonly #sightings = new CallBatcher<UserId, AttendOutcome>({
+  readonly #sightings = new CallBatcher<UserId, HeartbeatOutcome>({
     maxBatch: MAX_STANDINGS,
     send: async (product, users) => {
-      const outcome = await this.attend(
+      const outcome = await this.heartbeat(
         product as ProductId,
         users.map((user) => [user, 0]),
       );
@@ -42,7 +45,7 @@ export class WaitingLine {
     return this.calls.keep(this.calls.scripts.run(promoteScript, { keys: saleKeys(product), args: { limit } }));
   }
 
-  /** @param place that is given up; null = whichever the user has */
+  /** Ends the user's place. @param place reservation id of the place; null = the current place of the user */
   leave(product: ProductId, user: UserId, place: ReservationId | null, trace: string): Promise<LeaveOutcome> {
     return decided(
       () =>
@@ -55,19 +58,23 @@ export class WaitingLine {
     );
   }
 
-  /** @param groupWaitMs how long free units are kept for a group @param settleMs how long nobody must have had a chance */
-  tendLine(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<TendLineOutcome> {
+  /**
+   * Maintains the line (lua/maintain_line.lua).
+   * @param groupWaitMs time for which free units are kept for a group
+   * @param settleMs time for which no unit must have been obtainable before places are closed
+   */
+  maintain(product: ProductId, limit: number, groupWaitMs: number, settleMs: number): Promise<MaintainLineOutcome> {
     return this.calls.keep(
-      this.calls.scripts.run(tendLineScript, {
+      this.calls.scripts.run(maintainLineScript, {
         keys: saleKeys(product),
         args: { limit, group_wait_ms: groupWaitMs, settle_ms: settleMs },
       }),
     );
   }
 
-  /** Says who is there. @param seen at most 1000 users, and how many ms ago each was seen */
-  attend(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<AttendOutcome> {
-    return this.calls.scripts.run(attendScript, {
+  /** Records heartbeats. @param seen at most 1000 users, each with the ms since they were seen */
+  heartbeat(product: ProductId, seen: readonly (readonly [UserId, number])[]): Promise<HeartbeatOutcome> {
+    return this.calls.scripts.run(heartbeatScript, {
       keys: saleKeys(product),
       each: seen.map(([user, ageMs]) => ({ user, age_ms: ageMs })),
     });
@@ -75,7 +82,7 @@ export class WaitingLine {
 
   /**
    * Records that a user is present now. Users of the same campaign who are recorded meanwhile share a call.
-   * @returns whether a user of this call, perhaps another one, has returned to their place
+   * @returns whether a user of this call, not necessarily this one, got their position back
    */
   async seen(product: ProductId, user: UserId): Promise<boolean> {
     const outcome = await this.#sightings.run(product, user);
@@ -83,11 +90,12 @@ export class WaitingLine {
   }
 
   /**
-   * Reads where a user stands. Reads of the same campaign that arrive meanwhile share a call.
-   * @param place reservation id of a ticket, whose unit is returned if there is one; otherwise, and for null, the user's last
-   *   place or unit is
+   * Reads the standing of a user. Reads of the same campaign that arrive meanwhile share a call.
+   * @param place reservation id of a ticket. Without a unit of this user under it, and for null, the user's last place
+   *   or unit
+   *   is returned
    */
-  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<StandingOutcome> {
+  standing(product: ProductId, user: UserId, place: ReservationId | null = null): Promise<ShopperStatusOutcome> {
     return decided<StandingReply>(
       () => this.#standings.run(product, { user, place }),
       (recall, pass) => recall.person(product, user, pass),
@@ -96,13 +104,13 @@ export class WaitingLine {
     );
   }
 
-  /** @param users at most 1000 */
+  /** Returns the positions of users. @param users at most 1000 */
   positions(product: ProductId, users: readonly UserId[]): Promise<PositionsOutcome> {
     return this.calls.scripts.run(positionsScript, { keys: saleKeys(product), each: users.map((user) => ({ user })) });
   }
 
-  /** The head of the line and why nobody is promoted from it. @param limit people, at most MAX_LINE_HEAD */
-  head(product: ProductId, limit: number): Promise<LineOutcome> {
-    return this.calls.scripts.run(lineScript, { keys: saleKeys(product), args: { limit } });
+  /** Returns the head of the line, and why no user is promoted. @param limit users, at most MAX_LINE_HEAD */
+  head(product: ProductId, limit: number): Promise<LineHeadOutcome> {
+    return this.calls.scripts.run(lineHeadScript, { keys: saleKeys(product), args: { limit } });
   }
 }

@@ -2,14 +2,14 @@
 export const codeOf = (inlined: string): string => inlined.replace(/--[^\n]*/g, '');
 
 /**
- * Kinds of entries that the code appends: as literals, or through give_back and append_change, which are given the
+ * Kinds of entries that the code appends: as literals, or through return_units and append_change, which are given the
  * kind.
  * @param code without the functions that the script does not use (reachableCode)
  */
 export function appendedKinds(code: string): string[] {
   const kinds = [...code.matchAll(/'kind'\s*,\s*'(\w+)'/g)].map(([, kind]) => String(kind));
   const given = [
-    ...code.matchAll(/(?<!function )\bgive_back\s*\((?:[^,]+,){3}\s*([^,]+),/g),
+    ...code.matchAll(/(?<!function )\breturn_units\s*\((?:[^,]+,){3}\s*([^,]+),/g),
     ...code.matchAll(/(?<!function )\bappend_change\s*\(([^,]+),/g),
   ];
   for (const found of given) kinds.push(...wordsOf(code, String(found[1]).trim(), found.index));

@@ -32,7 +32,7 @@ const contractOf = (name: string): ScriptContract => {
   return contract;
 };
 
-const READ_ONLY = ['appraise', 'line', 'positions', 'standing'];
+const READ_ONLY = ['check_redeemable', 'line_head', 'positions', 'shopper_status'];
 
 test('every script has a contract and every contract a script', () => {
   expect(SALE_SCRIPTS.map(({ name }) => name).sort()).toEqual([...files].sort());
@@ -254,7 +254,7 @@ test('a script without a header, or with a part of it missing, is refused', () =
   expect(() => readHeader(GOOD.replace(' (at most 9)', ''))).toThrow('no bound');
 });
 
-test('appended kinds are found through literals, give_back and variables, and only in functions that are used', () => {
+test('appended kinds are found through literals, return_units and variables, and only in functions that are used', () => {
   const code = `local function append_answered(append, no)
   return append('kind', 'answered', 'no', no)
 end
@@ -263,13 +263,13 @@ local function end_place(plan)
 end
 end_place(plan)
 local ending = now < due and 'released' or 'expired'
-give_back(plan, id, reservation, ending, 'reason', reason)
-give_back(plan, id, reservation, 'voided', 'reason', reason)`;
+return_units(plan, id, reservation, ending, 'reason', reason)
+return_units(plan, id, reservation, 'voided', 'reason', reason)`;
   expect(appendedKinds(reachableCode(code))).toEqual(['expired', 'left', 'released', 'voided']);
   const withFunction = `if state == 'queued' or state == 'refunded' then append_change(state, 'reason', '') end
 append_change('redeemed', 'slot', 1)`;
   expect(appendedKinds(withFunction)).toEqual(['queued', 'redeemed', 'refunded']);
-  expect(() => appendedKinds("give_back(plan, id, reservation, whatever, 'reason', 'x')")).toThrow('not plain');
+  expect(() => appendedKinds("return_units(plan, id, reservation, whatever, 'reason', 'x')")).toThrow('not plain');
 });
 
 describe('ordersWrong', () => {

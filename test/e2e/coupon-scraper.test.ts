@@ -40,7 +40,7 @@ test('20,000 made-up codes reach neither Postgres nor Redis', async () => {
     return (await filterLookups()).unknown === before + 1;
   });
   const claims: string[] = [];
-  // `reserve` and `appraise` are the scripts that are given the bitmap of used codes and no channel.
+  // `reserve` and `check_redeemable` are the scripts that are given the bitmap of used codes and no channel.
   const stopWatching = await watchCommands(service.redis.url, (line) => {
     if (/"evalsha"/i.test(line) && line.includes(':used"') && !line.includes(':news"')) claims.push(line);
   });

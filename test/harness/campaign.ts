@@ -128,10 +128,10 @@ export class TestCampaign {
     return this.store.reservations.expire(this.product, limit);
   }
   tend({ groupWaited = false, settled = false } = {}, limit = 100) {
-    return this.store.line.tendLine(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
+    return this.store.line.maintain(this.product, limit, groupWaited ? 0 : DAY_MS, settled ? 0 : DAY_MS);
   }
-  attend(...users: string[]) {
-    return this.store.line.attend(
+  heartbeat(...users: string[]) {
+    return this.store.line.heartbeat(
       this.product,
       users.map((user) => [user as UserId, 0]),
     );
@@ -151,8 +151,8 @@ export class TestCampaign {
   lineHead(limit = 20) {
     return this.store.line.head(this.product, limit);
   }
-  appraise(user: string, code: number) {
-    return this.store.claims.appraise(this.product, user as UserId, code);
+  checkRedeemable(user: string, code: number) {
+    return this.store.claims.checkRedeemable(this.product, user as UserId, code);
   }
   /** The campaign has so many codes in all from here on. */
   addCodes(codes: number) {
@@ -168,7 +168,7 @@ export class TestCampaign {
   /** Changes terms in Redis as the worker carries them, in a version later than any before. */
   amend(terms: Partial<Campaign>) {
     Object.assign(this.terms, terms, { termsVersion: this.terms.termsVersion + 1 });
-    return this.store.campaigns.amend(this.terms);
+    return this.store.campaigns.updateTerms(this.terms);
   }
 
   stock() {

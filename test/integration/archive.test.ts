@@ -369,7 +369,7 @@ test('a user who is archived again after each recall gets Retry-After', async ()
     () => 'nobody' as never,
     recall,
   );
-  await expect(call).rejects.toThrow('gone again');
+  await expect(call).rejects.toThrow('archived again');
   expect(brought).toBe(3);
 });
 

@@ -128,7 +128,7 @@ test('the schedule gives Postgres the terms that only Redis has, whole, after te
   const stored = { ...campaign.terms };
   const discount = { kind: 'percent', percent: 20 } as const;
   // As an API does that dies before its transaction is committed, or a Postgres that is set back.
-  await campaign.store.campaigns.amend({
+  await campaign.store.campaigns.updateTerms({
     ...stored,
     name: 'Later',
     timeZone: 'Asia/Tokyo',
@@ -166,7 +166,7 @@ test('the schedule gives Postgres the terms that only Redis has, whole, after te
 test('the schedule leaves terms alone that an operator has changed meanwhile, and writes no audit entry for them', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 });
   const stored = { ...campaign.terms };
-  await campaign.store.campaigns.amend({ ...stored, maxQty: 9, termsVersion: 2 });
+  await campaign.store.campaigns.updateTerms({ ...stored, maxQty: 9, termsVersion: 2 });
   const ahead: TermsAhead = new Map();
   const begun = await sale.nowMs();
   await keep({ nowMs: begun, ahead });
@@ -194,7 +194,7 @@ test('the schedule leaves terms alone that an operator has changed meanwhile, an
 test('the schedule leaves to Postgres what an earlier version of the project did not put into Redis', async () => {
   const campaign = await store.openCampaign({ maxQty: 3 }, { uniform_refusals: true });
   const stored = { ...campaign.terms };
-  await campaign.store.campaigns.amend({ ...stored, name: 'Unknown', maxQty: 9, termsVersion: 2 });
+  await campaign.store.campaigns.updateTerms({ ...stored, name: 'Unknown', maxQty: 9, termsVersion: 2 });
   await sale.redis.hdel(keys.campaign(campaign.product), 'details');
   const ahead: TermsAhead = new Map();
   const begun = await sale.nowMs();
@@ -213,9 +213,9 @@ test('the schedule waits anew when the terms in Redis are others by then', async
   const stored = { ...campaign.terms };
   const ahead: TermsAhead = new Map();
   const begun = await sale.nowMs();
-  await campaign.store.campaigns.amend({ ...stored, maxQty: 8, termsVersion: 5 });
+  await campaign.store.campaigns.updateTerms({ ...stored, maxQty: 8, termsVersion: 5 });
   await keep({ nowMs: begun, ahead });
-  await campaign.store.campaigns.amend({ ...stored, maxQty: 9, termsVersion: 6 });
+  await campaign.store.campaigns.updateTerms({ ...stored, maxQty: 9, termsVersion: 6 });
   await keep({ nowMs: begun + 11_000, ahead });
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '6', max_qty: '9' });
   // The transaction was committed after all.
@@ -229,7 +229,7 @@ test('the schedule waits anew when the terms in Redis are others by then', async
 test('the schedule keeps a limit that a crash has raised in Redis: users may have used it', async () => {
   const campaign = await store.openCampaign({ perUserLimit: 1, maxQty: 3 });
   const stored = { ...campaign.terms };
-  await campaign.store.campaigns.amend({ ...stored, perUserLimit: 2, maxQty: 9, termsVersion: 2 });
+  await campaign.store.campaigns.updateTerms({ ...stored, perUserLimit: 2, maxQty: 9, termsVersion: 2 });
   await campaign.take('ann');
   await campaign.take('ann');
   const ahead: TermsAhead = new Map();
@@ -300,9 +300,9 @@ test('the schedule loses no promise of a campaign that an operator put into Redi
   let reservation = '';
   /** The operator's call comes right after the schedule has missed the campaign in Redis. */
   const interrupted = new SaleStore(sale.store.scripts, TEST_LIMITS);
-  const amend = interrupted.campaigns.amend.bind(interrupted.campaigns);
-  interrupted.campaigns.amend = async (missed) => {
-    const outcome = await amend(missed);
+  const updateTerms = interrupted.campaigns.updateTerms.bind(interrupted.campaigns);
+  interrupted.campaigns.updateTerms = async (missed) => {
+    const outcome = await updateTerms(missed);
     if (missed.productId === campaign.product) await sale.load(campaign);
     return outcome;
   };

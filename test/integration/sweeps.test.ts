@@ -3,8 +3,8 @@ import { Metrics } from '../../shared/observability/metrics.js';
 import { keys } from '../../shared/redis/keys.js';
 import { ActiveCampaigns } from '../../shared/sale/active-campaigns.js';
 import { expireOverdue } from '../../worker/expire/expire.js';
+import { maintainLines } from '../../worker/maintain-line/maintain-line.js';
 import { promoteWaiting } from '../../worker/promote/promote.js';
-import { tendLines } from '../../worker/tend-line/tend-line.js';
 import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';
 import { until } from '../harness/until.js';
@@ -62,7 +62,7 @@ test('a sweep tends every line to the end, a bounded number of people in each ca
   for (const user of ['bob', 'cid', 'dan', 'eve', 'fay']) await campaign.join(user);
   const metrics = new Metrics(false);
   const closedAtOnce = { tendBatch: 2, groupWaitMs: 30_000, lineSettleMs: 0 };
-  await tendLines(sale.store, metrics, recordingLog(), closedAtOnce);
+  await maintainLines(sale.store, metrics, recordingLog(), closedAtOnce);
   expect(await campaign.line()).toEqual([]);
   expect((await metrics.placesEnded.get()).values).toMatchObject([
     { labels: { why: 'absent' }, value: 0 },

@@ -67,7 +67,7 @@ type Step =
   | { kind: 'tick'; ms: number }
   | { kind: 'refund'; which: number }
   | { kind: 'confirm' | 'release'; calls: Settlement[] }
-  | { kind: 'leave' | 'attend' | 'corrupt'; user: number }
+  | { kind: 'leave' | 'heartbeat' | 'corrupt'; user: number }
   | { kind: 'restock'; delta: number }
   | { kind: 'expire' | 'tend' | 'pause' | 'resume' | 'archive' };
 type RandomSale = {
@@ -138,7 +138,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      kind: fc.constantFrom('leave' as const, 'attend' as const, 'attend' as const, 'corrupt' as const),
+      kind: fc.constantFrom('leave' as const, 'heartbeat' as const, 'heartbeat' as const, 'corrupt' as const),
       user: small(5),
     }),
   },
@@ -256,13 +256,13 @@ class World {
     if ('user' in step) {
       const user = `user${step.user}` as UserId;
       if (step.kind === 'leave') return settled(store.line.leave(PRODUCT, user, null, ''));
-      if (step.kind === 'attend') return settled(store.line.attend(PRODUCT, [[user, 0]]));
+      if (step.kind === 'heartbeat') return settled(store.line.heartbeat(PRODUCT, [[user, 0]]));
       return this.redis.hset(keys.people(PRODUCT), user, 'malformed');
     }
     if (step.kind === 'restock')
       return settled(store.campaigns.restock(PRODUCT, step.delta, 10, null, 'tester', 'request'));
     if (step.kind === 'expire') return settled(store.reservations.expire(PRODUCT, 10));
-    if (step.kind === 'tend') return settled(store.line.tendLine(PRODUCT, 10, 30_000, 2_000));
+    if (step.kind === 'tend') return settled(store.line.maintain(PRODUCT, 10, 30_000, 2_000));
     if (step.kind === 'archive') return this.redis.hset(keys.campaign(PRODUCT), { status: 'closed', archived: 'pass' });
     return settled(store.campaigns.setStatus(PRODUCT, step.kind, 'tester', 'request'));
   }

@@ -211,8 +211,10 @@ const tend = fc
         ),
     ),
   );
-const attend = user.map((who) =>
-  step(`attend(${who})`, async (model, real) => expect(await real.campaign.attend(who)).toEqual(model.attend(who))),
+const heartbeat = user.map((who) =>
+  step(`heartbeat(${who})`, async (model, real) =>
+    expect(await real.campaign.heartbeat(who)).toEqual(model.heartbeat(who)),
+  ),
 );
 let missed = 0;
 const vanish = user.map((who) =>
@@ -332,7 +334,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: promote },
   { weight: 4, arbitrary: leave },
   { weight: 5, arbitrary: tend },
-  { weight: 2, arbitrary: attend },
+  { weight: 2, arbitrary: heartbeat },
   { weight: 4, arbitrary: vanish },
   { weight: 1, arbitrary: isGone },
   { weight: 5, arbitrary: restock },

@@ -329,7 +329,7 @@ export class SaleModel {
     }
     done.more = done.away === limit || done.left === limit;
   }
-  attend(user: string): object {
+  heartbeat(user: string): object {
     const ticket = this.line.find((one) => one.user === user);
     if (!ticket || !this.terms.presence) return { kind: 'attended', returned: 0 };
     const returned = ticket.away ? 1 : 0;

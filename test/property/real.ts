@@ -43,7 +43,7 @@ export class Real {
       database,
     );
     if (!changed) throw new Error('another program has changed the campaign');
-    expect(await sale.store.campaigns.amend(changed)).toEqual({ kind: 'amended' });
+    expect(await sale.store.campaigns.updateTerms(changed)).toEqual({ kind: 'amended' });
   }
 
   /** What an operator asks for whose Postgres takes the campaign for a draft. */
@@ -51,7 +51,7 @@ export class Real {
     const { campaigns, sale } = this.store;
     const current = await campaigns.find(this.campaign.product);
     if (!current) throw new Error('the campaign is gone');
-    return sale.store.campaigns.amend({ ...current, perUserLimit, termsVersion: current.termsVersion + 1 });
+    return sale.store.campaigns.updateTerms({ ...current, perUserLimit, termsVersion: current.termsVersion + 1 });
   }
 
   async persist(model: SaleModel, persist?: Persist): Promise<void> {

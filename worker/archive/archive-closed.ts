@@ -105,10 +105,10 @@ export class ArchiveClosed {
     const { archive, idempotencyKeys, log, limits } = this.deps;
     const { productId, id } = one.campaign;
     const { keys, upTo } = await idempotencyKeys.page(id, one.upTo, limits.forgetBatch);
-    const outcomes = await Promise.all(keys.map((owned) => archive.forgetAnswer(productId, owned, '')));
+    const outcomes = await Promise.all(keys.map((owned) => archive.evictResponse(productId, owned, '')));
     one.forgotten += outcomes.filter((outcome) => outcome.kind === 'forgotten' && outcome.removed).length;
     // The progress is stored after the whole batch, so that a record that could not be removed is tried again.
-    const kept = await archive.forgetAnswer(productId, null, upTo);
+    const kept = await archive.evictResponse(productId, null, upTo);
     if (kept.kind !== 'forgotten') return false;
     one.upTo = upTo;
     if (upTo !== ALL_KEYS) return true;

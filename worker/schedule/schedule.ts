@@ -5,7 +5,7 @@ import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campa
 import { RestoredCampaigns } from '../../shared/restore-postgres/restored-campaigns.js';
 import type { SaleCopy } from '../../shared/sale/sale-copy.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { AmendOutcome } from '../../shared/sale/scripts/campaign.js';
+import type { UpdateTermsOutcome } from '../../shared/sale/scripts/campaign.js';
 
 /** The actor in the audit log for changes by schedule. */
 export const CLOCK_ACTOR = 'clock';
@@ -41,7 +41,7 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
   const live = await campaigns.live();
   await Promise.all(
     live.map(async (campaign) => {
-      const outcome = await sale.campaigns.amend(campaign);
+      const outcome = await sale.campaigns.updateTerms(campaign);
       if (outcome.kind === 'not_found') {
         const opensSoon = campaign.startsAt.getTime() - nowMs <= limits.preheatMs;
         if (!opensSoon && campaign.status === 'scheduled') return;
@@ -64,7 +64,7 @@ export async function keepSchedule(schedule: Schedule): Promise<void> {
 async function settleTerms(
   { sale, copy, campaigns, log, nowMs, ahead }: Schedule,
   campaign: StoredCampaign,
-  outcome: Exclude<AmendOutcome, { kind: 'not_found' }>,
+  outcome: Exclude<UpdateTermsOutcome, { kind: 'not_found' }>,
 ): Promise<void> {
   const { productId, termsVersion } = campaign;
   if (outcome.kind === 'amended' || (outcome.kind === 'known' && outcome.version === termsVersion)) {
@@ -76,7 +76,7 @@ async function settleTerms(
     const later = await campaigns.amend(campaign, terms, campaign.rules, campaigns.database, termsVersion);
     // An operator has changed the terms meanwhile.
     if (!later) return;
-    await sale.campaigns.amend(later);
+    await sale.campaigns.updateTerms(later);
     log.warn(
       { campaign: productId, version: later.termsVersion },
       'the limit per user was not lowered, because users may have used it',

@@ -22,20 +22,20 @@ export const archiveScript = defineScript({
 });
 export type ArchiveOutcome = OutcomeOf<typeof archiveScript>;
 
-/** Reservations of one user that one call brings back: about 10 ms of Redis. */
-export const MAX_RECALLED = 10_000;
+/** Maximum number of reservations that one call restores: about 10 ms of Redis. */
+export const MAX_RESTORED = 10_000;
 
-export const recallScript = defineScript({
-  name: 'recall',
+export const restoreUserScript = defineScript({
+  name: 'restore_user',
   keys: ['campaign', 'people', 'reservations', 'epoch', 'payments'],
   args: ['archived', 'user', 'person'],
   each: ['reservation_id', 'record', 'references'],
   replies: { recalled: () => ({}), late: () => ({}), not_found: () => ({}), rebuilding },
 });
-export type RecallOutcome = OutcomeOf<typeof recallScript>;
+export type RestoreUserOutcome = OutcomeOf<typeof restoreUserScript>;
 
-export const forgetAnswerScript = defineScript({
-  name: 'forget_answer',
+export const evictResponseScript = defineScript({
+  name: 'evict_response',
   keys: ['campaign', 'idempotency', 'epoch'],
   args: ['up_to'],
   replies: {
@@ -45,4 +45,4 @@ export const forgetAnswerScript = defineScript({
     rebuilding,
   },
 });
-export type ForgetAnswerOutcome = OutcomeOf<typeof forgetAnswerScript>;
+export type EvictResponseOutcome = OutcomeOf<typeof evictResponseScript>;

@@ -28,8 +28,8 @@ export const loadCampaignScript = defineScript({
 });
 export type LoadCampaignOutcome = OutcomeOf<typeof loadCampaignScript>;
 
-export const amendScript = defineScript({
-  name: 'amend',
+export const updateTermsScript = defineScript({
+  name: 'update_terms',
   keys: ['campaign', 'epoch'],
   args: ['version:int'],
   each: ['field', 'value'],
@@ -41,9 +41,12 @@ export const amendScript = defineScript({
     rebuilding,
   },
 });
-export type AmendOutcome = OutcomeOf<typeof amendScript>;
+export type UpdateTermsOutcome = OutcomeOf<typeof updateTermsScript>;
 
-/** What may be done to a campaign's status; the last three are the clock's and the publisher's, not an operator's. */
+/**
+ * Actions on the status of a campaign. Operators use the first four, the schedule `start` and `finish`, publishing
+ * `publish`.
+ */
 export type StatusAction = 'open' | 'pause' | 'resume' | 'close' | 'start' | 'finish' | 'publish';
 
 export const setStatusScript = defineScript({

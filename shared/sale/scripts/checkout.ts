@@ -8,8 +8,8 @@ export const checkOrderClaimScript = defineScript({
   replies: { held: () => ({}), freed: () => ({}), archived, not_found: () => ({}), rebuilding },
 });
 
-export const appraiseScript = defineScript({
-  name: 'appraise',
+export const checkRedeemableScript = defineScript({
+  name: 'check_redeemable',
   keys: ['campaign', 'people', 'codes', 'epoch'],
   args: ['user', 'code:int'],
   replies: {
@@ -25,4 +25,4 @@ export const appraiseScript = defineScript({
     rebuilding,
   },
 });
-export type AppraiseOutcome = OutcomeOf<typeof appraiseScript>;
+export type CheckRedeemableOutcome = OutcomeOf<typeof checkRedeemableScript>;

@@ -10,8 +10,9 @@ type Refusal = {
 };
 
 /**
- * Refusals of lua/reserve.lua that say no more than their kind: kind → what the caller gets. The contract of the script, those
- * of the routes and the response follow from this table. A refusal with data of its own is in reserve.ts and api/claim/claim.ts.
+ * Refusals of lua/reserve.lua that say no more than their kind: kind → what the caller gets. The contract of the
+ * script, those of the routes and the response follow from this table. A refusal with data of its own is in reserve.ts
+ * and api/claim/claim.ts.
  */
 export const CLAIM_REFUSALS = {
   attestation_missing: {
@@ -39,7 +40,7 @@ export const CLAIM_REFUSALS = {
   line_full: { code: 'waiting_room_full', detail: 'The waiting room has reached its limit.' },
   ended: { code: 'campaign_ended', detail: 'The sale has ended.' },
   key_reused: { code: 'idempotency_key_reused', detail: 'This key was used for a different request.' },
-  // A pause has no known end; shoppers come back at this pace.
+  // The end of a pause is unknown; clients retry at this interval.
   paused: {
     code: 'campaign_paused',
     detail: 'The sale is paused. Places and reservations are kept.',

@@ -1,11 +1,11 @@
 import { ContractError } from '../../errors/faults.js';
 
-/** A decision as a script writes it: `kind`, and the fields of its kind that are not empty. */
+/** A decision in the reply of a script: `kind`, and the fields of its kind that are not empty. */
 export type RawDecision = { kind: string } & Partial<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >;
 
-/** Readers of a decision's fields. One of the wrong form is a broken contract, never a default. */
+/** Readers of the fields of a decision. They throw ContractError for a malformed field, and never use a default. */
 
 export function number(raw: RawDecision, name: string): number {
   const value = raw[name];
@@ -14,12 +14,12 @@ export function number(raw: RawDecision, name: string): number {
   return value as number;
 }
 
-/** null = the field is not there. */
+/** Returns null for a missing field. */
 export function numberOrNull(raw: RawDecision, name: string): number | null {
   return raw[name] === undefined ? null : number(raw, name);
 }
 
-/** "" = the field is not there. */
+/** Returns "" for a missing field. */
 export function word(raw: RawDecision, name: string): string {
   return String(raw[name] ?? '');
 }
@@ -38,12 +38,12 @@ export function oneOf<const Value extends string>(raw: RawDecision, name: string
   return value as Value;
 }
 
-/** Ids, or other words. */
+/** Returns a list of ids or other words; empty for a missing field. */
 export function words<Word extends string>(raw: RawDecision, name: string): readonly Word[] {
   return (raw[name] ?? []) as readonly Word[];
 }
 
-/** The keys of a type, every one of them, as the header of a script has them. */
+/** Returns all keys of a type, as named in the header of a script. */
 export function namesOf<Shape>(names: Record<keyof Shape, true>): (keyof Shape & string)[] {
   return Object.keys(names) as (keyof Shape & string)[];
 }

@@ -3,13 +3,13 @@ import { LINE_REASONS } from '../../domain/reservation.js';
 import { count, flag, oneOf, rebuilding, text } from '../../redis/reply-fields.js';
 import { defineScript, type OutcomeOf } from '../../redis/script-contract.js';
 
-/** People that one call may tell; what an operator looks at, and about 0.1 ms of Redis. */
+/** Maximum number of users in a reply: enough for the operator's page, and about 0.1 ms of Redis. */
 export const MAX_LINE_HEAD = 100;
 const HEAD_FIELDS = 3;
 const PERSON_FIELDS = 4;
 
-export const lineScript = defineScript({
-  name: 'line',
+export const lineHeadScript = defineScript({
+  name: 'line_head',
   keys: ['campaign', 'people', 'line', 'presence', 'codes', 'epoch'],
   args: ['limit:int'],
   replies: {
@@ -31,4 +31,4 @@ export const lineScript = defineScript({
     rebuilding,
   },
 });
-export type LineOutcome = OutcomeOf<typeof lineScript>;
+export type LineHeadOutcome = OutcomeOf<typeof lineHeadScript>;

@@ -31,8 +31,8 @@ export const leaveScript = defineScript({
 });
 export type LeaveOutcome = WithoutEntries<Decided<typeof leaveScript>>;
 
-export const tendLineScript = defineScript({
-  name: 'tend_line',
+export const maintainLineScript = defineScript({
+  name: 'maintain_line',
   keys: MOVING_KEYS,
   args: ['limit:int', 'group_wait_ms:int', 'settle_ms:int'],
   replies: {
@@ -48,19 +48,19 @@ export const tendLineScript = defineScript({
     rebuilding,
   },
 });
-export type TendLineOutcome = WithoutEntries<OutcomeOf<typeof tendLineScript>>;
+export type MaintainLineOutcome = WithoutEntries<OutcomeOf<typeof maintainLineScript>>;
 
-export const attendScript = defineScript({
-  name: 'attend',
+export const heartbeatScript = defineScript({
+  name: 'heartbeat',
   keys: ['campaign', 'line', 'presence', 'epoch'],
   each: ['user', 'age_ms:int'],
   batched: true,
   replies: { attended: (f) => ({ returned: count(f, 0) }), not_found: () => ({}), rebuilding },
 });
-export type AttendOutcome = OutcomeOf<typeof attendScript>;
+export type HeartbeatOutcome = OutcomeOf<typeof heartbeatScript>;
 
-export const standingScript = defineScript({
-  name: 'standing',
+export const shopperStatusScript = defineScript({
+  name: 'shopper_status',
   keys: ['campaign', 'people', 'reservations', 'line', 'epoch'],
   each: ['user', 'place'],
   batched: true,
@@ -70,15 +70,15 @@ export const standingScript = defineScript({
       presenceMs: count(f, 1),
       durable: flag(f, 2),
       paceMs: paceMs(f, 3),
-      /** One text for each request (shared/sale/standings.ts reads them). */
+      /** One text for each request, decoded by shared/sale/standings.ts. */
       standings: f.slice(4),
     }),
     not_found: () => ({}),
     rebuilding,
   },
 });
-/** Where one user stands; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
-export type StandingOutcome =
+/** Status of one shopper; `reservationId` to `code` are "", "", 0 and null when the user holds nothing. */
+export type ShopperStatusOutcome =
   | {
       kind: 'standing';
       status: Standing;
@@ -91,9 +91,9 @@ export type StandingOutcome =
       code: number | null;
       /** Milliseconds between two promotions; null = unknown, or the user does not wait. */
       paceMs: number | null;
-      /** 0 = presence does not matter */
+      /** 0 = the campaign does not require presence */
       presenceMs: number;
-      /** Whether answers wait for Postgres. */
+      /** Whether responses wait for Postgres. */
       durable: boolean;
     }
   | { kind: 'not_found' };

@@ -14,10 +14,10 @@ import { REFUSED } from './claim-refusals.js';
 import { namesOf, number, numberOrNull, type RawDecision, word, words } from './decisions.js';
 import { SALE_KEYS } from './sale-keys.js';
 
-/** Requests that one call decides at most: about 1 ms of Redis. */
+/** Maximum number of requests in a call: about 1 ms of Redis. */
 export const MAX_REQUESTS = 64;
 
-/** What lua/reserve.lua is given as `input`. Its header says what each name means; a test compares both. */
+/** The argument `input` of lua/reserve.lua. The header of the script documents the names; a test compares both. */
 export type ReserveCall = {
   requests: readonly ReserveRequest[];
   key_ttl_ms: string;
@@ -53,7 +53,7 @@ export type ReserveRequest = {
   new_keys?: number;
 };
 
-/** Names of a call and of a request, as the script's header has them. */
+/** Names of a call and of a request, as in the header of the script. */
 export const CALL_NAMES = namesOf<ReserveCall>({
   requests: true,
   key_ttl_ms: true,
@@ -87,7 +87,7 @@ export const REQUEST_NAMES = namesOf<ReserveRequest>({
   new_keys: true,
 });
 
-/** What all decisions of a call have in common. */
+/** Values that all decisions of a call share. */
 export type DecidedCall = {
   no: number;
   at: number;
@@ -97,16 +97,16 @@ export type DecidedCall = {
   replies: readonly RawDecision[];
 };
 
-/** What a decoder of a decision is given. */
+/** The argument of a decoder. */
 type Decision = {
   raw: RawDecision;
   call: DecidedCall;
   request: Decided;
-  /** Journal id of the promise; "" = none was made. */
+  /** Journal id of the promise; "" = no promise. */
   journalId: string;
 };
 
-/** What the decoders need of a request. */
+/** The fields of a request that decoders need. */
 type Decided = { reservationPrefix: string; order: OrderId | null };
 
 export const reserveScript = defineScript({
@@ -121,7 +121,7 @@ export const reserveScript = defineScript({
   },
 });
 
-/** Every decision that the script may make about a request, with its fields as TypeScript has them. */
+/** Every kind of decision about a request, with its decoder. */
 const DECISIONS = {
   reserved: ({ raw, call, request, journalId }: Decision) => {
     const reservationId = reservationIdOf(request.reservationPrefix, call.no);
@@ -146,7 +146,7 @@ const DECISIONS = {
     durable: call.durable,
     journalId,
     quotaLeft: number(raw, 'quota_left'),
-    /** Milliseconds between two promotions; null = the script cannot say. */
+    /** Milliseconds between two promotions; null = unknown. */
     paceMs: numberOrNull(raw, 'pace'),
     presenceMs: number(raw, 'presence_ms'),
     lineNo: number(raw, 'line_no'),
@@ -177,19 +177,19 @@ const DECISIONS = {
   ...REFUSED,
 };
 
-/** What became of a request. `archived` is left to the store, which recalls what is asked for. */
+/** The decision about a request. The store handles `archived`: it restores the user's records and repeats the call. */
 export type ReserveDecision = {
   [Kind in keyof typeof DECISIONS]: { kind: Kind } & ReturnType<(typeof DECISIONS)[Kind]>;
 }[keyof typeof DECISIONS];
 export type ReserveOutcome = Exclude<ReserveDecision, { kind: 'archived' }>;
 
-/** Kinds of decisions that TypeScript knows, for the tests that compare them with the header. */
+/** Kinds of decisions that have a decoder, for the tests that compare them with the header. */
 export const DECISION_KINDS = Object.keys(DECISIONS);
 
 /**
- * Decodes what a call has decided, a decision for each request in their order.
- * @param lastId journal id of the last promise of the call; "" = none was made
- * @returns an Error for a request that failed alone
+ * Decodes the decisions of a call, one for each request in their order.
+ * @param lastId journal id of the last promise of the call; "" = no promise
+ * @returns a ContractError in place of each request that failed
  * @throws ContractError when the reply has another form
  */
 export function decodeDecisions(
@@ -215,7 +215,7 @@ function isPromise({ kind, journaled }: RawDecision): boolean {
   return kind === 'reserved' || kind === 'queued' || journaled === true;
 }
 
-/** @throws ContractError when the decision is none that this file names */
+/** Decodes one decision. @returns a ContractError for a failed request or an unknown kind */
 export function decodeDecision(decision: Decision): ReserveDecision | ContractError {
   const { raw } = decision;
   if (raw.kind === 'failed') return new ContractError(`script reserve failed: ${raw.reason}`);

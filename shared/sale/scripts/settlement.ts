@@ -5,10 +5,13 @@ import { defineScript, type WithoutEntries } from '../../redis/script-contract.j
 import { boolean, namesOf, number, oneOf, type RawDecision, word, words } from './decisions.js';
 import { MOVING_KEYS } from './sale-keys.js';
 
-/** Payments or releases that one call decides at most: each may promote the next in line, so 32 are 1 to 2 ms of Redis. */
+/**
+ * Maximum number of payments or releases in a call. Each may promote the next user in line, so 32 take 1 to 2 ms of
+ * Redis.
+ */
 export const MAX_SETTLEMENTS = 32;
 
-/** A request to lua/confirm.lua, by the names of its header. `order_key` is a position in the keys of the requests, from 1. */
+/** A request to lua/confirm.lua, with the names of its header. `order_key` is a position in `request_keys`, from 1. */
 export type ConfirmRequest = {
   reservation_id: ReservationId;
   payment_ref: string;
@@ -24,17 +27,17 @@ export const CONFIRM_NAMES = namesOf<ConfirmRequest>({
   order_key: true,
 });
 
-/** What lua/confirm.lua takes as `input`. */
+/** The argument `input` of lua/confirm.lua. */
 export type ConfirmCall = { requests: readonly ConfirmRequest[]; order_ttl_ms: number };
 
 /** A request to lua/release.lua. */
 export type ReleaseRequest = { reservation_id: ReservationId; holder: string; reason: string; trace: string };
 export const RELEASE_NAMES = namesOf<ReleaseRequest>({ reservation_id: true, holder: true, reason: true, trace: true });
 
-/** What lua/release.lua takes as `input`. */
+/** The argument `input` of lua/release.lua. */
 export type ReleaseCall = { requests: readonly ReleaseRequest[] };
 
-/** Decisions as JSON, and the journal entries of all of them behind it. */
+/** Decisions as JSON, followed by the journal entries of all of them. */
 const decided = (f: readonly string[]) => ({ decisions: text(f, 0), entries: f.slice(1) });
 
 export const confirmScript = defineScript({
@@ -53,7 +56,7 @@ export const releaseScript = defineScript({
   replies: { decided, not_found: () => ({}), rebuilding },
 });
 
-/** What a decoder is given: the decision, whether responses wait for Postgres, and the entries of this request. */
+/** The argument of a decoder: the decision, whether responses wait for Postgres, and the entries of this request. */
 type Decision = { raw: RawDecision; durable: boolean; entries: readonly string[] };
 
 const acknowledged = ({ durable, entries }: Decision) => ({ durable, journalId: journalIdOf(entries.at(-1)), entries });
@@ -99,7 +102,7 @@ type DecisionOf<Kinds extends Decoders> = {
 export type ConfirmDecision = DecisionOf<typeof CONFIRM_DECISIONS>;
 export type ReleaseDecision = DecisionOf<typeof RELEASE_DECISIONS>;
 
-/** The store settles what it must know of the order, and recalls what is archived. */
+/** The store handles the other kinds: it passes the key of the order, and restores users of archived campaigns. */
 export type ConfirmOutcome = Exclude<
   WithoutEntries<ConfirmDecision>,
   { kind: 'order_needed' | 'not_combinable' | 'archived' }
@@ -127,7 +130,7 @@ export function decodeSettlements<Kinds extends Decoders>(
   });
 }
 
-/** "" when nothing was appended. */
+/** Returns the id of an entry; "" without an entry. */
 function journalIdOf(entry: string | undefined): string {
   return entry === undefined ? '' : entry.slice(2, entry.indexOf('"', 2));
 }

@@ -145,7 +145,7 @@ const RECORD = {
 };
 const recallAnn = (campaign: TestCampaign, pass: string, record = RECORD, payments: readonly string[] = []) => {
   const references = new Map(payments.length > 0 ? [[ANNS.reservationId, payments] as const] : []);
-  return archive.recall(
+  return archive.restoreUser(
     campaign.product,
     pass,
     'ann' as UserId,
@@ -195,17 +195,17 @@ test('a recall that was read before another pass writes nothing', async () => {
 test('an answer is forgotten when it is of this campaign, and how far that is done is kept', async () => {
   const campaign = await closedCampaign();
   const key = { user: 'ann', key: `${campaign.product}-ann` };
-  expect(await archive.forgetAnswer(campaign.product, key, '')).toEqual({ kind: 'not_archived' });
+  expect(await archive.evictResponse(campaign.product, key, '')).toEqual({ kind: 'not_archived' });
   await tryArchive(campaign, { counted: ONE_PAID });
   const other = await sale.openCampaign();
   const others = { user: 'bob', key: newKey() };
   const nobodys = { user: 'eve', key: key.key };
   await other.take('bob', { key: others.key });
-  expect(await archive.forgetAnswer(campaign.product, others, '')).toEqual({ kind: 'forgotten', removed: false });
-  expect(await archive.forgetAnswer(campaign.product, nobodys, '')).toEqual({ kind: 'forgotten', removed: false });
-  expect(await archive.forgetAnswer(campaign.product, key, '')).toEqual({ kind: 'forgotten', removed: true });
+  expect(await archive.evictResponse(campaign.product, others, '')).toEqual({ kind: 'forgotten', removed: false });
+  expect(await archive.evictResponse(campaign.product, nobodys, '')).toEqual({ kind: 'forgotten', removed: false });
+  expect(await archive.evictResponse(campaign.product, key, '')).toEqual({ kind: 'forgotten', removed: true });
   expect(await tryArchive(campaign)).toEqual({ kind: 'unchanged', forgotten: '' });
-  expect(await archive.forgetAnswer(campaign.product, null, 'redemptions 7')).toEqual({
+  expect(await archive.evictResponse(campaign.product, null, 'redemptions 7')).toEqual({
     kind: 'forgotten',
     removed: false,
   });
@@ -218,7 +218,7 @@ test('archive finds no campaign for an unknown product', async () => {
   const calls = [
     () => tryArchive(unknown),
     () => recallAnn(unknown, '1-1@1'),
-    () => archive.forgetAnswer(unknown.product, null, 'done'),
+    () => archive.evictResponse(unknown.product, null, 'done'),
   ];
   for (const call of calls) expect(await call()).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(async () => {
@@ -228,5 +228,9 @@ test('archive finds no campaign for an unknown product', async () => {
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect(['archive', 'recall', 'forget_answer'].map((script) => sale.unmetReplies(script))).toEqual([[], [], []]);
+  expect(['archive', 'restore_user', 'evict_response'].map((script) => sale.unmetReplies(script))).toEqual([
+    [],
+    [],
+    [],
+  ]);
 });

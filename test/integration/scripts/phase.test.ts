@@ -7,7 +7,7 @@ const sale = await startSale();
 const STARTS_AT_MS = 1_900_000_000_000;
 const ENDS_AT_MS = STARTS_AT_MS + 60_000;
 const MOMENTS = [STARTS_AT_MS - 1, STARTS_AT_MS, ENDS_AT_MS - 1, ENDS_AT_MS];
-/** The reply of `appraise` in each phase. */
+/** The reply of `check_redeemable` in each phase. */
 const PHASE_OF: Record<string, SalePhase> = { not_found: 'draft', usable: 'open' };
 
 for (const status of CAMPAIGN_STATUSES) {
@@ -16,7 +16,7 @@ for (const status of CAMPAIGN_STATUSES) {
       const campaign = await sale.openCampaign({ status, startsAt: new Date(STARTS_AT_MS), endsAt });
       const schedule = { status, startsAtMs: STARTS_AT_MS, endsAtMs: endsAt?.getTime() ?? null };
       for (const nowMs of MOMENTS) {
-        const { kind } = await campaign.at(nowMs).appraise('ann', 0);
+        const { kind } = await campaign.at(nowMs).checkRedeemable('ann', 0);
         expect([nowMs, phaseAt(schedule, nowMs)]).toEqual([nowMs, PHASE_OF[kind] ?? kind]);
       }
       expect(phaseAt({ ...schedule, endsAtMs: schedule.endsAtMs ?? 0 }, ENDS_AT_MS)).toBe(

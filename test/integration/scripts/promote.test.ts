@@ -57,7 +57,7 @@ test('promote passes over absent people, and gives one of them who was just seen
     { waitingRoom: { enabled: true, maxSize: 1_000, presenceSeconds: 60 } },
   );
   for (const user of ['ann', 'cid', 'fay']) await campaign.letPresenceLapse(user);
-  await campaign.attend('cid');
+  await campaign.heartbeat('cid');
   expect(await campaign.promote(5)).toEqual({ kind: 'promoted', count: 4 });
   expect(await campaign.line()).toEqual(['fay', 'ann']);
 });

@@ -218,7 +218,7 @@ describe('an audience', () => {
     await sale.redis.hdel(keys.campaign(campaign.product), 'open_to_all', 'terms', 'details');
     await expectRefusal(campaign, 'ann', {}, changed);
     await campaign.take('ann', { terms: 1 });
-    expect(await campaign.store.campaigns.amend(campaign.terms)).toEqual({ kind: 'known', version: 1 });
+    expect(await campaign.store.campaigns.updateTerms(campaign.terms)).toEqual({ kind: 'known', version: 1 });
     await campaign.take('ann');
     await campaign.set({ version: 2 });
     await expectRefusal(campaign, 'ann', {}, { kind: 'terms_changed', version: 2 });

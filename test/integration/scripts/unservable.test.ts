@@ -18,7 +18,7 @@ async function lineOfTwo(): Promise<{ campaign: TestCampaign; held: string }> {
   return { campaign, held };
 }
 
-/** As before `amend` refused it, or after a repair by hand. */
+/** As before `update_terms` refused it, or after a repair by hand. */
 const lowerLimit = (campaign: TestCampaign) => campaign.set({ per_user_limit: 1 });
 
 async function expectPassedOver(campaign: TestCampaign, reason: string): Promise<void> {

@@ -1,15 +1,15 @@
--- What a redemption would meet at this moment. Reads only: nothing is promised, and nothing is held.
+-- Checks whether a user could redeem a code now. Only reads: it promises and holds nothing.
 --
 -- KEYS campaign, people, codes, epoch
 -- ARGV
 --   user
 --   code:int      number of the code; 0 = the campaign's one code
 -- REPLY
---   usable free total    total -1: unlimited; free 0: there would be a place in the line
+--   usable free total    total -1: unlimited; free 0: the user would get a place in line
 --   code_used | limit_reached | sold_out | line_full | paused | ended
 --   not_started starts_at_ms
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include clock

@@ -21,7 +21,7 @@ test('an absent user steps back and blocks no other, and gets the place again on
   expect(await campaign.standing('cid')).toMatchObject({ status: 'promoted' });
 
   expect(await campaign.standing('bob')).toMatchObject({ status: 'queued', position: 1 });
-  expect(await campaign.attend('bob', 'dan', 'nobody')).toEqual({ kind: 'attended', returned: 1 });
+  expect(await campaign.heartbeat('bob', 'dan', 'nobody')).toEqual({ kind: 'attended', returned: 1 });
   expect(await campaign.line()).toEqual(['bob', 'dan']);
   await campaign.release(String((await campaign.person('cid'))?.reservation));
   expect(await campaign.standing('bob')).toMatchObject({ status: 'promoted' });
@@ -66,7 +66,7 @@ test('a place is lost when its time is over, and the next one is at the tail', a
   expect(await campaign.tend()).toEqual({ ...nothing, left: 1 });
   expect(await campaign.lastEntries(1)).toMatchObject([{ kind: 'left', user: 'ann', lineNo: 1, ending: 'left' }]);
   expect(await campaign.standing('ann')).toMatchObject({ status: 'left' });
-  expect(await campaign.attend('ann')).toEqual({ kind: 'attended', returned: 0 });
+  expect(await campaign.heartbeat('ann')).toEqual({ kind: 'attended', returned: 0 });
   expect(await campaign.join('ann')).toBe(2);
 });
 
@@ -100,7 +100,7 @@ test('units are kept for a group for so long, then serve those behind it once, a
   await campaign.join('cid', { qty: 2 });
   for (const user of ['dan', 'eve', 'fay']) await campaign.join(user);
   const start = await sale.nowMs();
-  const after = (ms: number) => campaign.at(start + ms).store.line.tendLine(campaign.product, 100, 30_000, 2_000);
+  const after = (ms: number) => campaign.at(start + ms).store.line.maintain(campaign.product, 100, 30_000, 2_000);
   await campaign.release(String(held[0]));
   expect(await after(0)).toEqual(nothing);
   expect((await campaign.inRedis()).fields.blocked).toBe(`1|${start}`);
@@ -254,7 +254,7 @@ test('lines that may yet be served stay: before any stock, without limit, while 
   expect(await paused.line()).toEqual(['bob']);
 });
 
-test('tend_line returns the pace of the line once enough users were served', async () => {
+test('maintain_line returns the pace of the line once enough users were served', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   await campaign.take('ann');
   await campaign.take('ann');
@@ -288,18 +288,18 @@ test('tend_line returns the pace of the line once enough users were served', asy
   expect(await (await at(600_000)).standing('hal')).toMatchObject({ paceMs: null });
 });
 
-test('tend_line does nothing for a sale that is over, and finds no campaign for an unknown product', async () => {
+test('maintain_line does nothing for a sale that is over, and finds no campaign for an unknown product', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.setStatus('close');
   expect(await campaign.tend({ settled: true })).toEqual(nothing);
   const unknown = sale.unknownCampaign();
   expect(await unknown.tend()).toEqual({ kind: 'not_found' });
-  expect(await unknown.attend('ann')).toEqual({ kind: 'not_found' });
+  expect(await unknown.heartbeat('ann')).toEqual({ kind: 'not_found' });
   const lost = sale.unknownCampaign();
   await sale.withoutEpoch(() => expect(lost.tend()).rejects.toThrow(EngineUnavailable));
-  await sale.withoutEpoch(() => expect(lost.attend('ann')).rejects.toThrow(EngineUnavailable));
+  await sale.withoutEpoch(() => expect(lost.heartbeat('ann')).rejects.toThrow(EngineUnavailable));
 });
 
 test('every reply of the scripts has come in this file', () => {
-  expect([sale.unmetReplies('tend_line'), sale.unmetReplies('attend')]).toEqual([[], []]);
+  expect([sale.unmetReplies('maintain_line'), sale.unmetReplies('heartbeat')]).toEqual([[], []]);
 });

@@ -1,5 +1,5 @@
--- The sale terms of a campaign change; its stock, line and status do not. Terms carry a version, so that two writers who
--- arrive in the wrong order cannot bring back old ones.
+-- Replaces the terms of a campaign. Its stock, line and status stay. Terms have a version, so that two writers in the
+-- wrong order cannot restore old terms.
 --
 -- KEYS campaign, epoch
 -- ARGV
@@ -8,10 +8,10 @@
 --   field value   as for load_campaign
 -- REPLY
 --   amended
---   known version        these terms or newer ones are in force
---   refused per_user_limit     a smaller limit than this one, and the campaign is not a draft any more: some may have used it
+--   known version        Redis has these terms or newer ones
+--   refused per_user_limit     the new limit is below this one and the campaign is not a draft; users may have used it
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing: Postgres has the terms before Redis does
 
 --#include campaign
@@ -21,7 +21,7 @@ local known = redis.call('HMGET', campaign_key, 'version', 'status', 'per_user_l
 if not known[1] then return no_campaign(epoch_key) end
 local known_version, mark = tonumber(known[1]), version .. '|'
 local terms, written = new_terms(version, known[5], each_field, each_value)
--- An earlier version of this script has put this version here, and has left these fields out.
+-- An earlier version of this script has written these terms without these fields.
 if known_version == version and string.sub(known[4] or '', 1, #mark) ~= mark then
   redis.call('HSET', campaign_key, 'open_to_all', terms.open_to_all, 'stacking', terms.stacking, 'details', terms.details,
     'terms', terms.text)

@@ -3,19 +3,19 @@ import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
 
-export type TendLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
+export type MaintenanceLimits = { tendBatch: number; groupWaitMs: number; lineSettleMs: number };
 
 /**
- * Maintains the line of every campaign (lua/tend_line.lua): absent users, users who cannot be served, and closed lines.
- * Each call of the script is bounded; a campaign with more to do is called again until nothing is left. A second sweep
- * at the same time does no harm: it finds less to do.
+ * Maintains the line of every campaign (lua/maintain_line.lua): absent users, users who cannot be served, and closed
+ * lines. Each call of the script is bounded; a campaign with more to do is called again until nothing is left. A second
+ * sweep at the same time does no harm: it finds less to do.
  * @param products the campaigns to check; by default all campaigns in Redis
  */
-export async function tendLines(
+export async function maintainLines(
   sale: SaleStore,
   metrics: Metrics,
   log: Log,
-  limits: TendLimits,
+  limits: MaintenanceLimits,
   products?: readonly ProductId[],
 ): Promise<void> {
   let campaigns = products ?? [...(await sale.reader.directory()).values()];
@@ -23,7 +23,7 @@ export async function tendLines(
     const tended = await Promise.all(
       campaigns.map(async (product) => ({
         product,
-        outcome: await sale.line.tendLine(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
+        outcome: await sale.line.maintain(product, limits.tendBatch, limits.groupWaitMs, limits.lineSettleMs),
       })),
     );
     const withMore: ProductId[] = [];

@@ -5,7 +5,7 @@ import { startSale } from '../../harness/sale.js';
 const sale = await startSale();
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-test('amend changes every term and neither stock, line nor status', async () => {
+test('update_terms changes every term and neither stock, line nor status', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.take('ann');
   await campaign.join('bob');
@@ -52,45 +52,45 @@ test('amend changes every term and neither stock, line nor status', async () => 
   expect(await sale.journal.lastId()).toBe(last);
 });
 
-test('amend never brings back old terms, in whatever order they arrive', async () => {
+test('update_terms never brings back old terms, in whatever order they arrive', async () => {
   const campaign = await sale.openCampaign({ termsVersion: 1 });
   const [second, third] = [
     { ...campaign.terms, termsVersion: 2, maxQty: 2 },
     { ...campaign.terms, termsVersion: 3, maxQty: 3 },
   ];
-  expect(await campaign.store.campaigns.amend(third)).toEqual({ kind: 'amended' });
-  expect(await campaign.store.campaigns.amend(second)).toEqual({ kind: 'known', version: 3 });
-  expect(await campaign.store.campaigns.amend({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
+  expect(await campaign.store.campaigns.updateTerms(third)).toEqual({ kind: 'amended' });
+  expect(await campaign.store.campaigns.updateTerms(second)).toEqual({ kind: 'known', version: 3 });
+  expect(await campaign.store.campaigns.updateTerms({ ...third, maxQty: 9 })).toEqual({ kind: 'known', version: 3 });
   expect((await campaign.inRedis()).fields).toMatchObject({ version: '3', max_qty: '3' });
 });
 
-test('amend takes nothing from other terms of the same version', async () => {
+test('update_terms takes nothing from other terms of the same version', async () => {
   const campaign = await sale.openCampaign({ termsVersion: 1 });
   const before = await campaign.inRedis();
   const other = { ...campaign.terms, name: 'Another', hasAudience: true, stacking: 'exclusive', maxQty: 9 };
-  expect(await campaign.store.campaigns.amend(other)).toEqual({ kind: 'known', version: 1 });
+  expect(await campaign.store.campaigns.updateTerms(other)).toEqual({ kind: 'known', version: 1 });
   expect(await campaign.inRedis()).toEqual(before);
 });
 
-test('amend lowers the limit of a user in a draft only: afterwards some may have used it', async () => {
+test('update_terms lowers the limit of a user in a draft only: afterwards some may have used it', async () => {
   const campaign = await sale.openCampaign({ status: 'draft', perUserLimit: 3 });
   expect(await campaign.amend({ perUserLimit: 2 })).toEqual({ kind: 'amended' });
   await campaign.setStatus('publish');
   const before = await campaign.inRedis();
   const lower = { ...campaign.terms, termsVersion: 3, perUserLimit: 1, maxQty: 7 };
-  expect(await campaign.store.campaigns.amend(lower)).toEqual({ kind: 'refused', perUserLimit: 2 });
+  expect(await campaign.store.campaigns.updateTerms(lower)).toEqual({ kind: 'refused', perUserLimit: 2 });
   expect(await campaign.inRedis()).toEqual(before);
-  expect(await campaign.store.campaigns.amend({ ...lower, perUserLimit: 2 })).toEqual({ kind: 'amended' });
+  expect(await campaign.store.campaigns.updateTerms({ ...lower, perUserLimit: 2 })).toEqual({ kind: 'amended' });
   for (const action of ['pause', 'close'] as const) {
     await campaign.setStatus(action);
-    expect(await campaign.store.campaigns.amend({ ...lower, termsVersion: 9 })).toEqual({
+    expect(await campaign.store.campaigns.updateTerms({ ...lower, termsVersion: 9 })).toEqual({
       kind: 'refused',
       perUserLimit: 2,
     });
   }
 });
 
-test('amend lets a promise keep the deadline it was given', async () => {
+test('update_terms lets a promise keep the deadline it was given', async () => {
   const campaign = await sale.openCampaign({ holdSeconds: 60 });
   const reservation = await campaign.take('ann');
   const before = await campaign.reservation(reservation);
@@ -99,7 +99,7 @@ test('amend lets a promise keep the deadline it was given', async () => {
   expect(await campaign.confirm(reservation)).toMatchObject({ kind: 'redeemed', reacquired: false });
 });
 
-test('amend finds no campaign for an unknown product', async () => {
+test('update_terms finds no campaign for an unknown product', async () => {
   const unknown = sale.unknownCampaign();
   expect(await unknown.amend({})).toEqual({ kind: 'not_found' });
   expect(await unknown.stock()).toBeNull();
@@ -107,5 +107,5 @@ test('amend finds no campaign for an unknown product', async () => {
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('amend')).toEqual([]);
+  expect(sale.unmetReplies('update_terms')).toEqual([]);
 });

@@ -12,7 +12,7 @@ const reasonOf = async (campaign: TestCampaign) => {
   return outcome.kind === 'line' ? outcome.reason : outcome.kind;
 };
 
-test('line returns the next users, what they want and since when, at most as many as were requested', async () => {
+test('line_head returns the next users, what they want and since when, at most as many as were requested', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   const before = await sale.nowMs();
   for (const [user, qty] of [
@@ -40,7 +40,7 @@ test('line returns the next users, what they want and since when, at most as man
   expect(await campaign.lineHead(1)).toMatchObject({ queueSize: 2, head: [{ user: 'bob' }] });
 });
 
-test('line reports that no user is present when all have stepped back or are about to, and lists absent users last', async () => {
+test('line_head reports that no user is present when all have stepped back or are about to, and lists absent users last', async () => {
   const waitingRoom = { enabled: true, maxSize: 9, presenceSeconds: 60 };
   const campaign = await sale.openCampaign({ totalLimit: 1, waitingRoom });
   const held = await campaign.take('ann');
@@ -57,11 +57,11 @@ test('line reports that no user is present when all have stepped back or are abo
   await campaign.letPresenceLapse('cid');
   await campaign.release(held);
   expect(await reasonOf(campaign)).toBe('nobody_there');
-  await campaign.attend('cid');
+  await campaign.heartbeat('cid');
   expect(await reasonOf(campaign)).toBe('handing_over');
 });
 
-test('line returns why no user is promoted, in the order in which promotion stops', async () => {
+test('line_head returns why no user is promoted, in the order in which promotion stops', async () => {
   const none = await sale.openCampaign({ waitingRoom: { enabled: false, maxSize: 1, presenceSeconds: null } });
   expect(await reasonOf(none)).toBe('no_line');
   const campaign = await sale.openCampaign({ totalLimit: 3 });
@@ -83,7 +83,7 @@ test('line returns why no user is promoted, in the order in which promotion stop
   expect(await reasonOf(campaign)).toBe('nobody_waits');
 });
 
-test('line reports a sale that has not started, is a draft, or is over', async () => {
+test('line_head reports a sale that has not started, is a draft, or is over', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   const now = await sale.nowMs();
@@ -97,7 +97,7 @@ test('line reports a sale that has not started, is a draft, or is over', async (
   expect(await reasonOf(campaign)).toBe('nothing_free');
 });
 
-test('line distinguishes a pool without codes from one without units', async () => {
+test('line_head distinguishes a pool without codes from one without units', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, type: 'pool' });
   await campaign.addCodes(1);
   await campaign.take('ann');
@@ -107,7 +107,7 @@ test('line distinguishes a pool without codes from one without units', async () 
   expect(await reasonOf(campaign)).toBe('handing_over');
 });
 
-test('line writes nothing, and refuses to list more than a hundred users', async () => {
+test('line_head writes nothing, and refuses to list more than a hundred users', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   const before = [await campaign.inRedis(), await sale.journal.lastId()];
@@ -127,11 +127,11 @@ test('an unlimited campaign has no number of free units', async () => {
   });
 });
 
-test('line finds no campaign for an unknown product', async () => {
+test('line_head finds no campaign for an unknown product', async () => {
   expect(await sale.unknownCampaign().lineHead()).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().lineHead()).rejects.toThrow(EngineUnavailable));
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('line')).toEqual([]);
+  expect(sale.unmetReplies('line_head')).toEqual([]);
 });

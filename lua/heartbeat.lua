@@ -1,15 +1,15 @@
--- Users who wait and were just seen, by their socket or their question, stay where they are, or come back to their place.
--- For campaigns with `presence_seconds`; a user who is not in the line is left alone.
+-- Records heartbeats of waiting users. A demoted user gets their position back. Only for campaigns with
+-- `presence_seconds`; users who are not in the line are ignored.
 --
 -- KEYS campaign, line, presence, epoch
 -- EACH (at most 1000)
 --   user
---   age_ms:int    how long ago the user was seen
+--   age_ms:int    time since the user was seen
 -- REPLY
---   attended returned    how many came back to their place
+--   attended returned    number of users who got their position back
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS nothing: after a loss of Redis everybody counts as seen
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS nothing: after a loss of Redis all users count as seen
 
 --#include clock
 --#include campaign

@@ -1,17 +1,17 @@
--- The head of a campaign's line, and why nobody is promoted from it. Reads only, and as many people as are asked for: the
--- length of the line costs nothing.
+-- Returns the first users in a line, and the reason why no user is promoted. Only reads. The cost depends on `limit`,
+-- not on the length of the line.
 --
 -- KEYS campaign, people, line, presence, codes, epoch
 -- ARGV
---   limit:int     people of the head in the reply, at most 100
+--   limit:int     users in the reply, at most 100
 -- REPLY
 --   line reason waiting free user qty reservation_id away...
 --       reason: no_line, nobody_waits, draft, not_started, paused, ended, nothing_free, head_wants_more, codes_used_up,
---         nobody_there (all have stepped back or are about to);
---         handing_over = none of them, the head gets its units with the next promotion
---       free -1 = unlimited; the last four for each person, first in line first, those who stepped back last; away 0|1
+--         nobody_there (all users are demoted or about to be);
+--         handing_over = none of these: the next promotion serves the head
+--       free -1 = unlimited; the last four for each user in line order, demoted users last; away 0|1
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include clock
@@ -20,12 +20,13 @@
 --#include codes
 --#include presence
 
-assert(limit >= 1 and limit <= 100, 'the head of the line is told for 1 to 100 people')
+assert(limit >= 1 and limit <= 100, 'limit must be from 1 to 100')
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 
--- The first who is there, among those that are told; whoever was not seen for too long steps back when a unit comes.
+-- Returns the first present user of the reply. A user who was not seen for `presence_ms` is demoted at the next
+-- promotion.
 local function first_present(users, people)
   local now = now_ms()
   for i = 1, #people do
@@ -36,8 +37,8 @@ local function first_present(users, people)
   return nil
 end
 
--- In the order in which includes/hand_over.lua stops.
-local function why_nobody(head)
+-- Tests in the same order as includes/promote_head.lua.
+local function blocking_reason(head)
   if c.waiting == 0 then return c.line_enabled and 'nobody_waits' or 'no_line' end
   local phase = phase_of(c, now_ms())
   if phase ~= 'open' then return phase end
@@ -55,7 +56,7 @@ if #users > 0 then
   for i = 1, #users, 2 do names[#names + 1] = users[i] end
   for i, packed in ipairs(redis.call('HMGET', people_key, unpack(names))) do people[i] = unpack_person(packed) end
 end
-local reply = { 'line', why_nobody(first_present(users, people)), tostring(c.waiting), tostring(c.unlimited and -1 or c.free) }
+local reply = { 'line', blocking_reason(first_present(users, people)), tostring(c.waiting), tostring(c.unlimited and -1 or c.free) }
 for i, person in ipairs(people) do
   reply[#reply + 1] = users[2 * i - 1]
   reply[#reply + 1] = tostring(person.qty)

@@ -1,17 +1,17 @@
--- Maintains a line: an absent user steps back and in the end loses the place (QUEUED to LEFT), a group that wants more than
--- is free stops the others only for so long, a user who can never be served is notified (QUEUED to CLOSED), and so is
--- the whole line when no unit can come back.
+-- Maintains the waiting room: demotes and later removes absent users (QUEUED to LEFT), serves users behind a group that
+-- needs more units than are free, removes users who can never be served (QUEUED to CLOSED), and closes the line when no
+-- unit can return.
 --
 -- KEYS campaign, people, reservations, deadlines, line, presence, codes, journal, news, epoch
 -- ARGV
---   limit:int          people of each sort in one call; bounds how long Redis serves no other call
---   group_wait_ms:int  how long free units are kept for a group before those behind it are served, once
---   settle_ms:int      how long there must have been nothing to wait for; a payment may be taken back at once
+--   limit:int          users of each kind in one call; bounds how long the script blocks Redis
+--   group_wait_ms:int  time for which free units are kept for a group before users behind it are served, once
+--   settle_ms:int      time for which no unit must have been obtainable; a refund may follow a payment at once
 -- REPLY
---   tended away left closed promoted more entry...     people; more 0|1: there was more to do than `limit`
+--   tended away left closed promoted more entry...     numbers of users; more 0|1: more work than `limit` remains
 --       entry: each appended journal entry as JSON (lua/README.md)
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS left, line_closed, reserved
 
 --#include clock
@@ -24,14 +24,14 @@
 --#include presence
 --#include plan
 --#include places
---#include hand_over
+--#include promote_head
 
 local c = read_campaign(campaign_key)
 if not c then return no_campaign(epoch_key) end
 local generation = generation_of(epoch_key)
 if not generation then return { 'rebuilding' } end
 local now = now_ms()
--- While the sale is paused everyone stays where they are.
+-- During a pause the line does not change.
 if phase_of(c, now) ~= 'open' then return { 'tended', '0', '0', '0', '0', '0' } end
 local plan = new_plan(c, keys, generation, now)
 local marks = redis.call('HMGET', campaign_key, 'spent_since', 'short', 'blocked')
@@ -42,37 +42,37 @@ local function scores_of(users)
   return #users > 0 and redis.call('ZMSCORE', keys.line, unpack(users)) or {}
 end
 
--- Everyone has their place back once the campaign asks for presence no more.
-local function forget_presence()
+-- Restores the positions of demoted users after the campaign has stopped requiring presence.
+local function restore_everyone()
   local back = redis.call('ZRANGEBYSCORE', keys.line, away_text, '+inf', 'WITHSCORES', 'LIMIT', 0, limit)
-  plan.back = {}
+  plan.restored = {}
   for i = 1, #back, 2 do
     local score = number_in(back[i + 1])
     plan.line[back[i]], plan.presence[back[i]] = score, false
-    table.insert(plan.back, { back[i], score })
+    table.insert(plan.restored, { back[i], score })
   end
-  if #plan.back < limit then table.insert(plan.unlinked, keys.presence) else more = true end
+  if #plan.restored < limit then table.insert(plan.unlinked, keys.presence) else more = true end
 end
 
-local function tend_presence()
+local function maintain_presence()
   if c.presence_ms == 0 then
-    forget_presence()
+    restore_everyone()
     return
   end
   local unseen = redis.call('ZRANGEBYSCORE', keys.presence, '(0', now - c.presence_ms, 'LIMIT', 0, limit)
   for i, score in ipairs(scores_of(unseen)) do
-    if score then is_there(plan, unseen[i], score) else plan.presence[unseen[i]] = false end
+    if score then check_presence(plan, unseen[i], score) else plan.presence[unseen[i]] = false end
   end
   away_count = #unseen
   local gone = redis.call('ZRANGEBYSCORE', keys.presence, -now, '(0', 'LIMIT', 0, limit)
   for i, score in ipairs(scores_of(gone)) do
-    if score then take_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
+    if score then revoke_place(plan, gone[i], score, 'left', '') else plan.presence[gone[i]] = false end
   end
   left = #gone
   more = more or away_count == limit or left == limit
 end
 
--- How long the same has been in the way, whatever it is; remembered in a field of the campaign.
+-- Returns for how long `what` has been the same, in ms. `field` of the campaign keeps it with its time.
 local function lasted_ms(field, known, what)
   local whose, since = string.match(known or '', '^([^|]*)|(%d+)')
   if whose == tostring(what) then return math.max(0, now - tonumber(since)) end
@@ -80,7 +80,7 @@ local function lasted_ms(field, known, what)
   return 0
 end
 
--- Closes the places, for `limit` people in one call where each may have come with a code, which is free again.
+-- Closes the line. Where users may have codes, which become free again, at most `limit` users in one call.
 local function close_line()
   if c.type == 'shared' then
     closed = c.waiting
@@ -88,7 +88,7 @@ local function close_line()
     c.waiting = 0
   else
     for _, place in ipairs(everyone(plan, limit)) do
-      take_place(plan, place[1], place[2], 'closed', '')
+      revoke_place(plan, place[1], place[2], 'closed', '')
       closed = closed + 1
     end
   end
@@ -100,8 +100,9 @@ local function close_line()
   table.insert(plan.news, 'line||closed')
 end
 
--- Everything is used up, and was for long enough: no one can be served any more.
-local function tend_end()
+-- Closes the line when no unit is free or held for `settle_ms`, so that no user can be served. Returns whether this is
+-- so.
+local function close_when_exhausted()
   local spent = not c.unlimited and c.total > 0 and c.free + c.held == 0
   if spent then spent = lasted_ms('spent_since', spent_since, 'spent') >= settle_ms
   elseif spent_since then plan.fields.spent_since = false end
@@ -110,12 +111,12 @@ local function tend_end()
   return spent
 end
 
--- A user who wants more than can ever be free is notified, and stops no one; looked for among the first `limit`.
-local function tend_groups()
+-- Removes users who need more units than can ever be free, among the first `limit`, and notifies them.
+local function remove_unservable()
   local left_units = c.free + c.held
   local user = head_of(plan)
   local head = user and waiting_person(plan, user)
-  -- The head may have come when the campaign allowed more units at once.
+  -- The head may have joined when the campaign allowed more units per user.
   local most = math.max(c.max_qty, head and head.qty or 0)
   if c.unlimited or c.total == 0 or most == 1 or left_units >= most then
     if short then plan.fields.short = false end
@@ -125,13 +126,13 @@ local function tend_groups()
   for _, place in ipairs(everyone(plan, limit)) do
     local person = waiting_person(plan, place[1])
     if person and person.qty > left_units then
-      take_place(plan, place[1], place[2], 'closed', '')
+      revoke_place(plan, place[1], place[2], 'closed', '')
       closed = closed + 1
     end
   end
 end
 
--- Serves those behind a group for which there is not enough, if there is enough for them. Returns how many.
+-- Serves users behind a group that needs more units than are free. Returns the number of promoted users.
 local function serve_behind(head)
   local next_place, before, looked_at = places(plan), plan.promoted, 0
   local user, score = next_place()
@@ -140,9 +141,9 @@ local function serve_behind(head)
       looked_at = looked_at + 1
       local person = waiting_person(plan, user)
       local fits = not person or person.qty <= c.free
-      if fits and is_there(plan, user, score) then
+      if fits and check_presence(plan, user, score) then
         local served = serve(plan, user, score)
-        -- A pool without a code serves no one.
+        -- No code is left in the pool.
         if served == 'stopped' then break end
         if served == 'closed' then closed = closed + 1 end
       end
@@ -152,9 +153,10 @@ local function serve_behind(head)
   return plan.promoted - before
 end
 
--- `blocked` is the head's line number, since when it has stopped the line, and how often those behind it were served.
-local function tend_head()
-  local _, closed_places = hand_over(plan, limit)
+-- Promotes the head. `blocked` has the head's line number, the time since when it blocks the line, and the number of
+-- rounds in which users behind it were served.
+local function serve_head()
+  local _, closed_places = promote_head(plan, limit)
   closed = closed + closed_places
   local user, score = head_of(plan)
   if c.unlimited or c.free == 0 or not user then return end
@@ -163,15 +165,15 @@ local function tend_head()
   local line_no = number_in(score)
   if lasted_ms('blocked', blocked, line_no) < group_wait_ms then return end
   local rounds = tonumber(string.match(blocked or '', '^' .. line_no .. '|%d+|(%d+)$') or 0)
-  -- A group is passed over once; then free units are kept for it until it is served or leaves.
+  -- A group is passed over once. Afterwards free units are kept for it until it is served or leaves.
   if rounds > 0 then return end
   plan.fields.blocked = line_no .. '|' .. now .. '|' .. (serve_behind(user) > 0 and 1 or 0)
 end
 
-if c.waiting > 0 then tend_presence() end
-if not tend_end() and c.waiting > 0 then
-  tend_groups()
-  tend_head()
+if c.waiting > 0 then maintain_presence() end
+if not close_when_exhausted() and c.waiting > 0 then
+  remove_unservable()
+  serve_head()
 end
 return apply(plan, { 'tended', tostring(away_count), tostring(left), tostring(closed), tostring(plan.promoted),
   more and '1' or '0' })

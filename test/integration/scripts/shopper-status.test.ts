@@ -15,7 +15,7 @@ const statusOf = async (campaign: TestCampaign, user: string) => {
   return outcome.kind === 'standing' ? outcome.status : outcome.kind;
 };
 
-test('standing distinguishes unknown, waiting and departed users', async () => {
+test('shopper_status distinguishes unknown, waiting and departed users', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.join('bob');
@@ -38,7 +38,7 @@ test('standing distinguishes unknown, waiting and departed users', async () => {
   expect(await campaign.standing('cid')).toEqual({ ...holdsNothing, status: 'queued', position: 2 });
 });
 
-test('standing returns a holder’s reservation, and whether it came from the line', async () => {
+test('shopper_status returns a holder’s reservation, and whether it came from the line', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2, perUserLimit: 2 });
   const reservation = await campaign.take('ann', { order: 'cart-1' });
   const held = await campaign.reservation(reservation);
@@ -64,7 +64,7 @@ test('standing returns a holder’s reservation, and whether it came from the li
   });
 });
 
-test('standing follows a reservation to its end', async () => {
+test('shopper_status follows a reservation to its end', async () => {
   const campaign = await sale.openCampaign({ perUserLimit: 9, latePayment: 'reacquire' });
   expect(await statusOf(campaign, 'ann')).toBe('not_queued');
   const released = await campaign.take('ann');
@@ -91,7 +91,7 @@ test('standing follows a reservation to its end', async () => {
   expect(await statusOf(campaign, 'ann')).toBe('released');
 });
 
-test('standing returns closed to users whose line is gone or whose sale is over', async () => {
+test('shopper_status returns closed to users whose line is gone or whose sale is over', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 0 });
   await campaign.join('ann');
   await campaign.set({ ends_at: (await sale.nowMs()) - 1 });
@@ -103,7 +103,7 @@ test('standing returns closed to users whose line is gone or whose sale is over'
   expect(await statusOf(campaign, 'ann')).toBe('closed');
 });
 
-test('standing returns the requested unit, and no other user’s', async () => {
+test('shopper_status returns the requested unit, and no other user’s', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 3, perUserLimit: 2 });
   const [first, second, bobs] = [await campaign.take('ann'), await campaign.take('ann'), await campaign.take('bob')];
   await campaign.confirm(first);
@@ -124,7 +124,7 @@ test('standing returns the requested unit, and no other user’s', async () => {
   expect(await idOf(first)).toEqual(['redeemed', first]);
 });
 
-test('standing writes nothing', async () => {
+test('shopper_status writes nothing', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   await campaign.letDeadlinePass(await campaign.take('ann'));
   await campaign.join('bob');
@@ -133,13 +133,13 @@ test('standing writes nothing', async () => {
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
-test('standing finds neither a product without a campaign nor a draft', async () => {
+test('shopper_status finds neither a product without a campaign nor a draft', async () => {
   expect(await sale.unknownCampaign().standing('ann')).toEqual({ kind: 'not_found' });
   expect(await (await sale.openCampaign({ status: 'draft' })).standing('ann')).toEqual({ kind: 'not_found' });
   await sale.withoutEpoch(() => expect(sale.unknownCampaign().standing('ann')).rejects.toThrow(EngineUnavailable));
 });
 
-test('standing without a recall returns the status of an unknown user for an archived campaign', async () => {
+test('shopper_status without a recall returns the status of an unknown user for an archived campaign', async () => {
   const terms = { waitingRoom: { enabled: true, maxSize: 9, presenceSeconds: 60 } };
   const [campaign, closed] = [await sale.openCampaign(terms), await sale.openCampaign(terms)];
   await campaign.pretendArchived();
@@ -151,7 +151,7 @@ test('standing without a recall returns the status of an unknown user for an arc
 const scriptCalls = async () =>
   Number(/cmdstat_evalsha:calls=(\d+)/.exec(await sale.redis.info('commandstats'))?.[1] ?? 0);
 
-test('standing reads many at once, each with its own outcome', async () => {
+test('shopper_status reads many at once, each with its own outcome', async () => {
   const campaign = await sale.openCampaign({
     totalLimit: 1,
     waitingRoom: { enabled: true, maxSize: 999, presenceSeconds: null },
@@ -184,7 +184,7 @@ test('standing reads many at once, each with its own outcome', async () => {
   await sale.redis.hset(keys.people(campaign.product), 'u9', record);
 });
 
-test('standing records users who poll together as present with one call, and returns an absent one to their place', async () => {
+test('shopper_status records users who poll together as present with one call, and returns an absent one to their place', async () => {
   const presence = { enabled: true, maxSize: 9, presenceSeconds: 60 };
   const campaign = await sale.openCampaign({ totalLimit: 1, waitingRoom: presence });
   const line = ['ann', 'bob', 'cid'];
@@ -206,5 +206,5 @@ test('standing records users who poll together as present with one call, and ret
 });
 
 test('every reply of the script has come in this file', () => {
-  expect(sale.unmetReplies('standing')).toEqual([]);
+  expect(sale.unmetReplies('shopper_status')).toEqual([]);
 });

@@ -1,5 +1,5 @@
--- A user returns to an archived campaign: writes what Postgres has of the user into Redis, all of it at once, so that the script
--- that missed it can decide. Records that are there already stay as they are.
+-- Restores the records of one user of an archived campaign from Postgres, all at once, so that the script that missed
+-- them can decide. Existing records stay as they are.
 --
 -- KEYS campaign, people, reservations, epoch, payments
 -- ARGV
@@ -12,10 +12,10 @@
 --   references    of its payments (includes/payments.lua), "" = none
 -- REPLY
 --   recalled
---   late          another pass was made since, or none: what the caller has read may be old, and nothing is written
+--   late          the campaign has another pass, or none: the records may be outdated, and nothing is written
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
--- JOURNALS nothing: it is in Postgres
+--   rebuilding          Redis is empty and has not been filled yet
+-- JOURNALS nothing: Postgres has the records
 
 --#include clock
 --#include campaign

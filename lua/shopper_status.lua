@@ -1,22 +1,21 @@
--- Where shoppers of one campaign stand, those who asked at the same time in one call. Reads only; the caller bounds their number.
+-- Returns the status of several shoppers of one campaign. Only reads; the caller bounds the number of shoppers.
 --
 -- KEYS campaign, people, reservations, line, epoch
 -- EACH (at most 64)
 --   user
---   place             reservation id of the unit that is asked about; the user's last place or unit when it is "", or none of
---                     the user's units
+--   place             reservation id of a unit; "" or a unit of another user = the user's last place or unit
 -- REPLY
 --   standings waiting presence_ms durable pace standing...    one for each user in their order
---       presence_ms 0 = presence does not matter; durable 0|1: answers wait for Postgres
---       pace: ms for each person in the line, "" = unknown, or none of them waits
+--       presence_ms 0 = presence does not matter; durable 0|1: whether responses wait for Postgres
+--       pace: ms between two promotions, "" = unknown, or none of these users waits
 --       standing is one of
 --         status|position|reservation_id|order_id|due_ms|code
 --             status: not_queued, queued, promoted, completed, redeemed, released, expired, left, closed
 --             position 0 = not in the line; the rest is "", "", 0, "" when the user holds nothing
---         archived|pass    not here, and the campaign is archived: Postgres may have it
+--         archived|pass    the campaign is archived and Redis lacks the record; Postgres may have it
 --         failed|why       a record of this user is malformed
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include clock
@@ -34,7 +33,7 @@ local people = redis.call('HMGET', people_key, unpack(each_user))
 local function standing_of(user, place, record)
   local person = unpack_person(record)
   if person.state == 'new' then return c.archived and 'archived|' .. c.archived or 'not_queued|0|||0|' end
-  -- The unit that is asked about, when it is not the last one of the user.
+  -- The requested unit, if it is not the last one of the user.
   local earlier = place ~= '' and place ~= person.reservation_id and redis.call('HGET', reservations_key, place)
   earlier = earlier and unpack_reservation(earlier)
   if earlier and earlier.user ~= user then earlier = nil end
@@ -43,7 +42,7 @@ local function standing_of(user, place, record)
   if not earlier and person.state == 'queued' then
     local score = redis.call('ZSCORE', line_key, user)
     if not score or phase_of(c, now) == 'ended' then return 'closed|0|||0|' end
-    -- A user who stepped back has the position that they would come back to.
+    -- A demoted user has the position that they would get back.
     local rank = is_away(score) and redis.call('ZCOUNT', line_key, '-inf', '(' .. person.line_no)
       or redis.call('ZRANK', line_key, user)
     if pace == '' then pace = pace_of(campaign_key, now) end
@@ -53,7 +52,7 @@ local function standing_of(user, place, record)
   local reservation = earlier or unpack_reservation(redis.call('HGET', reservations_key, reservation_id))
   local status = reservation.state
   if status == 'reserved' then
-    -- By the clock the promise is over although the sweep has not come yet.
+    -- The deadline has passed, even if no sweep has expired the reservation yet.
     if now >= reservation.due then status = 'expired'
     elseif reservation.line_no > 0 then status = 'promoted'
     else status = 'completed' end

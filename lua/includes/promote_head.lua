@@ -1,12 +1,11 @@
--- Gives free units to those who wait: the promotion arrow, on a plan. Needs clock, records, campaign, codes, journal, pace,
--- presence, plan, places.
--- A user who came with a code has it already; in a pool the others get the next one.
--- Journals `reserved` with the line number for each. Publishes `promoted` (or `redeemed` when nothing is to be paid).
+-- Promotes waiting users while units are free, on a plan. Needs clock, records, campaign, codes, journal, pace,
+-- presence, plan, places. A user who joined with a code keeps it. In a pool the other users get the next code. Journals
+-- `reserved` with the line number for each promotion. Publishes `promoted` (`redeemed` if there is nothing to pay).
 
--- Users of the head who are looked at and cannot be served, in one call: about 2 ms of Redis. The sweep goes on with the rest.
+-- Maximum number of users in one call who cannot be served: about 2 ms of Redis. The sweep continues.
 local most_passed_over = 200
 
--- Makes a place a reservation. False when there is no code for it.
+-- Turns a place into a reservation. Returns false when no code is left.
 local function promote_one(plan, user, person, slot)
   local c, now = plan.c, plan.now
   local code = person.code
@@ -38,25 +37,26 @@ local function promote_one(plan, user, person, slot)
   return true
 end
 
--- Serves a present user: promoted; closed, when the user cannot be served any more; stopped, when there is not enough.
+-- Serves a present user. Returns `promoted`, `closed` when the user can never be served, `stopped` when too few units
+-- are free.
 local function serve(plan, user, score)
   local c, person = plan.c, waiting_person(plan, user)
   if not person then
-    take_place(plan, user, score, 'closed', 'not_waiting')
+    revoke_place(plan, user, score, 'closed', 'not_waiting')
     return 'closed'
   end
   local slot = free_slot(person.slots, c.per_user_limit)
   if not slot then
-    take_place(plan, user, score, 'closed', 'limit_reached')
+    revoke_place(plan, user, score, 'closed', 'limit_reached')
     return 'closed'
   end
   if not c.unlimited and person.qty > c.free then return 'stopped' end
   return promote_one(plan, user, person, slot) and 'promoted' or 'stopped'
 end
 
--- Serves the head of the line as long as it can be served, at most `limit` people. A user who wants more than is free stops
--- it; `tend_line` decides for how long. Returns how many were promoted and how many places were closed.
-local function hand_over(plan, limit)
+-- Serves the head of the line while this is possible, at most `limit` users. A user who needs more units than are free
+-- blocks the line; `maintain_line` decides for how long. Returns the numbers of promoted users and of closed places.
+local function promote_head(plan, limit)
   local c = plan.c
   if c.waiting == 0 or phase_of(c, plan.now) ~= 'open' then return 0, 0 end
   plan.ahead = limit
@@ -64,7 +64,7 @@ local function hand_over(plan, limit)
   while promoted < limit and closed + passed_over < most_passed_over and c.waiting > 0 and (c.unlimited or c.free > 0) do
     local user, score = head_of(plan)
     if not user then break end
-    if is_there(plan, user, score) then
+    if check_presence(plan, user, score) then
       local served = serve(plan, user, score)
       if served == 'stopped' then break end
       if served == 'promoted' then promoted = promoted + 1 else closed = closed + 1 end
@@ -75,10 +75,10 @@ local function hand_over(plan, limit)
   return promoted, closed
 end
 
--- Ends a held or redeemed reservation and returns its units: to the head of the line, else to stock.
---   ending: released, expired, refunded, voided; further fields of the journal entry
--- The user's allowance and the code are free again: a failed payment must not lock a customer out.
-local function give_back(plan, id, reservation, ending, ...)
+-- Ends a held or redeemed reservation. Its units go to the head of the line, else to stock. The user's allowance and
+-- the code are free again, so that a failed payment does not lock a customer out.
+--   ending   released, expired, refunded or voided; followed by further fields of the journal entry
+local function return_units(plan, id, reservation, ending, ...)
   local c, was_held = plan.c, reservation.state == 'reserved'
   reservation.state = ending
   local packed = in_state(reservation.packed, ending)
@@ -94,5 +94,5 @@ local function give_back(plan, id, reservation, ending, ...)
   if ending == 'released' or ending == 'expired' then
     table.insert(plan.news, ending .. '|' .. reservation.user .. '|' .. id .. '|' .. reservation.order_id .. '|' .. reservation.due)
   end
-  return hand_over(plan, reservation.qty)
+  return promote_head(plan, reservation.qty)
 end

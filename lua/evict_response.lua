@@ -1,14 +1,14 @@
--- The remembered answer to one idempotency key of an archived campaign leaves Redis: Postgres has it, and it is recalled for
--- whoever asks again. A key that belongs to another campaign by now stays.
+-- Evicts one idempotency record of an archived campaign. Postgres has it, and it is restored when the user repeats the
+-- request. A record of another campaign under the same key stays.
 --
 -- KEYS campaign, idempotency, epoch
 -- ARGV
---   up_to         how far the answers of the campaign are forgotten with this one; kept for whoever goes on. "" = say nothing
+--   up_to         progress of the eviction, for the worker that continues it; "" = unchanged
 -- REPLY
 --   forgotten removed    removed 0|1
 --   not_archived
 --   not_found
---   rebuilding          Redis is fresh and not filled yet
+--   rebuilding          Redis is empty and has not been filled yet
 -- JOURNALS nothing
 
 --#include campaign
