@@ -39,7 +39,7 @@ export function lineRoute({ campaigns, sale, apiKeys }: LineRouteDeps): Route {
         case 'line':
           return call.reply(200, lineView(outcome));
         case 'not_found':
-          throw call.refusal('campaign_not_found', 'The campaign has no line because it is not in Redis.');
+          throw call.refusal('campaign_not_found', 'The campaign has no line: it is a draft or archived.');
         default:
           return assertNever(outcome);
       }

@@ -46,7 +46,8 @@ export function statsRoute(deps: StatsDeps): Route {
         deps.journal.backlog(),
         deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
-      if (!stock) throw call.refusal('campaign_not_found', 'The campaign is not in Redis.');
+      if (!stock)
+        throw call.refusal('campaign_not_found', 'The campaign has no live numbers: it is a draft or archived.');
       const { status, ...counters } = stock;
       call.reply(200, {
         product_id: campaign.productId,

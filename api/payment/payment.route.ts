@@ -161,7 +161,7 @@ function endedProblem(state: 'released' | 'expired' | 'refunded' | 'burned' | 'v
 
 function goneProblem(state: 'refunded' | 'burned' | 'voided') {
   if (state === 'voided')
-    return new Problem('reservation_voided', 'The reservation was voided because Postgres rejected it.');
+    return new Problem('reservation_voided', 'The reservation was voided because it broke a limit of the campaign.');
   return new Problem('reservation_refunded', 'The reservation has already been refunded.');
 }
 

@@ -78,12 +78,15 @@ function problemCodes(sources: readonly Source[]): { path: string; code: string 
   );
 }
 
-function firstArgument(text: string): string {
+const firstArgument = (text: string) => argumentsOf(text, ',');
+
+/** The text of a call's arguments, up to the closing bracket or to `end` between two of them. */
+function argumentsOf(text: string, end?: string): string {
   let depth = 0;
   for (const [i, character] of [...text].entries()) {
     if ('([{'.includes(character)) depth += 1;
     if (')]}'.includes(character)) depth -= 1;
-    if (depth < 0 || (depth === 0 && character === ',')) return text.slice(0, i);
+    if (depth < 0 || (depth === 0 && character === end)) return text.slice(0, i);
   }
   return text;
 }
@@ -105,6 +108,21 @@ test('nobody but the catalogue makes error codes or catches problems to answer t
     'api/http/problem.ts',
     'api/http/raw-response.ts',
   ]);
+});
+
+test('no text of a problem names what the service is made of', () => {
+  const internals = /redis|postgres|\blua\b|\bsql\b/i;
+  const texts = [
+    ...Object.entries(ERRORS).map(([code, { title, remedy }]) => `${code}: ${title} ${remedy}`),
+    ...product.flatMap(({ path, text }) =>
+      withoutComments(text)
+        .split(/\bnew Problem\(|\bcall\.refusal\(/)
+        .slice(1)
+        .map((rest) => `${path}: ${argumentsOf(rest)}`),
+    ),
+  ];
+  expect(texts.length).toBeGreaterThan(150);
+  expect(texts.filter((text) => internals.test(text.slice(text.indexOf(': '))))).toEqual([]);
 });
 
 test('routes reply and refuse through their contract', () => {

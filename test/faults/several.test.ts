@@ -8,7 +8,8 @@ await stage.startWorker();
 
 test('two APIs and two workers sell every unit once and write it once', async () => {
   const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 200 });
-  const crowd = stage.crowd(product);
+  // More than the 200 units that expire in a second.
+  const crowd = stage.crowd(product, 1_000);
   crowd.start();
   await until('everything is sold', () => crowd.completed.length >= 200);
   await until('people wait', () => crowd.queued.length >= 500);

@@ -82,7 +82,7 @@ test('killed after its commit and before it told anybody: the next worker writes
   await crowd.finish();
   await waitsFor('the cursor');
   // Readers go on, writers wait: the worker can read the journal and commit, and then hangs in its announcement.
-  await redis.client('PAUSE', 10_000, 'WRITE');
+  await redis.client('PAUSE', 60_000, 'WRITE');
   const before = await cursor();
   await holder.query('rollback');
   await until('the batch is committed', async () => (await cursor()) !== before);
@@ -96,7 +96,8 @@ test('killed after its commit and before it told anybody: the next worker writes
 });
 
 test('killed while deadlines run out: every unit is handed on once', async () => {
-  const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 20 });
+  // Five units a second: the line outlasts three kills.
+  const product = await stage.openCampaign({ hold_seconds: 1, total_limit: 5 });
   const crowd = stage.crowd(product, 400);
   crowd.start();
   await until('people wait', () => crowd.queued.length >= 300);
