@@ -30,5 +30,6 @@ if code > 0 and not brought and code_is_used(codes_key, code, {}) then return { 
 if c.unlimited then return { 'usable', '0', '-1' } end
 local free = c.waiting == 0 and c.free or 0
 if free == 0 and not c.line_enabled then return { 'sold_out' } end
+if c.spent and c.free + c.held == 0 and person.state ~= 'queued' then return { 'sold_out' } end
 if free == 0 and c.waiting >= c.line_max and person.state ~= 'queued' then return { 'line_full' } end
 return { 'usable', tostring(free), tostring(c.total) }

@@ -227,12 +227,12 @@ end
 
 -- Decides one request. Only reads. Returns the decision, and the arguments of `apply`.
 local function decide(batch, r)
-  -- A redemption by code needs no device.
-  if batch.c.attest and not r.token_expires_at and not r.request then return { kind = 'attestation_missing' } end
   local fingerprint = pack_fingerprint{ no = batch.no, qty = r.qty, user = r.user, request = r.request or '' }
   -- Replays before any check whose result may have changed since the first call, such as the age of the token.
   local decision = replay(batch, r, fingerprint)
   if decision then return decision end
+  -- A redemption by code needs no device.
+  if batch.c.attest and not r.token_expires_at and not r.request then return { kind = 'attestation_missing' } end
   local refusal, quota_left, device_calls = admit(batch, r)
   if refusal then return refusal, nil, device_calls end
   local change

@@ -73,12 +73,12 @@ export const ERRORS = {
   code_not_usable: {
     status: 404,
     title: 'The code cannot be used',
-    remedy: 'For this campaign, the service does not report why a code cannot be used.',
+    remedy: 'Check the code, or use another one. This campaign does not reveal the reason.',
   },
   audience_mismatch: {
     status: 403,
     title: 'The campaign is not for this user',
-    remedy: 'Send the attributes of the user.',
+    remedy: 'Send the attributes of the user if they were left out; otherwise the user cannot take part.',
   },
   code_required: {
     status: 409,
@@ -118,7 +118,7 @@ export const ERRORS = {
   },
   already_redeemed: {
     status: 409,
-    title: 'The user has reached the limit for this campaign',
+    title: 'The code is used, or the user has reached the limit',
     remedy: 'See queue-status for the state of the user. To retry a call, send the same idempotency key.',
   },
   duplicate_request: {
@@ -169,7 +169,7 @@ export const ERRORS = {
     title: 'The user does not wait in the line',
     remedy: 'See queue-status for the state of the user.',
   },
-  sold_out: { status: 410, title: 'Sold out', remedy: 'No unit is free and the campaign has no line.' },
+  sold_out: { status: 410, title: 'Sold out', remedy: 'Do not retry, unless units are added.' },
   waiting_room_full: { status: 410, title: 'The waiting room is full', remedy: 'Try again later.' },
   campaign_ended: { status: 410, title: 'The sale has ended', remedy: 'Do not retry: units are no longer sold.' },
   body_too_large: {

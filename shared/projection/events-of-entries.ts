@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { EventType } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
+import { ContractError } from '../errors/faults.js';
 
 /** An event before Postgres adds the fields of the redemption and its campaign. */
 export type NewEvent = {
@@ -140,7 +141,7 @@ function statusType(entry: EntryOf<'status'>): EventType {
     case 'closed':
       return `dev.doorbuster.campaign.${entry.status}.v1`;
     case 'draft':
-      throw new Error(`journal entry ${entry.journalId} makes a draft, which nothing does`);
+      throw new ContractError(`journal entry ${entry.journalId} makes a draft, for which there is no event`);
     default:
       return entry.status satisfies never;
   }

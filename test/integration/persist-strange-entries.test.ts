@@ -94,6 +94,20 @@ const STRANGE: [string, (campaign: TestCampaign) => Record<string, string | numb
     }),
     /^23502: /,
   ],
+  [
+    'of a status for which there is no event',
+    ({ terms }) => ({
+      kind: 'status',
+      no: terms.no,
+      action: 'unpublish',
+      before: 'scheduled',
+      status: 'draft',
+      actor: '',
+      request: '',
+      at: 1,
+    }),
+    /^ContractError: .*makes a draft/,
+  ],
 ];
 
 for (const [what, fieldsFor, reason] of STRANGE) {

@@ -36,7 +36,7 @@ export const CLAIM_REFUSALS = {
   token_missing: { code: 'token_invalid', detail: 'This campaign requires a one-time token.' },
   token_expired: { code: 'token_invalid', detail: 'The one-time token has expired.' },
   token_used: { code: 'token_invalid', detail: 'The one-time token has already been used.' },
-  sold_out: { code: 'sold_out', detail: 'Not enough units are free, and this campaign has no waiting room.' },
+  sold_out: { code: 'sold_out', detail: 'Not enough units are free, and there is no line to join.' },
   line_full: { code: 'waiting_room_full', detail: 'The waiting room has reached its limit.' },
   ended: { code: 'campaign_ended', detail: 'The sale has ended.' },
   key_reused: { code: 'idempotency_key_reused', detail: 'This key was used for a different request.' },

@@ -57,6 +57,17 @@ test('check_redeemable returns sold_out without a free unit and a line, and a pl
   expect(await campaign.checkRedeemable('ann', 0)).toEqual({ kind: 'usable', free: 0, total: 0 });
 });
 
+test('check_redeemable returns sold_out as reserve does when all units of a campaign with a line are used up', async () => {
+  const campaign = await sale.openCampaign({ totalLimit: 1, holdSeconds: 0, ...room(true, 9) });
+  await campaign.take('ann');
+  expect(await campaign.checkRedeemable('bob', 0)).toMatchObject({ kind: 'usable', free: 0 });
+  await campaign.redeem('bob', 0);
+  await campaign.tend();
+  await campaign.tend({ settled: true });
+  expect((await campaign.checkout('cid')).kind).toBe('sold_out');
+  expect(await campaign.checkRedeemable('cid', 0)).toEqual({ kind: 'sold_out' });
+});
+
 test('check_redeemable counts no unit as free while a user waits', async () => {
   const campaign = await sale.openCampaign({ totalLimit: 2 });
   await campaign.take('ann');

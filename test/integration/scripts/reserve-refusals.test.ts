@@ -122,6 +122,15 @@ test('refuses a checkout without a token only where the campaign wants one', asy
   expect((await campaign.checkout('ann', { key, tokenExpiresAt: nowSeconds - 3_600 })).kind).toBe('replayed');
 });
 
+test('replays a key of a user without a token, although the campaign has come to want one', async () => {
+  const campaign = await sale.openCampaign();
+  const key = newKey();
+  await campaign.take('ann', { key });
+  await campaign.amend({ requireAttestation: true });
+  expect((await campaign.checkout('ann', { key })).kind).toBe('replayed');
+  await expectRefusal(campaign, 'bob', {}, { kind: 'attestation_missing' });
+});
+
 test('limits no device by what it did at a later time, when the clock has gone back', async () => {
   const campaign = await sale.openCampaign();
   const limits = { deviceQuota: 2, deviceWindowMs: 600_000 };
