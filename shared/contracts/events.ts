@@ -126,6 +126,9 @@ export const EVENTS = {
   },
 } as const satisfies Record<string, { meaning: string; data: z.ZodObject }>;
 
+/** The data of an event without what Postgres adds: the fields of the campaign and of the redemption. */
+export type OwnDataOf<Type extends EventType> = Omit<z.input<(typeof EVENTS)[Type]['data']>, keyof typeof redemption>;
+
 export type EventType = keyof typeof EVENTS;
 export const EVENT_TYPES = Object.keys(EVENTS) as [EventType, ...EventType[]];
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EventType } from '../contracts/events.js';
+import type { EventType, OwnDataOf } from '../contracts/events.js';
 import type { EntryOf, JournalEntry, RawEntry } from '../contracts/journal.js';
 import type { Verdict } from '../contracts/verdict.js';
 import { ContractError } from '../errors/faults.js';
@@ -131,7 +131,7 @@ function eventsOfPaidAgain(entry: EntryOf<'paid_again'>): NewEvent[] {
   return [{ ...about(entry, 'dev.doorbuster.payment.duplicated.v1', data), once: `${reservation} ${digest}` }];
 }
 
-function statusType(entry: EntryOf<'status'>): EventType {
+function statusType(entry: EntryOf<'status'>) {
   switch (entry.status) {
     case 'open':
     case 'scheduled':
@@ -139,7 +139,7 @@ function statusType(entry: EntryOf<'status'>): EventType {
       return entry.status === 'open' ? 'dev.doorbuster.campaign.opened.v1' : 'dev.doorbuster.campaign.scheduled.v1';
     case 'paused':
     case 'closed':
-      return `dev.doorbuster.campaign.${entry.status}.v1`;
+      return `dev.doorbuster.campaign.${entry.status}.v1` as const;
     case 'draft':
       throw new ContractError(`journal entry ${entry.journalId} makes a draft, for which there is no event`);
     default:
@@ -149,14 +149,14 @@ function statusType(entry: EntryOf<'status'>): EventType {
 
 type AboutReservation = { no: number; reservation: string; atMs: number; trace: string };
 
-function about(entry: AboutReservation, type: EventType, data: Record<string, unknown>): NewEvent {
+function about<Type extends EventType>(entry: AboutReservation, type: Type, data: OwnDataOf<Type>): NewEvent {
   const { no, reservation, atMs, trace } = entry;
   return { type, no, reservation, once: reservation, atMs, trace, data };
 }
 
 type AboutCampaign = EntryOf<'status' | 'restocked' | 'line_closed'>;
 
-function ofCampaign(entry: AboutCampaign, type: EventType, data: Record<string, unknown>): NewEvent {
+function ofCampaign<Type extends EventType>(entry: AboutCampaign, type: Type, data: OwnDataOf<Type>): NewEvent {
   const once = `${entry.journalId} ${entry.no} ${entry.kind === 'line_closed' ? entry.kind : entry.request}`;
   return { type, no: entry.no, reservation: null, once, atMs: entry.atMs, trace: '', data };
 }
