@@ -98,7 +98,7 @@ async function startApi(config: Config, log: Log): Promise<Stoppable> {
 }
 
 /**
- * What a listener of its own keeps away from shoppers; health stays on both, since each listener is asked for its own.
+ * Whether a separate listener for operators has this route alone. Both listeners report health, because each is probed.
  */
 const isForOperatorsAlone = ({ contract: { path } }: Route): boolean =>
   path === '/metrics' || path.startsWith('/admin/queues');

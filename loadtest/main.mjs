@@ -1,4 +1,4 @@
-// `npm run loadtest -- <scenario>`: load on a running server, then the verdict. CONTRACT §1, docs/loadtest.md.
+// `npm run loadtest -- <scenario>`: load on a running server, then the verdict. See docs/loadtest.md.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -19,7 +19,7 @@ Runs a crowd with every call of the API against real processes and engines while
   --judge FOLDER  judge the history that an earlier run with --keep left in this folder; nothing is started
   --help
 
-Exit code 0: the contract was kept. 1: it was not; the violations are printed. 2: the run itself failed.
+Exit code 0: the service kept every rule. 1: it broke one; the violations are printed. 2: the run itself failed.
 `;
 
 /**

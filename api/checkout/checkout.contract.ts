@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CLAIM_REFUSALS, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
+import { CLAIM_ERROR_CODES, durability, PLACE_ANSWER, PRODUCT_REFUSALS } from '../claim/claim.contract.js';
 import { attributes, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
@@ -61,5 +61,5 @@ export const checkoutContract = {
     },
     202: PLACE_ANSWER,
   },
-  errors: [...CLAIM_REFUSALS, ...PRODUCT_REFUSALS, 'unauthorized', 'forbidden', 'challenge_required'],
+  errors: [...CLAIM_ERROR_CODES, ...PRODUCT_REFUSALS, 'unauthorized', 'forbidden', 'challenge_required'],
 } satisfies RouteContract;

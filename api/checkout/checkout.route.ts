@@ -38,8 +38,8 @@ export type CheckoutRouteDeps = {
 };
 
 /**
- * POST /flash-sale/checkout. The guards run in the order of their cost and without a round trip: bans, size and format,
- * fields, key, signature. Then one call to Redis decides.
+ * POST /flash-sale/checkout. Guards that need no round trip come first; risk and the quota of unproven calls may ask
+ * Redis; then one script decides.
  */
 export function checkoutRoute(deps: CheckoutRouteDeps): Route {
   const { loadShedder, checkout, attestation, blocklist, riskGate, policies, velocity, shopper, metrics, log } = deps;

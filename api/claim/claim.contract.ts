@@ -27,7 +27,7 @@ export const PLACE_ANSWER = {
 } as const;
 
 /** Error codes of every claim. */
-export const CLAIM_REFUSALS = [
+export const CLAIM_ERROR_CODES = [
   ...CODES_OF_CLAIMS,
   'invalid_request',
   'duplicate_request',
@@ -43,4 +43,4 @@ export const PRODUCT_REFUSALS = CODES_BY_PRODUCT;
 export const CODE_REFUSALS = ['not_combinable'] as const satisfies readonly ErrorCode[];
 
 /** All error codes of claims. */
-export type ClaimRefusal = (typeof CLAIM_REFUSALS | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];
+export type ClaimRefusal = (typeof CLAIM_ERROR_CODES | typeof PRODUCT_REFUSALS | typeof CODE_REFUSALS)[number];

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CAMPAIGN_TYPES } from '../../shared/domain/campaign.js';
 import { MAX_TYPED_CHARACTERS } from '../../shared/domain/codes.js';
 import { MAX_CODES } from '../../shared/domain/stacking.js';
-import { CLAIM_REFUSALS, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
+import { CLAIM_ERROR_CODES, CODE_REFUSALS, durability, PLACE_ANSWER } from '../claim/claim.contract.js';
 import { attributes, cart, challengeSolution, externalId } from '../http/fields.js';
 import type { RouteContract } from '../http/route.js';
 
@@ -153,7 +153,7 @@ export const redeemContract = {
     },
     202: PLACE_ANSWER,
   },
-  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_REFUSALS, ...CODE_REFUSALS, 'challenge_required'],
+  errors: [...SHOPPER_REFUSALS, ...UNKNOWN_CODE_REFUSALS, ...CLAIM_ERROR_CODES, ...CODE_REFUSALS, 'challenge_required'],
 } satisfies RouteContract;
 
 export const oneTimeTokenContract = {

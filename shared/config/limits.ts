@@ -3,7 +3,7 @@
  * the design.
  */
 export const LIMITS = {
-  /** CONTRACT: a larger body is refused with 413. */
+  /** A larger body is refused with 413. */
   bodyBytes: 16 * 1024,
   /** Node's default is 16 KiB; a ticket, a JWT and the usual headers fit into half of it. */
   headerBytes: 16 * 1024,
@@ -59,7 +59,7 @@ export const LIMITS = {
   /** A statement of a batch takes milliseconds. One that hangs is repeated with half of the batch. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
-  /** 20 checkouts in any second for one device (CONTRACT §5). */
+  /** Checkouts of one device in any second; further ones get 429. */
   deviceQuota: 20,
   deviceWindowMs: 1_000,
   /** Promises to one user in one campaign, counted by each process; further new idempotency keys get 429. */
@@ -71,8 +71,8 @@ export const LIMITS = {
    */
   persistBatchEntries: 500,
   /**
-   * Time between the starts of two batches that no response waits for: half a batch at 5,000 promises a second. Rows
-   * and events are delayed by as much.
+   * Least time between two batches, unless a response waits for the commit. At 5,000 promises a second it gathers 250
+   * entries.
    */
   gatherMs: 50,
   /** Reservations ended by one script call. */
@@ -100,8 +100,8 @@ export const LIMITS = {
   /** Users in one call of lua/positions.lua: about 1 ms of Redis. */
   positionsBatch: 1_000,
   /**
-   * CONTRACT: a position frame at most once a second. A tenth of the sockets is served at a time, since 10,000 frames
-   * at once would delay a promotion by a tenth of a second.
+   * A socket gets a position frame at most once a second. A tenth of the sockets is served at a time, since 10,000
+   * frames at once would delay a promotion by a tenth of a second.
    */
   positionEveryMs: 1_000,
   positionTurns: 10,
@@ -216,7 +216,7 @@ export const LIMITS = {
   termsKept: 10_000,
   termsFreshMs: 60_000,
   termsPatienceMs: 50,
-  /** Failed requests of one caller in a minute after which they are counted across processes. */
+  /** After this many failures in a minute a caller is counted in all processes. */
   guessesUnnoticed: 3,
   oneTimeTokenMs: 5 * 60_000,
   /** How far ahead a hand-over may expire: long enough for a shopper who opens the page before the sale and waits. */

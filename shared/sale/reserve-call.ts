@@ -90,7 +90,7 @@ function requestAs(input: ReserveInput, place: (key: string) => number): Reserve
   const { user, product, coupon } = input;
   const request: ReserveRequest = { user, qty: String(input.qty), prefix: input.reservationPrefix, key: input.key };
   if (input.terms !== 0) request.terms = input.terms;
-  // A user may have at least one promise.
+  // The limit per user is at least 1, so a value from 0 refuses nothing.
   if (input.newKeys < 0) request.new_keys = input.newKeys;
   if (input.counted !== null) request.has_quota = true;
   if (input.order !== null) request.order = input.order;

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { OPERATOR_ACTIONS } from '../../api/admin/campaigns.js';
 import { checkoutContract } from '../../api/checkout/checkout.contract.js';
@@ -45,6 +45,22 @@ function stepsOf(heading: string): string[] {
 }
 
 const matches = (path: string, step: string) => new RegExp(`^${step.replaceAll('*', '[^/]*')}$`).test(path);
+
+test('each path that CONTRIBUTING names exists', () => {
+  const files = ['api', 'docs', 'lua', 'migrations', 'pages', 'shared', 'test', 'worker'].flatMap((folder) => [
+    folder,
+    ...readdirSync(join(projectRoot(), folder), { recursive: true, encoding: 'utf8' }).map(
+      (name) => `${folder}/${name.replaceAll('\\', '/')}`,
+    ),
+  ]);
+  const named = [...guide.matchAll(/`([\w*.-]+(?:\/[\w*.-]*)*)`/g)]
+    .map(([, path]) => String(path).replace(/\/$/, ''))
+    .filter((path) => path.includes('/') || /\.(ts|mjs|lua|md)$/.test(path));
+  expect(named.length).toBeGreaterThan(30);
+  const isThere = (path: string) =>
+    files.some((file) => matches(path.includes('/') ? file : posix.basename(file), path));
+  expect(named.filter((path) => !isThere(path))).toEqual([]);
+});
 
 test('CONTRIBUTING has a walk-through for each of the changes', () => {
   expect([...guide.matchAll(/^### (.+)$/gm)].map(([, heading]) => heading)).toEqual(

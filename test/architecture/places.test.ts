@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { projectRoot } from '../../shared/config/project-root.js';
 import { ERRORS } from '../../shared/errors/catalogue.js';
+import { BULLMQ_PREFIX, keys } from '../../shared/redis/keys.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
 
@@ -24,6 +28,17 @@ test('the prefix of our keys stands in keys.ts, and no script builds a key', () 
   expect(scripts.filter(({ text }) => /\bdb\d/.test(text)).map(({ path }) => path)).toEqual([]);
   const commandOnBuiltKey = /redis\.p?call\(\s*'(?!XINFO)\w+'\s*,\s*(['"]|[\w.[\]]+\s*\.\.)/;
   expect(scripts.filter(({ text }) => commandOnBuiltKey.test(text)).map(({ path }) => path)).toEqual([]);
+});
+
+test('each key of Redis that the runbook names is a key of keys.ts', () => {
+  const runbook = readFileSync(join(projectRoot(), 'docs/runbook.md'), 'utf8');
+  const named = [...runbook.matchAll(/\bdb1:[\w{}<>:-]+/g)].map(([key]) => key);
+  const known = Object.values(keys).map((key) =>
+    typeof key === 'string' ? key : (key as (...parts: string[]) => string)('<product>', '<id>'),
+  );
+  const isOfQueue = (key: string) => `{${key}`.startsWith(`${BULLMQ_PREFIX}:`);
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter((key) => !known.includes(key) && !isOfQueue(key))).toEqual([]);
 });
 
 const CONNECTIONS: [RegExp, string][] = [

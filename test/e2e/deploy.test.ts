@@ -49,6 +49,29 @@ test('alerts and panels have a name each', () => {
   expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
 });
 
+test('an alert that pages links a section of the runbook, and every link has one', () => {
+  const runbook = readFileSync(join(projectRoot(), 'docs', 'runbook.md'), 'utf8');
+  const anchors = [...runbook.matchAll(/^## (.+)$/gm)].map(([, heading]) => anchorOf(String(heading)));
+  const alerts = rules.split(/^\s+- alert: /m).slice(1);
+  const links = alerts.map((text) => ({
+    name: /^\w+/.exec(text)?.[0],
+    pages: text.includes('severity: page'),
+    anchor: /^\s+runbook: docs\/runbook\.md(?:#(\S+))?$/m.exec(text)?.[1],
+    isLinked: text.includes('runbook:'),
+  }));
+  expect(links.filter(({ pages }) => pages).length).toBeGreaterThan(5);
+  expect(links.filter(({ pages, isLinked }) => pages && !isLinked)).toEqual([]);
+  expect(links.filter(({ isLinked, anchor }) => isLinked && !anchors.includes(anchor ?? ''))).toEqual([]);
+});
+
+/** The anchor that GitHub makes of a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
+}
+
 test('the metrics of the journal agree with it', async () => {
   const value = async (name: string) => {
     const text = await metricsText(service.url);

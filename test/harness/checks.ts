@@ -9,8 +9,7 @@ const INTERNALS = /redis|postgres|\blua\b|\bsql\b|node_modules|\.[jt]s:\d+|\\n\s
 type AnswerLike = { status: number; headers: Headers; body: Record<string, unknown>; text: string };
 
 /**
- * The answer is a problem document as CONTRACT §3 has it: complete, of this status and code, and telling nothing
- * internal.
+ * Expects a problem document (RFC 9457) with every member, this status and this code, and nothing internal.
  */
 export function expectProblem(answer: AnswerLike, status: number, code: string): void {
   const { body, text } = answer;

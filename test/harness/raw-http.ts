@@ -2,7 +2,7 @@ import http from 'node:http';
 import net from 'node:net';
 import type { Answer } from './clients.js';
 
-/** CONTRACT: whatever comes in, an answer goes out by then. */
+/** Every request gets a response within this time. */
 export const ANSWER_LIMIT_MS = 2_000;
 
 export type RawRequest = {

@@ -26,7 +26,7 @@ const RULES = [
   serviceComesBack,
 ];
 
-/** Compares the whole history with what is left after it. Empty when the contract was kept. */
+/** Compares the whole history with what is left after it. Empty when the service kept every rule. */
 export function judge(recorded: Recorded, final: FinalState, campaigns: readonly CampaignFacts[]): Violation[] {
   const facts = new Facts(recorded, final, campaigns);
   return RULES.flatMap((rule) => rule(facts));

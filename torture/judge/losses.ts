@@ -1,10 +1,11 @@
 import type { Call, Event } from '../history.js';
 
 /**
- * Whether an acknowledged promise may be lost (CONTRACT §5, `durability`). silently: Redis lost its data and the
- * process that acknowledged it was killed before Postgres had it visibly: an isolated primary acknowledged it, or its
- * process could not save it in time because it was frozen or cut off when Redis lost its data; a row or a reject must
- * say what became of it
+ * Whether an acknowledged promise may be lost; its `durability` says when (ARCHITECTURE.md).
+ *
+ * - `silently`: Redis lost its data, and the process that acknowledged the promise was killed before Postgres had it.
+ * - `visibly`: an isolated primary acknowledged it, or its process could not save it in time because it was frozen or
+ *   cut off when Redis lost its data. A row or a reject must say what became of it.
  */
 export type Excuse = 'silently' | 'visibly' | null;
 

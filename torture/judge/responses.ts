@@ -3,7 +3,7 @@ import type { Facts } from './facts.js';
 import { spansOf } from './losses.js';
 import type { Violation } from './violation.js';
 
-/** CONTRACT: a response within 2 s. The rest is for processes that share two cores with the engines and the clients. */
+/** A response is sent within 2 s. The rest is for processes that share two cores with the engines and the clients. */
 const LIMIT_MS = 2_000;
 const SCHEDULER_SLACK_MS = 3_000;
 /** A request waits for several processes in turn. */

@@ -1,2 +1,2 @@
-/** Something that the contract does not allow, with the calls and rows that show it. */
+/** Something that the rules of the service do not allow, with the calls and rows that show it. */
 export type Violation = { rule: string; what: string; evidence: unknown[] };

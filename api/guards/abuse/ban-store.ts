@@ -53,7 +53,7 @@ export class BanStore {
     return hashes.flatMap((bans) => Object.values(bans).map((text) => JSON.parse(text) as Ban));
   }
 
-  /** Deletes bans that have expired, or that Postgres has. Does not publish anything. */
+  /** Deletes these bans from Redis: they have expired, or Postgres stores them. Does not publish anything. */
   async forget(ids: readonly string[]): Promise<void> {
     if (ids.length > 0) await Promise.all(this.#hashes().map((key) => this.commands.hdel(key, ...ids)));
   }
