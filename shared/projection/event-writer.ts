@@ -18,9 +18,10 @@ type EventTerms = { campaignId: string; productId: string; discount: unknown };
 export type WrittenEvents = { span: EventSpan; events: OutboxEvent[] | null };
 
 /**
- * Writes the events of journal entries. Composes the events of new reservations from the entries in memory, so that the
- * worker can publish them after the commit without reading them from the outbox. The view `outbox_events` computes the
- * same events.
+ * Writes the events of journal entries. For a batch of new reservations alone, `writeReservations` also writes their
+ * rows and moves the cursor in the same statement. Composes the events of new reservations from the entries in memory,
+ * so that the worker can publish them after the commit without reading them from the outbox. The view `outbox_events`
+ * computes the same events.
  */
 export class EventWriter {
   /** `campaign number/version` → terms. */
