@@ -4,6 +4,7 @@ import { solve } from '../harness/challenge.js';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, Shopper, send } from '../harness/clients.js';
 import { ATTESTATION_KEY, startApiProcess, startService, TICKET_KEY } from '../harness/service.js';
+import { until } from '../harness/until.js';
 
 // Keys are changed in three steps, each on one process after the other: the new one is added behind the old one, then
 // put before it, then the old one is taken away.
@@ -66,6 +67,11 @@ test('tickets of each step are accepted too, and a replay returns the first one'
 
 test('challenges of each step are accepted too', async () => {
   const product = await operator.openCampaign({ total_limit: 1_000, limits: { attestation_level: 1 } });
+  for (const url of urls) {
+    // Processes get the policies of campaigns by a notification.
+    const path = `/flash-sale/token?device_fp=fp-0&product_id=${product}`;
+    await until('the process knows the campaign', async () => (await send(`${url}${path}`)).status === 403);
+  }
   for (const [older, newer] of together) {
     for (const [from, to] of [
       [older, newer],
