@@ -40,7 +40,7 @@ test('one of two workers and one of two APIs killed with -9 are not missed', asy
   await until('the sale runs', () => crowd.completed.length >= 300);
   await stage.workers[0]!.kill();
   await stage.apis[1]!.kill();
-  stage.leaveOut(1);
+  stage.leaveOut(stage.url);
   await until('the sale goes on', () => crowd.completed.length >= 600);
   await crowd.finish();
   await stage.expectNothingLost(crowd, product);

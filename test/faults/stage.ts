@@ -104,8 +104,8 @@ export class Stage {
   }
 
   /** The crowd does not call this API any more. */
-  leaveOut(api: number): void {
-    this.#urls.splice(api, 1);
+  leaveOut(url: string): void {
+    this.#urls = this.#urls.filter((one) => one !== url);
   }
 
   openCampaign(terms: Record<string, unknown> = {}): Promise<string> {
