@@ -168,7 +168,7 @@ function settings() {
     name,
     fallback: 'defaultValue' in schema.def ? schema.def.defaultValue : undefined,
     meaning: schema.description ?? '',
-    secret: SECRET_NAMES.has(name) && !name.startsWith('SHOPPER'),
+    secret: SECRET_NAMES.has(name) && !/^(SHOPPER|KAFKA)/.test(name),
   }));
 }
 
