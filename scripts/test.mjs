@@ -78,7 +78,7 @@ async function startEngines({ step, ...terminal }, directory, withKafka) {
   const { recordProcess } = await import('./run-record.mjs');
   const { DIRECTORY_VARIABLE } = await import('./test-directory.mjs');
   await prepare(ROOT, { step, ...terminal });
-  const libraries = withKafka ? await findKafkaLibraries(step) : undefined;
+  const forKafka = withKafka ? await findForKafka(step) : {};
   const binary = await step(
     'looking for Redis',
     (say) => findRedisServer({ say }),
@@ -105,18 +105,28 @@ async function startEngines({ step, ...terminal }, directory, withKafka) {
     DOORBUSTER_TEST_REDIS_BINARY: binary,
     DOORBUSTER_TEST_REDIS_URL: redis.url,
     DOORBUSTER_TEST_DATABASE_URL: postgres.url,
-    ...(libraries === undefined ? {} : { DOORBUSTER_TEST_KAFKA: libraries }),
+    ...forKafka,
   };
 }
 
-/** @param {import('./terminal.mjs').Terminal['step']} step */
-async function findKafkaLibraries(step) {
+/**
+ * @param {import('./terminal.mjs').Terminal['step']} step
+ * @returns {Promise<Record<string, string>>} variables for the tests
+ */
+async function findForKafka(step) {
   const { findKafka } = await import('./engines/kafka.mjs');
-  return step(
+  const { findClickHouse } = await import('./engines/clickhouse.mjs');
+  const libraries = await step(
     'looking for Kafka',
     (say) => findKafka({ say }),
     (path) => `Kafka is ${path}`,
   );
+  const clickhouse = await step(
+    'looking for ClickHouse',
+    (say) => findClickHouse({ say }),
+    (path) => (path ? `ClickHouse is ${path}` : 'no Python with pip: the test with ClickHouse is skipped'),
+  );
+  return { DOORBUSTER_TEST_KAFKA: libraries, ...(clickhouse ? { DOORBUSTER_TEST_CHDB: clickhouse } : {}) };
 }
 
 /**
