@@ -56,18 +56,19 @@ export class Outbox {
     kafka: { keepMs: number } | null = null,
   ): Promise<{ removed: number; skipped: number }> {
     const { rows } = await this.database.query<{ removed: number; skipped: number }>(
-      `with kafka as (
+      `with sent as (
+         select least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled)) as seq
+       ), kafka as (
          select case when $4::float8 is null then null else
            coalesce((select last_seq from outbox_cursors where destination = 'kafka'), 0) end as seq
+       ), old as (
+         (select seq from outbox where seq <= least((select seq from sent), (select seq from kafka))
+            and occurred_at < now() - make_interval(secs => $2) order by seq limit $3)
+         union
+         (select seq from outbox where seq <= (select seq from sent)
+            and occurred_at < now() - make_interval(secs => greatest($2, $4)) and $4 is not null order by seq limit $3)
        ), removed as (
-         delete from outbox where seq in (
-           select seq from outbox
-           where seq <= least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled))
-             and occurred_at < now() - make_interval(secs => $2)
-             and ((select seq from kafka) is null or seq <= (select seq from kafka)
-               or occurred_at < now() - make_interval(secs => $4))
-           order by seq limit $3)
-         returning seq
+         delete from outbox where seq in (select seq from old order by seq limit $3) returning seq
        ), counted as (
          select count(*)::int as removed, (count(*) filter (where seq > (select seq from kafka)))::int as skipped
          from removed
