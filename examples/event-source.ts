@@ -4,7 +4,7 @@ import { readKafka } from './read-kafka.js';
 
 /** Brokers and topics of the environment; null = read the stream of Redis. */
 export function kafkaOfEnvironment(): { brokers: string[]; topics: string[] } | null {
-  const { KAFKA_BROKERS: brokers, KAFKA_TOPICS: topics = 'doorbuster.events' } = process.env;
+  const { KAFKA_BROKERS: brokers, EVENT_TOPICS: topics = 'doorbuster.events' } = process.env;
   return brokers ? { brokers: brokers.split(','), topics: topics.split(',') } : null;
 }
 

@@ -15,7 +15,7 @@ if (action === 'ask' && campaign) {
   }
 } else {
   const kafka = kafkaOfEnvironment();
-  if (!kafka) throw new Error('set KAFKA_BROKERS, and KAFKA_TOPICS if it is not doorbuster.events');
+  if (!kafka) throw new Error('set KAFKA_BROKERS, and EVENT_TOPICS if it is not doorbuster.events');
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   await warehouse.createTable();

@@ -5,7 +5,6 @@ import { EventStream } from '../../shared/redis/event-stream.js';
 import type { Core } from '../core.js';
 import { deliverTo } from './deliver.js';
 import { EventPublisher } from './event-publisher.js';
-import { openKafka } from './kafka/kafka-client.js';
 import { KafkaPublisher } from './kafka/kafka-publisher.js';
 import { Outbox } from './outbox.js';
 import { pruneOutbox } from './publish.js';
@@ -51,7 +50,8 @@ function addKafka({ config, log, metrics, life, commits }: Core, outbox: Outbox,
   if (!kafka) return;
   const publisher = new KafkaPublisher({
     ...{ outbox, cursors, metrics, log, config: kafka, source: config.eventSource, limits: LIMITS },
-    open: () => openKafka(kafka, LIMITS, log),
+    // Loaded on use, because most installations have no Kafka.
+    open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS, log),
   });
   commits.onCommit(() => publisher.notify());
   life.add('Kafka publisher', { start: () => publisher.start(), stop: () => publisher.stop() });
