@@ -22,7 +22,7 @@ export const FEATURES = {
   'api/realtime/': ['e2e/sockets', 'e2e/asyncapi'],
   'api/waiting-room/': ['e2e/line', 'e2e/waiting-room', 'e2e/tickets'],
   'client/': ['e2e/client'],
-  'deploy/': ['e2e/deploy'],
+  'deploy/': ['e2e/deploy', 'e2e/helm'],
   'docker-compose.yml': ['e2e/deploy'],
   Dockerfile: ['e2e/deploy'],
   'loadtest/': ['loadtest/command', 'loadtest/verdict'],
