@@ -26,7 +26,7 @@ export const FEATURES = {
   'docker-compose.yml': ['e2e/deploy'],
   'docker-compose.cluster.yml': ['e2e/compose'],
   'docker-compose.sentinel.yml': ['e2e/compose'],
-  Dockerfile: ['e2e/deploy'],
+  Dockerfile: ['e2e/image'],
   'loadtest/': ['loadtest/command', 'loadtest/verdict'],
   'lua/': ['e2e/flash-sale', 'e2e/coupons', 'e2e/line', 'integration/scripts/'],
   'migrations/': ['e2e/flash-sale', 'integration/schema', 'integration/persist'],

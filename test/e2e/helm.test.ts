@@ -76,6 +76,16 @@ describe('the chart', () => {
     expect(parse(read('Chart.yaml')).appVersion).toBe(version);
   });
 
+  it('names only environment variables that the service reads', () => {
+    const inTemplate = [...read('templates/configmap.yaml').matchAll(/^ {2}([A-Z_]+):/gm)].map(([, name]) =>
+      String(name),
+    );
+    const { config, secrets } = parse(read('values.yaml'));
+    const names = [...inTemplate, ...Object.keys({ ...config, ...secrets })];
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !Object.hasOwn(ENVIRONMENT, name))).toEqual([]);
+  });
+
   it('has no copies of rules and dashboard', () => {
     for (const name of ['prometheus-alerts.yml', 'grafana-dashboard.json'])
       expect(realpathSync(join(CHART, 'files', name))).toBe(realpathSync(join(projectRoot(), 'deploy', name)));
