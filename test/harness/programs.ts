@@ -8,6 +8,8 @@ import { atEnd } from './cleanup.js';
 const PATH = `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`;
 const env = (extra: NodeJS.ProcessEnv = {}) => ({ ...process.env, ...extra, PATH });
 
+const named = new Set<string>();
+
 /** `it`, or `it.skip` with a line that names what is missing: these programs are no part of the project. */
 export function itWith(...programs: string[]): typeof it | typeof it.skip {
   const missing = programs.filter((program) => {
@@ -15,7 +17,9 @@ export function itWith(...programs: string[]): typeof it | typeof it.skip {
     return found.status !== 0;
   });
   if (missing.length === 0) return it;
-  process.stderr.write(`skipped, because it is not installed: ${missing.join(', ')}\n`);
+  const line = `tests are skipped, because this is not installed: ${missing.join(', ')}\n`;
+  if (!named.has(line)) process.stderr.write(line);
+  named.add(line);
   return it.skip;
 }
 
