@@ -101,6 +101,28 @@ describe('a campaign', () => {
     await expectStock(operator, product_id, { total: 5, free: 4, held: 1 });
   });
 
+  test('that only Postgres has after a first attempt sells as soon as the second is answered', async () => {
+    const { client } = service.redis;
+    const product_id = `sale-${randomUUID()}`;
+    const create = () => operator.call('POST', '/admin/campaigns', { product_id, total_limit: 5, hold_seconds: 900 });
+    // The worker would load the campaign with the next sweep.
+    service.worker.child.kill('SIGSTOP');
+    try {
+      await client.config('SET', 'maxmemory', '1');
+      expectProblem(await create(), 503, 'temporarily_unavailable');
+      await client.config('SET', 'maxmemory', '0');
+      expect(await read(product_id)).toMatchObject({ product_id, status: 'open' });
+      expectProblem(await create(), 409, 'campaign_exists');
+      await expectStock(operator, product_id, { total: 5, free: 5, held: 0 });
+    } finally {
+      await client.config('SET', 'maxmemory', '0');
+      service.worker.child.kill('SIGCONT');
+    }
+    await until('it sells', async () => (await arrive(service.url, product_id).checkout()).status === 200);
+    expectProblem(await create(), 409, 'campaign_exists');
+    await expectStock(operator, product_id, { total: 5, free: 4, held: 1 });
+  });
+
   test('is listed in pages, newest first, each once', async () => {
     const mine = [];
     for (const _ of range(1, 5)) mine.unshift(await operator.openCampaign());
