@@ -58,6 +58,7 @@ export class Campaigns {
     this.#requireKeepable(body.limits);
     const campaign = await this.deps.database.transaction(async (client) => {
       const created = await this.deps.table.insert(newCampaign(body, now), client);
+      if (created) await this.#assertNotLost(created);
       if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       if (created) await this.#issueCode(created, client);
       return created;
@@ -69,6 +70,17 @@ export class Campaigns {
     }
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} already has a campaign.`);
     return campaign;
+  }
+
+  /**
+   * Checks that Redis has no campaign for the product, and none under the number. If it has one, Postgres lacks it,
+   * because it was set back, and the new campaign would take the place of one that the repair creates again.
+   * @throws EngineUnavailable
+   */
+  async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
+    const { reader } = this.deps.sale;
+    const [lost, holder] = await Promise.all([reader.stock(productId), reader.productOf(no)]);
+    if (lost !== null || holder !== null) throw setBack();
   }
 
   /** The campaign of a product, unless it was closed or has reservations, which only a worker restores. */
@@ -210,7 +222,7 @@ export class Campaigns {
     const campaign = await this.deps.table.find(idOrProduct);
     if (campaign) return campaign;
     if ((await this.deps.sale.reader.stock(idOrProduct as ProductId)) === null) throw notFound();
-    throw new EngineUnavailable('postgres', 'it was set back and lacks a campaign that Redis has');
+    throw setBack();
   }
 
   async #setStatus(
@@ -242,8 +254,9 @@ export class Campaigns {
    * is in the journal, so only the response of a durable campaign depends on the commit.
    */
   async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
-    await this.deps.acknowledgement.held(outcome);
-    await this.deps.commits.committed(outcome.journalId, this.deps.limits.operatorCommitWaitMs);
+    const journalId = await this.deps.acknowledgement.entryOf(outcome.journalId);
+    await this.deps.acknowledgement.held({ ...outcome, journalId });
+    await this.deps.commits.committed(journalId, this.deps.limits.operatorCommitWaitMs);
   }
 
   /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */
@@ -279,4 +292,5 @@ function audit(
   });
 }
 
+const setBack = () => new EngineUnavailable('postgres', 'it was set back and lacks a campaign that Redis has');
 const notFound = () => new Problem('campaign_not_found', 'No campaign has this id or product id.');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { ProductId } from '../../shared/domain/ids.js';
-import { keys } from '../../shared/redis/keys.js';
+import type { IdempotencyKey, ProductId } from '../../shared/domain/ids.js';
+import { keys, OPERATORS } from '../../shared/redis/keys.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { SERVICE_SECRET, startService } from '../harness/service.js';
@@ -121,6 +121,19 @@ describe('a campaign', () => {
     await until('it sells', async () => (await arrive(service.url, product_id).checkout()).status === 200);
     expectProblem(await create(), 409, 'campaign_exists');
     await expectStock(operator, product_id, { total: 5, free: 4, held: 1 });
+  });
+
+  test('of a durable campaign can be restocked again under the key of a restock in an older history', async () => {
+    const { client } = service.redis;
+    const product = await operator.openCampaign({ total_limit: 5, confirmation: 'durable' });
+    const key = randomUUID();
+    const again = () => restock(product, 2, { 'idempotency-key': key });
+    expect((await again()).data.total_limit).toBe(7);
+    const name = keys.idempotency(OPERATORS, key as IdempotencyKey);
+    const record = String(await client.get(name));
+    expect(record).toMatch(/\|\d+-\d+$/);
+    await client.set(name, record.replace(/\d+(-\d+)$/, '1$1'), 'KEEPTTL');
+    expect(await again()).toMatchObject({ status: 200, data: { total_limit: 7 } });
   });
 
   test('is listed in pages, newest first, each once', async () => {

@@ -135,8 +135,19 @@ test('a campaign that Postgres lost still sells, and operators get 503 about it 
   await withoutPostgres(() => copy(backup, folder));
   await until('Postgres is back', async () => (await read(unknown)).status === 404);
   for (const answer of [await read(product), await restock()]) expectProblem(answer, 503, 'temporarily_unavailable');
+  // Neither the product nor the number of the lost campaign is used again.
+  const create = (product_id: string) =>
+    operator.call('POST', '/admin/campaigns', { product_id, total_limit: 1, require_attestation: false });
+  expectProblem(await create(product), 503, 'temporarily_unavailable');
+  await until('another campaign is created', async () => (await create('another')).status === 201);
   await until('it sells', async () => (await new Shopper(stage.url, product).checkout()).status === 200);
-  expect((await reconcile([])).code).toBe(0);
+  expect((await new Shopper(stage.url, 'another').checkout()).status).toBe(200);
+  const { out, code } = await reconcile([]);
+  expect([code, out]).toEqual([0, expect.stringContaining(`ok     ${product}`)]);
+  const numbers = await stage.query('select distinct no from campaigns where product_id = any($1)', [
+    [product, 'another'],
+  ]);
+  expect(numbers).toHaveLength(2);
   expect((await read(product)).status).toBe(200);
   expect((await restock()).data).toMatchObject({ product_id: product, total_limit: 6 });
 });
