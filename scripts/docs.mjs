@@ -93,6 +93,9 @@ disables the endpoint, anything else is tried again after 1 s, 2 s, 4 s … an h
 Redirects are not followed. The next event goes when the one before it was accepted. \`POST /admin/webhooks/:id/replay\` tells events of
 the last seven days again, by \`event_id\` or \`from\` and \`to\`.
 
+**Kafka** (\`KAFKA_BROKERS\`): each event as a record, its key the reservation, of campaign events the campaign. See
+[kafka.md](kafka.md).
+
 | type | meaning | data |
 | --- | --- | --- |
 ${rows.join('\n')}
@@ -170,7 +173,7 @@ function settings() {
     name,
     fallback: 'defaultValue' in schema.def ? schema.def.defaultValue : undefined,
     meaning: schema.description ?? '',
-    secret: SECRET_NAMES.has(name) && !name.startsWith('SHOPPER'),
+    secret: SECRET_NAMES.has(name) && !/^(SHOPPER|KAFKA)/.test(name),
   }));
 }
 

@@ -1,6 +1,6 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
-// it.
+// it. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,9 @@ const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
 // Everything that configures the product; tests set what they need themselves.
 const OURS =
-  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|DOORBUSTER_.*)$/;
+  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
+
+const KAFKA = '--kafka';
 
 process.exit(await main(process.argv.slice(2)));
 
@@ -45,7 +47,7 @@ async function main(args) {
       else jest.kill(signal);
     };
     onStopRequest({ stop, hurry: hurryStragglers });
-    startEngines(terminal, directory)
+    startEngines(terminal, directory, args.includes(KAFKA))
       .then(async (env) => startJest(await jestArguments(args, terminal), env))
       .then((running) => {
         jest = running;
@@ -66,15 +68,17 @@ async function main(args) {
 /**
  * @param {import('./terminal.mjs').Terminal} terminal
  * @param {string} directory
+ * @param {boolean} withKafka
  * @returns {Promise<NodeJS.ProcessEnv>} what jest is to know
  */
-async function startEngines({ step, ...terminal }, directory) {
+async function startEngines({ step, ...terminal }, directory, withKafka) {
   const { prepare } = await import('./prepare.mjs');
   const { findRedisServer, startRedis } = await import('./engines/redis.mjs');
   const { startPostgres } = await import('./engines/postgres.mjs');
   const { recordProcess } = await import('./run-record.mjs');
   const { DIRECTORY_VARIABLE } = await import('./test-directory.mjs');
   await prepare(ROOT, { step, ...terminal });
+  const forKafka = withKafka ? await findForKafka(step) : {};
   const binary = await step(
     'looking for Redis',
     (say) => findRedisServer({ say }),
@@ -101,16 +105,41 @@ async function startEngines({ step, ...terminal }, directory) {
     DOORBUSTER_TEST_REDIS_BINARY: binary,
     DOORBUSTER_TEST_REDIS_URL: redis.url,
     DOORBUSTER_TEST_DATABASE_URL: postgres.url,
+    ...forKafka,
   };
 }
 
 /**
- * Replaces `--changed` by the tests that it stands for, and prints which ones are left out.
+ * @param {import('./terminal.mjs').Terminal['step']} step
+ * @returns {Promise<Record<string, string>>} variables for the tests
+ */
+async function findForKafka(step) {
+  const { findKafka } = await import('./engines/kafka.mjs');
+  const { findClickHouse } = await import('./engines/clickhouse.mjs');
+  const libraries = await step(
+    'looking for Kafka',
+    (say) => findKafka({ say }),
+    (path) => `Kafka is ${path}`,
+  );
+  const clickhouse = await step(
+    'looking for ClickHouse',
+    (say) => findClickHouse({ say }),
+    (path) => (path ? `ClickHouse is ${path}` : 'no Python with pip: the test with ClickHouse is skipped'),
+  );
+  return { DOORBUSTER_TEST_KAFKA: libraries, ...(clickhouse ? { DOORBUSTER_TEST_CHDB: clickhouse } : {}) };
+}
+
+/**
+ * Replaces `--changed` and `--kafka` by the tests that they stand for. Prints which ones `--changed` leaves out.
  * @param {string[]} args
  * @param {import('./terminal.mjs').Terminal} terminal
  * @returns {Promise<string[]>} for jest
  */
 async function jestArguments(args, { print }) {
+  if (args.includes(KAFKA)) {
+    const rest = args.filter((arg) => arg !== KAFKA);
+    return rest.some((arg) => arg.startsWith('test/')) ? rest : [...rest, 'test/kafka'];
+  }
   const [option, ...others] = args.filter((arg) => /^--changed(=|$)/.test(arg));
   if (option === undefined) return args;
   const { selectChangedTests } = await import('./changed-tests.mjs');

@@ -50,5 +50,6 @@ export const FEATURES = {
   'worker/maintain-line/': ['e2e/waiting-room'],
   'worker/promote/': ['e2e/line'],
   'worker/publish-outbox/': ['e2e/events'],
+  'worker/publish-outbox/kafka/': ['integration/kafka-publisher'],
   'worker/velocity/': ['e2e/velocity'],
 };

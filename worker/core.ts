@@ -51,6 +51,8 @@ export type Core = {
    */
   filler: SaleStore;
   queues: JobQueues;
+  /** Announces every commit of the journal, by any worker. */
+  commits: CommitWatermark;
 };
 
 /** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
@@ -93,7 +95,7 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
   );
   life.add('job queues', { stop: () => queues.close() });
   return {
-    ...{ name, config, log, metrics, life, redis, commands, jobs, clock, database, openPool, queues },
+    ...{ name, config, log, metrics, life, redis, commands, jobs, clock, database, openPool, queues, commits },
     journal: new Journal(commands),
     history: { ...history, database: historyDatabase },
     ...createSaleStores({ config, commands, database, clock, history }),

@@ -1,4 +1,5 @@
 import { postMetrics } from '../../shared/observability/post-metrics.js';
+import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import { MetricsStore } from '../../shared/redis/metrics-store.js';
 import { SALE_SCRIPTS } from '../../shared/sale/sale-scripts.js';
 import type { Core } from '../core.js';
@@ -18,6 +19,7 @@ export function opsModule(core: Core): { readiness: ReadinessCheck; routes: Rout
     clock,
     history,
     journalLimitEntries: config.journalLimitEntries,
+    kafka: config.kafka ? new OutboxCursors(database) : null,
   });
   const store = new MetricsStore(commands);
   life.add(

@@ -1,4 +1,5 @@
 import type { HistoryWatch } from '../../shared/history/history-watch.js';
+import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
@@ -24,11 +25,14 @@ export type ReadinessDeps = {
   clock: RedisClock;
   history: HistoryWatch;
   journalLimitEntries: number;
+  /** The position of Kafka; null = there is no Kafka. */
+  kafka: Pick<OutboxCursors, 'find'> | null;
 };
 
 /**
  * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. An outage of
- * Postgres and a lagging journal are reported, but they do not make the process unready, because the sale continues.
+ * Postgres or Kafka and a lagging journal are reported, but they do not make the process unready, because the sale
+ * continues.
  */
 export class ReadinessCheck {
   draining = false;
@@ -46,7 +50,7 @@ export class ReadinessCheck {
   }
 
   async #askEngines() {
-    const [redis, scripts, postgres, journal] = await Promise.all([
+    const [redis, scripts, postgres, journal, kafka] = await Promise.all([
       check(async () => {
         // Detects a Redis that was emptied without closing its connections, if no call has detected it before.
         if ((await readEpoch(this.deps.scripts.redis)) === null)
@@ -55,8 +59,25 @@ export class ReadinessCheck {
       check(() => this.deps.scripts.load(this.deps.scriptNames), 'loaded'),
       check(async () => void (await this.deps.database.query('select 1')), 'answers'),
       this.#journal(),
+      this.#kafka(),
     ]);
-    return { redis, scripts, postgres, journal };
+    return { redis, scripts, postgres, journal, ...kafka };
+  }
+
+  /** What the worker that sends to Kafka has recorded. The reason is in its log, because this call needs no key. */
+  async #kafka(): Promise<{ kafka?: Check }> {
+    const { kafka } = this.deps;
+    if (!kafka) return {};
+    try {
+      const cursor = await kafka.find('kafka');
+      if (!cursor) return { kafka: { ok: false, detail: 'no worker has sent to it yet' } };
+      const { failingSince } = cursor;
+      if (!failingSince) return { kafka: { ok: true, detail: 'receives events' } };
+      const since = failingSince.toISOString();
+      return { kafka: { ok: false, detail: `receives nothing since ${since}; events are kept for it` } };
+    } catch {
+      return { kafka: { ok: false, detail: 'its position could not be read' } };
+    }
   }
 
   /** Reads the gate on every call, because the gate closes at once when Redis becomes unavailable. */

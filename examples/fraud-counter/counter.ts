@@ -26,16 +26,25 @@ export class FraudCounter {
       const who = data[rule.by];
       if (typeof who !== 'string') continue;
       const key = `${this.prefix}:${rule.by}:${who}`;
+      // Events of several users come in any order, so the fullest of the windows that contain this one counts.
       const results = await this.redis
         .multi()
         .zadd(key, at, id)
-        .zcount(key, `(${at - rule.windowMs}`, at)
+        .zrangebyscore(key, `(${at - rule.windowMs}`, `(${at + rule.windowMs}`, 'WITHSCORES')
         .zremrangebyscore(key, '-inf', at - 2 * rule.windowMs)
         .pexpire(key, 2 * rule.windowMs)
         .exec();
-      const count = Number(results?.[1]?.[1] ?? 0);
+      const scored = ((results?.[1]?.[1] ?? []) as unknown[]).flat();
+      const times = scored.filter((_, i) => i % 2 === 1).map(Number);
+      const count = Math.max(...times.map((end) => fullness(times, end, rule.windowMs, at)));
       if (count > rule.limit) found.push({ rule, who, count });
     }
     return found;
   }
+}
+
+/** How many of the times are in the window that ends at `end`; 0 when it does not contain `at`. */
+function fullness(times: readonly number[], end: number, windowMs: number, at: number): number {
+  if (at > end || at <= end - windowMs) return 0;
+  return times.filter((time) => time > end - windowMs && time <= end).length;
 }

@@ -45,3 +45,28 @@ export type PostgresOptions = EngineOptions & {
   /** `<dataDir>.log` when not given. */
   readonly logFile?: string;
 };
+
+export type KafkaOptions = Omit<EngineOptions, 'say'> & {
+  /** The folder from `findKafka`. */
+  readonly libraries: string;
+  /** The port of the controller. Default: a free one. */
+  readonly controllerPort?: number;
+  /** TLS and a user: `keystore` and `truststore` are PKCS #12 files. Default: neither. */
+  readonly sasl?: {
+    readonly mechanism: 'SCRAM-SHA-256' | 'SCRAM-SHA-512';
+    readonly username: string;
+    readonly password: string;
+    readonly keystore: string;
+    readonly truststore: string;
+    readonly storePassword: string;
+  };
+  /** Further settings of the broker. */
+  readonly properties?: Readonly<Record<string, string>>;
+};
+
+/** A broker that kafka.mjs has started. */
+export type RunningKafka = Omit<RunningEngine, 'url'> & {
+  /** For KAFKA_BROKERS. */
+  readonly brokers: string;
+  readonly controllerPort: number;
+};

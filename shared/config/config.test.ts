@@ -89,6 +89,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     socketFramesPer10s: 20_000,
     eventSource: '/doorbuster',
     webhookAllowPrivate: false,
+    kafka: null,
     attemptsKeepDays: 30,
     logLevel: 'info',
     platforms: { appAttest: null, playIntegrity: null },

@@ -4,6 +4,7 @@ import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.
 import { ENVIRONMENT, SECRET_NAMES } from './environment.js';
 import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
 import { type IdentityConfig, identityOf, identityProblems } from './identity.js';
+import { type KafkaConfig, kafkaOf, kafkaProblems } from './kafka.js';
 import { weakKeyProblems } from './key-strength.js';
 import { type Platforms, platformProblems, platformsOf } from './platforms.js';
 
@@ -48,6 +49,8 @@ export type Config = {
   /** The `source` attribute of events. */
   eventSource: string;
   webhookAllowPrivate: boolean;
+  /** null = events do not go to Kafka */
+  kafka: KafkaConfig | null;
   /** 0 = attempts are not recorded */
   attemptsKeepDays: number;
   platforms: Platforms;
@@ -110,7 +113,7 @@ function togetherProblems(given: Given): string[] {
     problems.push(`OPS_PORT = "${given.OPS_PORT}": must be another port than PORT`);
   }
   if (given.NODE_ENV === 'production') problems.push(...weakKeyProblems(given));
-  return [...problems, ...identityProblems(given), ...platformProblems(given)];
+  return [...problems, ...identityProblems(given), ...kafkaProblems(given), ...platformProblems(given)];
 }
 
 /**
@@ -156,6 +159,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     logLevel: e.LOG_LEVEL,
     eventSource: e.EVENT_SOURCE,
     webhookAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === '1',
+    kafka: kafkaOf(e),
     attemptsKeepDays: e.ATTEMPTS_KEEP_DAYS,
     platforms: platformsOf(e),
     identity: identityOf(e),

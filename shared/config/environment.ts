@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
 import { IDENTITY_ENVIRONMENT } from './identity.js';
+import { KAFKA_ENVIRONMENT } from './kafka.js';
 import { PLATFORM_ENVIRONMENT } from './platforms.js';
 
 /**
@@ -107,6 +108,7 @@ export const ENVIRONMENT = {
     .enum(['0', '1'])
     .default('0')
     .describe('`1` = webhooks may go to private addresses. Operators can then reach every host of the network'),
+  ...KAFKA_ENVIRONMENT,
   ATTEMPTS_KEEP_DAYS: integer(0, 3_650)
     .default(30)
     .describe('how long attempts to use codes are kept, days; 0 = they are not recorded'),
@@ -126,6 +128,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'SHOPPER_JWT_SECRET',
   'SHOPPER_SIGNING_KEYS',
   'PLAY_INTEGRITY_DECRYPTION_KEY',
+  'KAFKA_PASSWORD',
   'REDIS_URL',
   'DATABASE_URL',
 ]);

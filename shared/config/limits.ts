@@ -178,6 +178,19 @@ export const LIMITS = {
   webhookBatch: 100,
   /** Every endpoint is checked every second. */
   webhookEndpoints: 100,
+  /** Events in one request to Kafka: below half of the 1 MiB that a broker takes by default. */
+  kafkaBatch: 500,
+  /** A broker that is away is noticed within this time. The client's default of 5 s made a restart cost 20 s. */
+  kafkaConnectMs: 1_000,
+  kafkaRequestMs: 5_000,
+  /** Connecting, the topics and one batch, with several brokers away. */
+  kafkaSendMs: 12_000,
+  /** Longer than `kafkaSendMs` and a delay. If a worker dies, Kafka waits this long for another worker. */
+  kafkaLeaseMs: 20_000,
+  /** The longest delay bounds how long Kafka waits for events after its return. */
+  kafkaRetry: { firstDelayMs: 100, maxDelayMs: 5_000 },
+  /** Part of `stopMs` that may be spent on the batch under way. */
+  kafkaStopMs: 1_500,
   /** About 3 GB of Postgres with its indexes; a campaign beyond it should be two. */
   codesPerCampaign: 20_000_000,
   /** Lines of one upload, good and bad: its line numbers stay far below Postgres's integers. */

@@ -143,20 +143,31 @@ export type OutboxEvent = {
   data: Record<string, unknown>;
 };
 
-/**
- * Encodes an event as CloudEvents 1.0.
- * @returns the event in structured mode, as the stream and the bodies of webhooks have it
- */
-export function cloudEvent(event: OutboxEvent, source: string): string {
-  return JSON.stringify({
+/** The attributes of a CloudEvent, except `datacontenttype`, which each binding writes in its own way. */
+export function cloudEventAttributes(event: OutboxEvent, source: string) {
+  return {
     specversion: '1.0',
     id: event.id,
     source,
     type: event.type,
     subject: event.subject,
     time: event.occurredAt.toISOString(),
-    datacontenttype: 'application/json',
     ...(event.trace ? { traceparent: event.trace } : {}),
+  };
+}
+
+/**
+ * Encodes an event as CloudEvents 1.0.
+ * @param extensions further attributes
+ * @returns the event in structured mode, as the stream and the bodies of webhooks have it
+ */
+export function cloudEvent(event: OutboxEvent, source: string, extensions: Record<string, string> = {}): string {
+  const { traceparent, ...attributes } = cloudEventAttributes(event, source);
+  return JSON.stringify({
+    ...attributes,
+    datacontenttype: 'application/json',
+    ...(traceparent ? { traceparent } : {}),
+    ...extensions,
     data: event.data,
   });
 }

@@ -95,6 +95,24 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly outboxBacklog = new Gauge({
+    name: `${PREFIX}outbox_backlog_events`,
+    help: 'Events that a destination has not received, by their numbers; gaps of the numbers count',
+    labelNames: ['destination'],
+    aggregator: 'max',
+    registers: [this.registry],
+  });
+  readonly kafkaEvents = this.#counter('kafka_events_total', 'Events sent to Kafka');
+  readonly kafkaFailures = this.#counter(
+    'kafka_failures_total',
+    'Failed attempts to send events to Kafka, by the error of the broker; they are repeated',
+    ['reason'],
+  );
+  readonly kafkaSkipped = this.#counter(
+    'kafka_skipped_events_total',
+    'Events that were deleted from the outbox before Kafka received them',
+  );
+
   readonly blocked = this.#counter('blocked_total', 'Requests of callers who are banned or in a cooldown, by kind', [
     'kind',
   ]);

@@ -2,11 +2,17 @@ import { expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { keys } from '../../shared/redis/keys.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
+import { metricsText } from '../harness/metrics.js';
 import { startReceiver } from '../harness/receiver.js';
 import { startApiProcess, startService } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
-const service = await startService({ WEBHOOK_ALLOW_PRIVATE: '1', EVENT_SOURCE: '/shop-7' });
+const service = await startService({
+  WEBHOOK_ALLOW_PRIVATE: '1',
+  EVENT_SOURCE: '/shop-7',
+  // No broker listens there: sales, the stream and webhooks do without Kafka.
+  KAFKA_BROKERS: '127.0.0.1:1',
+});
 const operator = new Operator(service.url);
 const receiver = await startReceiver();
 const hooks = (method: string, path = '', json?: unknown) => operator.call(method, `/admin/webhooks${path}`, json);
@@ -187,4 +193,19 @@ test('only operators may', async () => {
   const as = (secret: string) => operator.call('GET', path, undefined, { authorization: `Bearer ${secret}` });
   expect((await as('nobody-knows-this-secret')).status).toBe(401);
   expect((await as('service-secret-of-the-tests')).status).toBe(403);
+});
+
+test('readiness and metrics report a Kafka that is away, and the process stays ready', async () => {
+  const kafka = await until('readiness reports it', async () => {
+    const answer = await fetch(`${service.url}/readyz`);
+    const { data } = (await answer.json()) as { data: { checks: Record<string, { ok: boolean; detail: string }> } };
+    return answer.status === 200 && data.checks.kafka?.detail.includes('since') && data.checks.kafka;
+  });
+  expect(kafka).toEqual({
+    ok: false,
+    detail: expect.stringMatching(/^receives nothing since .*; events are kept for it$/),
+  });
+  await until('the metrics count it', async () =>
+    /^doorbuster_kafka_failures_total\{reason="connection"\} [1-9]/m.test(await metricsText(service.url)),
+  );
 });

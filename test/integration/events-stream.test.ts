@@ -6,6 +6,7 @@ import { keys } from '../../shared/redis/keys.js';
 import { Outbox } from '../../worker/publish-outbox/outbox.js';
 import { type PublishDeps, pruneOutbox, sweepOutbox } from '../../worker/publish-outbox/publish.js';
 import { startPersistence } from '../harness/persistence.js';
+import { recordingLog } from '../harness/recording-log.js';
 import { startSale } from '../harness/sale.js';
 
 const sale = await startSale();
@@ -131,9 +132,10 @@ test('the publisher deletes nothing that the stream lacks', async () => {
   const stream = new EventStream(sale.store.scripts, 1_000);
   const behind = (await inOutbox()).filter((seq) => seq > 0).slice(-2);
   const limits = { outboxKeepMs: 7 * 86_400_000, pruneBatch: 3, pruneBatches: 100 };
-  await pruneOutbox(outbox, stream, limits);
+  const deps = { outbox, stream, kafka: null, metrics: new Metrics(false), log: recordingLog(), limits };
+  await pruneOutbox(deps);
   expect(await inOutbox()).toEqual(behind);
   await sweepOutbox(parts());
-  await pruneOutbox(outbox, stream, limits);
+  await pruneOutbox(deps);
   expect(await inOutbox()).toEqual([]);
 });

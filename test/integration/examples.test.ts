@@ -145,6 +145,20 @@ test('the fraud counter counts each redemption once, by device and by user, with
   expect(suspicions).toEqual([{ rule: rules[1], who: 'dan', count: 3 }]);
 });
 
+test('the fraud counter counts an event that comes after later ones', async () => {
+  const counter = new FraudCounter(redis, `fraud-${randomUUID()}`, [{ by: 'user_id', limit: 2, windowMs: 60_000 }]);
+  const at = (seconds: number): Event => ({
+    id: `event-${seconds}`,
+    type: 'dev.doorbuster.redemption.redeemed.v1',
+    subject: `reservation-${seconds}`,
+    time: new Date(1_800_000_000_000 + seconds * 1_000).toISOString(),
+    data: { user_id: 'ann' },
+  });
+  for (const seconds of [50, 30, 95]) expect(await counter.handle(at(seconds))).toEqual([]);
+  expect((await counter.handle(at(40))).map(({ count }) => count)).toEqual([3]);
+  expect(await counter.handle(at(200))).toEqual([]);
+});
+
 test('the fraud counter forgets what is older than its window', async () => {
   const counter = new FraudCounter(redis, `fraud-${randomUUID()}`, [{ by: 'user_id', limit: 1, windowMs: 60_000 }]);
   const at = (seconds: number, id: string): Event => ({

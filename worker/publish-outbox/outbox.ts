@@ -44,18 +44,42 @@ export class Outbox {
   }
 
   /**
-   * Deletes events that are old enough, and that the stream and every enabled endpoint have received.
-   * @returns how many were removed; fewer than `limit` when nothing is left to remove
+   * Deletes events that are old enough, and that the stream and every enabled endpoint have received. Events that Kafka
+   * lacks are kept longer.
+   * @param kafka null = there is no Kafka
+   * @returns how many were removed, fewer than `limit` when nothing is left to remove, and how many of them Kafka lacks
    */
-  async prune(streamSeq: number, olderThanMs: number, limit: number): Promise<number> {
-    const { rowCount } = await this.database.query(
-      `delete from outbox where seq in (
-         select seq from outbox
-         where seq <= least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled))
-           and occurred_at < now() - make_interval(secs => $2) order by seq limit $3)`,
-      [streamSeq, olderThanMs / 1000, limit],
+  async prune(
+    streamSeq: number,
+    olderThanMs: number,
+    limit: number,
+    kafka: { keepMs: number } | null = null,
+  ): Promise<{ removed: number; skipped: number }> {
+    const { rows } = await this.database.query<{ removed: number; skipped: number }>(
+      `with sent as (
+         select least($1::bigint, (select min(last_seq) from webhook_endpoints where enabled)) as seq
+       ), kafka as (
+         select case when $4::float8 is null then null else
+           coalesce((select last_seq from outbox_cursors where destination = 'kafka'), 0) end as seq
+       ), old as (
+         (select seq from outbox where seq <= least((select seq from sent), (select seq from kafka))
+            and occurred_at < now() - make_interval(secs => $2) order by seq limit $3)
+         union
+         (select seq from outbox where seq <= (select seq from sent)
+            and occurred_at < now() - make_interval(secs => greatest($2, $4)) and $4 is not null order by seq limit $3)
+       ), removed as (
+         delete from outbox where seq in (select seq from old order by seq limit $3) returning seq
+       ), counted as (
+         select count(*)::int as removed, (count(*) filter (where seq > (select seq from kafka)))::int as skipped
+         from removed
+       ), noted as (
+         update outbox_cursors c set skipped = c.skipped + n.skipped from counted n
+         where c.destination = 'kafka' and n.skipped > 0
+       )
+       select removed, skipped from counted`,
+      [streamSeq, olderThanMs / 1000, limit, kafka && kafka.keepMs / 1000],
     );
-    return rowCount ?? 0;
+    return rows[0] ?? { removed: 0, skipped: 0 };
   }
 }
 

@@ -1,9 +1,11 @@
 import { LIMITS } from '../../shared/config/limits.js';
+import { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import { EventStream } from '../../shared/redis/event-stream.js';
 import type { Core } from '../core.js';
 import { deliverTo } from './deliver.js';
 import { EventPublisher } from './event-publisher.js';
+import { KafkaPublisher } from './kafka/kafka-publisher.js';
 import { Outbox } from './outbox.js';
 import { pruneOutbox } from './publish.js';
 
@@ -14,10 +16,12 @@ export type Events = {
   prune: () => Promise<void>;
 };
 
-/** Publishes committed events to the event stream and to webhooks. */
-export function publishOutboxModule({ config, log, metrics, life, clock, database, filler, queues }: Core): Events {
+/** Publishes committed events to the event stream, to webhooks and to Kafka. */
+export function publishOutboxModule(core: Core): Events {
+  const { config, log, metrics, life, clock, database, filler, queues } = core;
   const outbox = new Outbox(database);
   const stream = new EventStream(filler.scripts, LIMITS.eventStreamLength);
+  const cursors = new OutboxCursors(database);
   const deps = {
     outbox,
     endpoints: new WebhookEndpoints(database),
@@ -28,12 +32,27 @@ export function publishOutboxModule({ config, log, metrics, life, clock, databas
   const publisher = new EventPublisher({
     ...deps,
     stream,
+    ...(config.kafka ? { kafka: cursors } : {}),
     wake: (endpointId, lastSeq) => queues.add('deliver', `${endpointId}-${lastSeq}`, { endpointId }),
   });
   life.add('event publisher', { stop: () => publisher.stop() });
+  addKafka(core, outbox, cursors);
   return {
     publisher,
     deliver: (endpointId) => deliverTo(endpointId, { ...deps, log, clock, allowPrivate: config.webhookAllowPrivate }),
-    prune: () => pruneOutbox(outbox, stream, LIMITS),
+    prune: () => pruneOutbox({ outbox, stream, kafka: config.kafka, metrics, log, limits: LIMITS }),
   };
+}
+
+/** Sends to Kafka beside the other destinations. Neither the start nor the sale waits for it. */
+function addKafka({ config, log, metrics, life, commits }: Core, outbox: Outbox, cursors: OutboxCursors): void {
+  const { kafka } = config;
+  if (!kafka) return;
+  const publisher = new KafkaPublisher({
+    ...{ outbox, cursors, metrics, log, config: kafka, source: config.eventSource, limits: LIMITS },
+    // Loaded on use, because most installations have no Kafka.
+    open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS, log),
+  });
+  commits.onCommit(() => publisher.notify());
+  life.add('Kafka publisher', { start: () => publisher.start(), stop: () => publisher.stop() });
 }

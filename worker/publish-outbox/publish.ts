@@ -1,5 +1,7 @@
 import { cloudEvent, type OutboxEvent } from '../../shared/contracts/events.js';
+import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
+import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { WebhookEndpoints } from '../../shared/postgres/webhook-endpoints.js';
 import type { EventStream } from '../../shared/redis/event-stream.js';
 import type { Outbox } from './outbox.js';
@@ -10,6 +12,8 @@ export type PublishDeps = {
   endpoints: WebhookEndpoints;
   /** Adds the job that delivers to one endpoint. Adding it twice for the same `lastSeq` makes one job. */
   wake: (endpointId: string, lastSeq: number) => Promise<void>;
+  /** The position of Kafka; left out = there is no Kafka. */
+  kafka?: Pick<OutboxCursors, 'find'>;
   metrics: Metrics;
   /** The `source` attribute of the CloudEvents. */
   source: string;
@@ -28,10 +32,15 @@ export async function sweepOutbox(deps: PublishDeps): Promise<boolean> {
   const inUse = (await endpoints.list()).filter(({ enabled }) => enabled);
   if (inUse.length > 0) await wakeEndpoints(deps, upTo);
 
-  const lag = async (after: number) => (after < upTo ? outbox.lagSeconds(after) : 0);
+  const positions = new Map(inUse.map(({ id, lastSeq }) => [id, lastSeq]));
+  const kafka = await deps.kafka?.find('kafka');
+  if (kafka) positions.set(kafka.destination, kafka.lastSeq);
   metrics.outboxLag.reset();
-  metrics.outboxLag.set({ destination: 'stream' }, await lag(streamSeq));
-  for (const { id, lastSeq } of inUse) metrics.outboxLag.set({ destination: id }, await lag(lastSeq));
+  metrics.outboxBacklog.reset();
+  for (const [destination, lastSeq] of positions.set('stream', streamSeq)) {
+    metrics.outboxLag.set({ destination }, lastSeq < upTo ? await outbox.lagSeconds(lastSeq) : 0);
+    metrics.outboxBacklog.set({ destination }, Math.max(0, upTo - lastSeq));
+  }
   return inUse.length > 0;
 }
 
@@ -79,14 +88,25 @@ export async function appendToStream(
   return last;
 }
 
-/** Deletes old events that every destination has received. */
-export async function pruneOutbox(
-  outbox: Outbox,
-  stream: EventStream,
-  limits: { outboxKeepMs: number; pruneBatch: number; pruneBatches: number },
-): Promise<void> {
+export type PruneDeps = {
+  outbox: Outbox;
+  stream: EventStream;
+  /** null = there is no Kafka */
+  kafka: { keepMs: number } | null;
+  metrics: Metrics;
+  log: Log;
+  limits: { outboxKeepMs: number; pruneBatch: number; pruneBatches: number };
+};
+
+/** Deletes old events that every destination has received, and those that are too old to wait for Kafka. */
+export async function pruneOutbox({ outbox, stream, kafka, metrics, log, limits }: PruneDeps): Promise<void> {
   const seq = await stream.lastSeq();
   for (let batch = 0; batch < limits.pruneBatches; batch += 1) {
-    if ((await outbox.prune(seq, limits.outboxKeepMs, limits.pruneBatch)) < limits.pruneBatch) return;
+    const { removed, skipped } = await outbox.prune(seq, limits.outboxKeepMs, limits.pruneBatch, kafka);
+    if (skipped > 0) {
+      metrics.kafkaSkipped.inc(skipped);
+      log.error({ events: skipped }, 'events were deleted that Kafka had not received in KAFKA_KEEP_DAYS');
+    }
+    if (removed < limits.pruneBatch) return;
   }
 }
