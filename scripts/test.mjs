@@ -1,15 +1,17 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
-// it.
+// it. `npm test -- --pgbouncer` runs it through PgBouncer.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
-import { Interrupted } from './problem.mjs';
+import { Interrupted, Problem } from './problem.mjs';
 import { createTerminal } from './terminal.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
+/** Puts PgBouncer in transaction mode between the product and Postgres. */
+const POOLER_OPTION = '--pgbouncer';
 // Everything that configures the product; tests set what they need themselves.
 const OURS =
   /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|DOORBUSTER_.*)$/;
@@ -45,8 +47,17 @@ async function main(args) {
       else jest.kill(signal);
     };
     onStopRequest({ stop, hurry: hurryStragglers });
-    startEngines(terminal, directory)
-      .then(async (env) => startJest(await jestArguments(args, terminal), env))
+    const pooled = args.includes(POOLER_OPTION);
+    startEngines(terminal, directory, pooled)
+      .then(async (env) =>
+        startJest(
+          await jestArguments(
+            args.filter((arg) => arg !== POOLER_OPTION),
+            terminal,
+          ),
+          env,
+        ),
+      )
       .then((running) => {
         jest = running;
         return running.exited;
@@ -66,9 +77,10 @@ async function main(args) {
 /**
  * @param {import('./terminal.mjs').Terminal} terminal
  * @param {string} directory
+ * @param {boolean} pooled
  * @returns {Promise<NodeJS.ProcessEnv>} what jest is to know
  */
-async function startEngines({ step, ...terminal }, directory) {
+async function startEngines({ step, ...terminal }, directory, pooled) {
   const { prepare } = await import('./prepare.mjs');
   const { findRedisServer, startRedis } = await import('./engines/redis.mjs');
   const { startPostgres } = await import('./engines/postgres.mjs');
@@ -94,6 +106,7 @@ async function startEngines({ step, ...terminal }, directory) {
     ({ port }) => `Postgres on port ${port}`,
   );
   recordProcess(directory, 'postgres', postgres);
+  const pooler = pooled ? await step('starting PgBouncer', () => startPooler(directory, postgres.url), poolerLine) : {};
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
     NODE_ENV: 'test',
@@ -101,7 +114,28 @@ async function startEngines({ step, ...terminal }, directory) {
     DOORBUSTER_TEST_REDIS_BINARY: binary,
     DOORBUSTER_TEST_REDIS_URL: redis.url,
     DOORBUSTER_TEST_DATABASE_URL: postgres.url,
+    ...pooler,
   };
+}
+
+/**
+ * @param {string} directory
+ * @param {string} target
+ * @returns {Promise<NodeJS.ProcessEnv>}
+ */
+async function startPooler(directory, target) {
+  const { findPgBouncer, startPgBouncer } = await import('./engines/pgbouncer.mjs');
+  const { recordProcess } = await import('./run-record.mjs');
+  const found = await findPgBouncer();
+  if ('missing' in found) throw new Problem(`${POOLER_OPTION}: ${found.missing}.`);
+  const pooler = await startPgBouncer({ binary: found.path, directory: join(directory, 'pgbouncer'), target });
+  recordProcess(directory, 'pgbouncer', pooler);
+  return { DOORBUSTER_TEST_POOLER_URL: pooler.url, DOORBUSTER_TEST_PGBOUNCER_BINARY: found.path };
+}
+
+/** @param {NodeJS.ProcessEnv} pooler */
+function poolerLine({ DOORBUSTER_TEST_POOLER_URL: url }) {
+  return `PgBouncer on port ${new URL(String(url)).port}`;
 }
 
 /**

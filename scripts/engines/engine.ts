@@ -45,3 +45,15 @@ export type PostgresOptions = EngineOptions & {
   /** `<dataDir>.log` when not given. */
   readonly logFile?: string;
 };
+
+export type PgBouncerOptions = {
+  readonly binary: string;
+  /** For its settings and its log; created when missing. */
+  readonly directory: string;
+  /** URL of a superuser's connection to the Postgres behind it. */
+  readonly target: string;
+  /** Connections to Postgres per database (10). */
+  readonly connections?: number;
+  /** The port. Default: a free one. */
+  readonly port?: number;
+};

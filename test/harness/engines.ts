@@ -27,7 +27,10 @@ export async function startTestRedis(extraArgs: readonly string[] = ['--appendfs
   return { ...engine, dataDir, client };
 }
 
-/** A migrated database of its own, cloned from the template. */
+/**
+ * A migrated database of its own, cloned from the template. `url`: as the product connects to it, through PgBouncer under
+ * `npm test -- --pgbouncer`; the client is connected directly.
+ */
 export async function createTestDatabase(): Promise<{ url: string; client: pg.Client }> {
   const adminUrl = String(process.env.DOORBUSTER_TEST_DATABASE_URL);
   const name = `test_${uuidv7().replaceAll('-', '_')}`;
@@ -43,5 +46,7 @@ export async function createTestDatabase(): Promise<{ url: string; client: pg.Cl
     await admin.query(`drop database ${name} with (force)`);
     await admin.end();
   });
+  const pooler = process.env.DOORBUSTER_TEST_POOLER_URL;
+  if (pooler) url.port = new URL(pooler).port;
   return { url: url.href, client };
 }
