@@ -24,7 +24,9 @@ export const ENVIRONMENT = {
     .describe(
       'replicas that must confirm a promise before it is returned. If they do not, the response is 503 and a retry returns the promise. Default: 1 with Sentinel, otherwise 0. A failover leaves one replica fewer, so run one more than this',
     ),
-  DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer, or PgBouncer before it (docs/postgres.md)'),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).describe(
+    'Postgres 14 or newer, or PgBouncer before it (docs/postgres.md)',
+  ),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
   ATTESTATION_KEYS: signingKeys

@@ -9,8 +9,8 @@ const IDLE_IN_TRANSACTION_MS = 5_000;
 
 /**
  * Limits a new connection, unless a pooler serves it. The process id that the client was given is that of its server
- * process, except behind a pooler, which makes one up. A pooler in transaction mode assigns each transaction to one of
- * its connections, so settings of a session would reach other clients. The keepalives make Postgres detect dead clients, so
+ * process, except behind a pooler, which makes one up. A pooler in transaction mode assigns each transaction to any
+ * connection, so settings of a session would reach other clients. The keepalives make Postgres detect dead clients, so
  * that their locks are released. By default, it would take two hours.
  */
 const LIMIT_SESSION = `select case when pg_backend_pid() = $1 then concat(
@@ -186,6 +186,14 @@ function isConnectionTrouble(error: unknown): boolean {
     /^(E[A-Z]+)$/.test(code) ||
     /timeout|terminated|Connection ended|not queryable|connection error|Client has encountered/i.test(error.message)
   );
+}
+
+/**
+ * The constraint that rejected rows; undefined when Postgres names none. In the partition of a campaign, its name
+ * begins with that of the partition (migration 0024), which is left out.
+ */
+export function constraintOf(error: pg.DatabaseError): string | undefined {
+  return error.constraint?.replace(/^redemptions_c\d+_/, 'redemptions_');
 }
 
 /**

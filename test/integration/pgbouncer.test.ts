@@ -131,8 +131,8 @@ behindPooler('two migrations at once wait for each other and leave no lock behin
   await client.query(`create database ${empty}`);
   atEnd('an empty database', async () => void (await client.query(`drop database ${empty} with (force)`)));
   const url = urlOf(pooler, empty);
-  const applied = await Promise.all([migrateToLatest(url), migrateToLatest(url)]);
-  expect(applied.map(({ length }) => length > 0).sort()).toEqual([false, true]);
+  const outcomes = await Promise.all([migrateToLatest(url), migrateToLatest(url)]);
+  expect(outcomes.map(({ applied }) => applied.length > 0).sort()).toEqual([false, true]);
   const { rows } = await client.query("select 1 from pg_locks where locktype = 'advisory'");
   expect(rows).toEqual([]);
 });
