@@ -27,6 +27,11 @@ export const ENVIRONMENT = {
   DATABASE_URL: url(['postgres:', 'postgresql:']).describe(
     'Postgres 14 or newer, or PgBouncer before it (docs/postgres.md)',
   ),
+  DATABASE_READ_URL: url(['postgres:', 'postgresql:'])
+    .optional()
+    .describe(
+      'a streaming replica of it, for exports, pages of redemptions and the ledger; they name the journal entry up to which they are complete, and use DATABASE_URL while the replica is away or behind',
+    ),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
   ATTESTATION_KEYS: signingKeys
@@ -130,4 +135,5 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'PLAY_INTEGRITY_DECRYPTION_KEY',
   'REDIS_URL',
   'DATABASE_URL',
+  'DATABASE_READ_URL',
 ]);
