@@ -13,6 +13,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/lua ./lua
 COPY --from=build /app/dist ./dist
-USER node
+# The user `node`, as a number: Kubernetes cannot tell from a name that it is not root.
+USER 1000:1000
 EXPOSE 8102
 CMD ["node", "dist/api/main.js"]

@@ -3,6 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { helmSchema } from './helm-schema.mjs';
 import { withTerms } from './lua-terms.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -31,6 +32,7 @@ const documents = {
   'docs/redis-keys.md': keysDocument(),
   'docs/configuration.md': configurationDocument(),
   '.env.example': envExample(),
+  'deploy/helm/values.schema.json': helmSchema(ENVIRONMENT, SECRET_NAMES),
   'lua/includes/campaign.lua': withTerms(read(join(ROOT, 'lua/includes/campaign.lua')), textFields()),
 };
 

@@ -3,6 +3,7 @@ import type { CampaignStatus } from '../../shared/domain/campaign.js';
 import { normaliseCode } from '../../shared/domain/codes.js';
 import { EXTERNAL_ID_PATTERN, type IdempotencyKey, type ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
+import { EngineUnavailable } from '../../shared/errors/faults.js';
 import { writeAudit } from '../../shared/postgres/audit-log.js';
 import type { CampaignsTable, StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { CodesTable } from '../../shared/postgres/codes.js';
@@ -49,21 +50,43 @@ export class Campaigns {
   constructor(readonly deps: CampaignsDeps) {}
 
   /**
-   * Creates a campaign.
+   * Creates a campaign. If an earlier attempt stored it in Postgres and did not reach Redis, it is loaded into Redis
+   * before the conflict is reported, so that a campaign that exists sells.
    * @throws Problem 409 if the product already has a campaign, which is never reset, or if the code was already issued
    */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.#requireKeepable(body.limits);
     const campaign = await this.deps.database.transaction(async (client) => {
       const created = await this.deps.table.insert(newCampaign(body, now), client);
+      if (created) await this.#assertNotLost(created);
       if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
       if (created) await this.#issueCode(created, client);
       return created;
     });
+    const unsold = campaign ?? (await this.#findUnsold(body.product_id));
+    if (unsold) {
+      await this.#notifyGuards(unsold.productId);
+      await this.deps.sale.campaigns.load(unsold);
+    }
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} already has a campaign.`);
-    await this.#notifyGuards(campaign.productId);
-    await this.deps.sale.campaigns.load(campaign);
     return campaign;
+  }
+
+  /**
+   * Checks that Redis has no campaign for the product, and none under the number. If it has one, Postgres lacks it,
+   * because it was set back, and the new campaign would take the place of one that the repair creates again.
+   * @throws EngineUnavailable
+   */
+  async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
+    const { reader } = this.deps.sale;
+    const [lost, holder] = await Promise.all([reader.stock(productId), reader.productOf(no)]);
+    if (lost !== null || holder !== null) throw setBack();
+  }
+
+  /** The campaign of a product, unless it was closed or has reservations, which only a worker restores. */
+  async #findUnsold(product: string): Promise<StoredCampaign | null> {
+    const stored = await this.deps.table.find(product);
+    return stored?.productId === product && stored.status !== 'closed' && stored.reservations === 0 ? stored : null;
   }
 
   /** Rejects an attestation level that no device can reach with this configuration. @throws Problem 400 */
@@ -189,12 +212,17 @@ export class Campaigns {
     }
   }
 
-  /** @throws Problem 404 */
+  /**
+   * @throws Problem 404
+   * @throws EngineUnavailable if Redis has a campaign that Postgres lacks, because Postgres was set back
+   */
   async find(idOrProduct: string): Promise<StoredCampaign> {
     // Postgres rejects some texts, such as one with a NUL, so only valid ids are looked up.
-    const campaign = EXTERNAL_ID_PATTERN.test(idOrProduct) ? await this.deps.table.find(idOrProduct) : null;
-    if (!campaign) throw notFound();
-    return campaign;
+    if (!EXTERNAL_ID_PATTERN.test(idOrProduct)) throw notFound();
+    const campaign = await this.deps.table.find(idOrProduct);
+    if (campaign) return campaign;
+    if ((await this.deps.sale.reader.stock(idOrProduct as ProductId)) === null) throw notFound();
+    throw setBack();
   }
 
   async #setStatus(
@@ -226,8 +254,9 @@ export class Campaigns {
    * is in the journal, so only the response of a durable campaign depends on the commit.
    */
   async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
-    await this.deps.acknowledgement.held(outcome);
-    await this.deps.commits.committed(outcome.journalId, this.deps.limits.operatorCommitWaitMs);
+    const journalId = await this.deps.acknowledgement.entryOf(outcome.journalId);
+    await this.deps.acknowledgement.held({ ...outcome, journalId });
+    await this.deps.commits.committed(journalId, this.deps.limits.operatorCommitWaitMs);
   }
 
   /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */
@@ -263,4 +292,5 @@ function audit(
   });
 }
 
+const setBack = () => new EngineUnavailable('postgres', 'it was set back and lacks a campaign that Redis has');
 const notFound = () => new Problem('campaign_not_found', 'No campaign has this id or product id.');

@@ -41,13 +41,17 @@ export class Acknowledgement {
    */
   async held({ durable, journalId }: Acknowledged): Promise<void> {
     if (durable) {
-      // The entry of a repetition is unknown, but it is not later than the last one.
-      const upTo = journalId || (await this.journal.lastId());
+      const upTo = await this.entryOf(journalId);
       if (!(await this.commits.committed(upTo, this.limits.durableWaitMs))) {
         throw new EngineUnavailable('postgres', `the journal was not committed up to ${upTo} in time`);
       }
     } else if (!this.isImmediate && !(await this.replication.replicated())) {
       throw new EngineUnavailable('redis', 'not enough replicas confirmed the promise in time');
     }
+  }
+
+  /** The entry to wait for. That of a repetition is unknown, but it is not later than the last one of the journal. */
+  async entryOf(journalId: string): Promise<string> {
+    return journalId || (await this.journal.lastId());
   }
 }

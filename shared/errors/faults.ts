@@ -32,18 +32,20 @@ export class FencedOut extends Error {
 }
 
 /**
- * Postgres rejects a reservation because its total is older than the total in Redis: Postgres was set back and lacks a
- * restock. Persisting must stop until `npm run reconcile -- --after-restore` has repaired Postgres.
+ * Postgres rejects an entry because it lacks a restock, or the campaign itself: it was set back. Persisting must stop
+ * until `npm run reconcile -- --after-restore` has repaired Postgres.
  */
 export class PostgresBehind extends Error {
   override readonly name = 'PostgresBehind';
+  /** @param totals of the campaign on both sides; null = Postgres lacks the campaign */
   constructor(
     readonly productId: string,
-    readonly totals: { redis: number; postgres: number },
+    readonly totals: { redis: number; postgres: number } | null,
   ) {
-    super(
-      `Postgres lacks a restock of ${productId}: its total is ${totals.postgres}, that of Redis ${totals.redis}; ` +
-        'run npm run reconcile -- --after-restore',
-    );
+    const lacking =
+      totals === null
+        ? `Postgres lacks the campaign of ${productId}`
+        : `Postgres lacks a restock of ${productId}: its total is ${totals.postgres}, that of Redis ${totals.redis}`;
+    super(`${lacking}; run npm run reconcile -- --after-restore`);
   }
 }

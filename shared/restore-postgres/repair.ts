@@ -19,7 +19,7 @@ import type { Findings } from './findings.js';
 import { missingEntries } from './plan.js';
 import { type CampaignPlan, type Change, Planner } from './plan-campaign.js';
 import { RestoredCampaigns } from './restored-campaigns.js';
-import { type DuplicatePayment, RestoredDetails } from './restored-details.js';
+import { type DuplicatePayment, type Promotion, RestoredDetails } from './restored-details.js';
 import { RestoredRows } from './restored-rows.js';
 
 const ACTOR = 'npm run reconcile';
@@ -77,7 +77,7 @@ export class Repair {
    * @returns how many events got a new number
    */
   async #write(plans: readonly CampaignPlan[], nowMs: number): Promise<number> {
-    const renumbered = await this.#continueEvents();
+    const { renumbered, promotions } = await this.#continueEvents(promotedAgain(plans));
     for (const plan of plans) await this.#writeTerms(plan);
     for (const plan of plans) {
       await this.#writeChanges(plan, ({ step }) => step === 'end', nowMs);
@@ -89,6 +89,7 @@ export class Repair {
     }
     for (const plan of plans) await this.#writeStatus(plan, nowMs);
     for (const plan of plans) await this.#writeEvents(plan, nowMs);
+    for (const some of chunks(promotions)) await this.#details.fillPromotions(some);
     await this.#fillIn();
     await this.#fillAnswers(plans);
     for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
@@ -200,14 +201,18 @@ export class Repair {
     for (const some of chunks(named)) await this.#details.fillStacking(await stackingInRedis(redis, some));
   }
 
-  async #continueEvents(): Promise<number> {
+  /** @param promoted reservations whose promotions are looked up in the events */
+  async #continueEvents(promoted: ReadonlySet<string>): Promise<{ renumbered: number; promotions: Promotion[] }> {
     const published = new Map<number, string>();
+    const promotions: Promotion[] = [];
     for await (const events of this.deps.stream.entries(BATCH)) {
       for (const { seq, id } of events) published.set(seq, id);
       await this.#details.fillPayments(paymentsIn(events));
       await this.#details.fillDuplicatePayments(duplicatePaymentsIn(events));
+      promotions.push(...promotionsIn(events.filter(({ subject }) => promoted.has(subject))));
     }
-    return this.#rows.continueOutbox(await this.deps.stream.lastSeq(), published);
+    const renumbered = await this.#rows.continueOutbox(await this.deps.stream.lastSeq(), published);
+    return { renumbered, promotions };
   }
 
   async #nowMs(): Promise<number> {
@@ -231,5 +236,19 @@ function duplicatePaymentsIn(events: readonly StreamEvent[]): DuplicatePayment[]
     if (type !== 'dev.doorbuster.payment.duplicated.v1') return [];
     const { time, data } = JSON.parse(json) as { time: string; data: { payment_ref: string; campaign_id: string } };
     return [{ reservation: subject, payment: data.payment_ref, campaign: data.campaign_id, at: time }];
+  });
+}
+
+/** Reservations of promoted users that Postgres lacks. */
+function promotedAgain(plans: readonly CampaignPlan[]): ReadonlySet<string> {
+  const changes = plans.flatMap((plan) => plan.changes);
+  return new Set(changes.flatMap(({ id, record, row }) => (row === null && record.lineNo > 0 ? [id] : [])));
+}
+
+function promotionsIn(events: readonly StreamEvent[]): Promotion[] {
+  return events.flatMap(({ type, subject, json }) => {
+    if (type !== 'dev.doorbuster.waiting.promoted.v1') return [];
+    const { time } = JSON.parse(json) as { time: string };
+    return [{ reservation: subject, at: time }];
   });
 }

@@ -1,6 +1,9 @@
 import type { JournalEntry } from '../contracts/journal.js';
 import type { Queryable } from '../postgres/pool.js';
 
+/** A promotion. `at`: RFC 3339. */
+export type Promotion = { reservation: string; at: string };
+
 /** A payment for a reservation that was paid already. `at`: RFC 3339. */
 export type DuplicatePayment = { reservation: string; payment: string; campaign: string; at: string };
 
@@ -16,6 +19,7 @@ export class RestoredDetails {
     const queued = entries.filter((entry) => entry.kind === 'queued');
     await this.#fillReserved(reserved);
     await this.#fillQueued(queued);
+    await this.#fillPlaceEnds(entries);
     const changes = entries.flatMap((entry) => {
       switch (entry.kind) {
         case 'redeemed':
@@ -79,6 +83,48 @@ export class RestoredDetails {
         entries.map(({ trace }) => trace),
         entries.map(({ order }) => order),
       ],
+    );
+  }
+
+  /** Writes when places ended: by a promotion, by their users, or with their line. */
+  async #fillPlaceEnds(entries: readonly JournalEntry[]): Promise<void> {
+    const ended = entries.flatMap((entry) =>
+      entry.kind === 'left' || (entry.kind === 'reserved' && entry.lineNo > 0) ? [entry] : [],
+    );
+    if (ended.length > 0) {
+      await this.client.query(
+        `update waiting_tickets t set ended_at = ms(n.at)
+         from unnest($1::int[], $2::bigint[], $3::bigint[]) as n(no, line_no, at) join campaigns c on c.no = n.no
+         where t.campaign_id = c.campaign_id and t.line_no = n.line_no and t.status <> 'waiting'`,
+        [ended.map(({ no }) => no), ended.map(({ lineNo }) => lineNo), ended.map(({ atMs }) => atMs)],
+      );
+    }
+    for (const entry of entries) {
+      const closesLine = entry.kind === 'line_closed' || (entry.kind === 'status' && entry.status === 'closed');
+      if (!closesLine) continue;
+      // A place of this line with a later end has the time of the repair.
+      await this.client.query(
+        `update waiting_tickets t set ended_at = ms($2) from campaigns c
+         where c.no = $1 and t.campaign_id = c.campaign_id and t.status = 'closed' and t.ended_at > ms($2)
+           and t.line_no <= coalesce($3::bigint, t.line_no)`,
+        [entry.no, entry.atMs, entry.kind === 'line_closed' ? entry.upTo : null],
+      );
+    }
+  }
+
+  /** Writes when waiting users were promoted whose entries are lost. */
+  async fillPromotions(promotions: readonly Promotion[]): Promise<void> {
+    if (promotions.length === 0) return;
+    const values = [promotions.map(({ reservation }) => reservation), promotions.map(({ at }) => at)];
+    await this.client.query(
+      `update redemptions r set reserved_at = n.at from unnest($1::uuid[], $2::timestamptz[]) as n(id, at)
+       where r.redemption_id = n.id`,
+      values,
+    );
+    await this.client.query(
+      `update waiting_tickets t set ended_at = n.at from unnest($1::uuid[], $2::timestamptz[]) as n(id, at)
+       where t.reservation_id = n.id and t.status = 'promoted'`,
+      values,
     );
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { ProductId } from '../../shared/domain/ids.js';
-import { keys } from '../../shared/redis/keys.js';
+import type { IdempotencyKey, ProductId } from '../../shared/domain/ids.js';
+import { keys, OPERATORS } from '../../shared/redis/keys.js';
 import { expectInPostgres, expectProblem, expectStock, pointersOf } from '../harness/checks.js';
 import { Operator, PaymentService, send } from '../harness/clients.js';
 import { SERVICE_SECRET, startService } from '../harness/service.js';
@@ -99,6 +99,41 @@ describe('a campaign', () => {
     await arrive(service.url, product_id).checkout();
     expectProblem(await create(1_000), 409, 'campaign_exists');
     await expectStock(operator, product_id, { total: 5, free: 4, held: 1 });
+  });
+
+  test('that only Postgres has after a first attempt sells as soon as the second is answered', async () => {
+    const { client } = service.redis;
+    const product_id = `sale-${randomUUID()}`;
+    const create = () => operator.call('POST', '/admin/campaigns', { product_id, total_limit: 5, hold_seconds: 900 });
+    // The worker would load the campaign with the next sweep.
+    service.worker.child.kill('SIGSTOP');
+    try {
+      await client.config('SET', 'maxmemory', '1');
+      expectProblem(await create(), 503, 'temporarily_unavailable');
+      await client.config('SET', 'maxmemory', '0');
+      expect(await read(product_id)).toMatchObject({ product_id, status: 'open' });
+      expectProblem(await create(), 409, 'campaign_exists');
+      await expectStock(operator, product_id, { total: 5, free: 5, held: 0 });
+    } finally {
+      await client.config('SET', 'maxmemory', '0');
+      service.worker.child.kill('SIGCONT');
+    }
+    await until('it sells', async () => (await arrive(service.url, product_id).checkout()).status === 200);
+    expectProblem(await create(), 409, 'campaign_exists');
+    await expectStock(operator, product_id, { total: 5, free: 4, held: 1 });
+  });
+
+  test('of a durable campaign can be restocked again under the key of a restock in an older history', async () => {
+    const { client } = service.redis;
+    const product = await operator.openCampaign({ total_limit: 5, confirmation: 'durable' });
+    const key = randomUUID();
+    const again = () => restock(product, 2, { 'idempotency-key': key });
+    expect((await again()).data.total_limit).toBe(7);
+    const name = keys.idempotency(OPERATORS, key as IdempotencyKey);
+    const record = String(await client.get(name));
+    expect(record).toMatch(/\|\d+-\d+$/);
+    await client.set(name, record.replace(/\d+(-\d+)$/, '1$1'), 'KEEPTTL');
+    expect(await again()).toMatchObject({ status: 200, data: { total_limit: 7 } });
   });
 
   test('is listed in pages, newest first, each once', async () => {

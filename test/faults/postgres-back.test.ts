@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
+import { expectProblem } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper } from '../harness/clients.js';
 import { until } from '../harness/until.js';
 import { ledger } from '../harness/verdict.js';
@@ -111,4 +112,42 @@ test('a Postgres whose data directory was set back is made whole while the sale 
     "select redemption_id as id from redemptions where status = 'redeemed' order by redemption_id",
   );
   expect(paid.map(({ id }) => id)).toEqual(sold.slice(0, 2).map(({ id }) => id));
+});
+
+test('a campaign that Postgres lost still sells, and operators get 503 about it until the repair', async () => {
+  const operator = new Operator(stage.url);
+  const unknown = 'no-such-campaign';
+  await withoutPostgres(() => copy(folder, backup));
+  const opened = async () => {
+    try {
+      return await stage.openCampaign({ total_limit: 5, hold_seconds: 600 });
+    } catch {
+      return null;
+    }
+  };
+  let product = '';
+  await until('a campaign is opened', async () => {
+    product = (await opened()) ?? '';
+    return product !== '';
+  });
+  const restock = () => operator.call('POST', `/admin/campaigns/${product}/stock`, { delta: 1 });
+  const read = (name: string) => operator.call('GET', `/admin/campaigns/${name}`);
+  await withoutPostgres(() => copy(backup, folder));
+  await until('Postgres is back', async () => (await read(unknown)).status === 404);
+  for (const answer of [await read(product), await restock()]) expectProblem(answer, 503, 'temporarily_unavailable');
+  // Neither the product nor the number of the lost campaign is used again.
+  const create = (product_id: string) =>
+    operator.call('POST', '/admin/campaigns', { product_id, total_limit: 1, require_attestation: false });
+  expectProblem(await create(product), 503, 'temporarily_unavailable');
+  await until('another campaign is created', async () => (await create('another')).status === 201);
+  await until('it sells', async () => (await new Shopper(stage.url, product).checkout()).status === 200);
+  expect((await new Shopper(stage.url, 'another').checkout()).status).toBe(200);
+  const { out, code } = await reconcile([]);
+  expect([code, out]).toEqual([0, expect.stringContaining(`ok     ${product}`)]);
+  const numbers = await stage.query('select distinct no from campaigns where product_id = any($1)', [
+    [product, 'another'],
+  ]);
+  expect(numbers).toHaveLength(2);
+  expect((await read(product)).status).toBe(200);
+  expect((await restock()).data).toMatchObject({ product_id: product, total_limit: 6 });
 });

@@ -11,6 +11,8 @@ export type CrowdOptions = {
   product: string;
   /** Address of an API; asked anew for each try, so that a crowd moves on when one dies. */
   target: () => string;
+  /** Called with the address of an API whose response ended its connection (`Connection: close`). */
+  onClosing?: (url: string) => void;
   perSecond: number;
   /** A request without an answer for so long is counted as silent and given up. */
   silentMs?: number;
@@ -115,9 +117,10 @@ export class Crowd {
   /** null when there was no answer: a broken connection, or silence. */
   #post(path: string, json: string, headers: Record<string, string>): Promise<Reply | null> {
     const silentMs = this.options.silentMs ?? 120_000;
+    const url = this.options.target();
     return new Promise((resolve) => {
       const req = request(
-        `${this.options.target()}${path}`,
+        `${url}${path}`,
         {
           method: 'POST',
           agent: this.#agent,
@@ -131,6 +134,7 @@ export class Crowd {
           res.on('error', () => resolve(null));
           res.on('close', () => {
             if (!res.complete) return resolve(null);
+            if (res.headers.connection === 'close') this.options.onClosing?.(url);
             resolve({ status: res.statusCode ?? 0, body: JSON.parse(text), headers: res.headers });
           });
         },

@@ -28,15 +28,18 @@ export async function startTestRedis(extraArgs: readonly string[] = ['--appendfs
 }
 
 /**
- * A migrated database of its own, cloned from the template. `url`: as the product connects to it, through PgBouncer under
- * `npm test -- --pgbouncer`; the client is connected directly.
+ * A database of its own. `url`: as the product connects to it, through PgBouncer under `npm test -- --pgbouncer`; the
+ * client is connected directly.
+ * @param template null = an empty one; without it a migrated one
  */
-export async function createTestDatabase(): Promise<{ url: string; client: pg.Client }> {
+export async function createTestDatabase(
+  template: string | null = String(process.env.DOORBUSTER_TEST_TEMPLATE),
+): Promise<{ url: string; client: pg.Client }> {
   const adminUrl = String(process.env.DOORBUSTER_TEST_DATABASE_URL);
   const name = `test_${uuidv7().replaceAll('-', '_')}`;
   const admin = new pg.Client(adminUrl);
   await admin.connect();
-  await admin.query(`create database ${name} template ${process.env.DOORBUSTER_TEST_TEMPLATE}`);
+  await admin.query(`create database ${name} template ${template ?? 'template0'}`);
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   const client = new pg.Client(url.href);

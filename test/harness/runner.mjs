@@ -4,7 +4,7 @@ import jestRunner from 'jest-runner';
 const TestRunner = /** @type {typeof import('jest-runner').default} */ (/** @type {unknown} */ (jestRunner));
 
 /** These files wait for engines, deadlines and browsers for most of a minute each. */
-const SLOW = /\/test\/(?:faults|torture\/run|property|e2e\/(?:sale-page|operator-page|bans|client|codes)\.)/;
+const SLOW = /\/test\/(?:faults|torture\/run|property|e2e\/(?:sale-page|operator-page|bans|client|codes|compose)\.)/;
 
 /** Slow files begin within this share of the run, so that none of them is left to run alone at the end. */
 const SLOW_WITHIN = 0.7;

@@ -64,12 +64,16 @@ export async function startService(extra: NodeJS.ProcessEnv = {}): Promise<Servi
   return { redis, database, url, env, api, worker };
 }
 
-/** @param waits false: returns when it listens, ready or not */
+/**
+ * @param waits false: returns when it listens, ready or not
+ * @param root the folder of another revision, whose responses are not compared with the contracts of this one
+ */
 export async function startApiProcess(
   env: NodeJS.ProcessEnv,
   waits = true,
+  root = projectRoot(),
 ): Promise<{ process: ServiceProcess; url: string }> {
-  const service = launch('api', env);
+  const service = launch('api', env, root);
   const line = await service.logged((entry) => entry.msg === 'the API is listening');
   const url = String(line.url);
   if (waits) await readyOrAway(url);
@@ -93,18 +97,20 @@ async function readyOrAway(url: string): Promise<void> {
   }
 }
 
-export async function startWorkerProcess(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
-  const service = launch('worker', env);
+/** @param root the folder of another revision */
+export async function startWorkerProcess(env: NodeJS.ProcessEnv, root = projectRoot()): Promise<ServiceProcess> {
+  const service = launch('worker', env, root);
   await service.logged((entry) => entry.msg === 'the worker is running');
   return service;
 }
 
 type LogEntry = Record<string, unknown>;
 
-function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv) {
-  const main = join(projectRoot(), 'dist', name, 'main.js');
+function launch(name: 'api' | 'worker', env: NodeJS.ProcessEnv, root: string) {
+  const main = join(root, 'dist', name, 'main.js');
   const preload = pathToFileURL(join(projectRoot(), 'test/harness/preload-contracts.mjs')).href;
-  const child = spawn(process.execPath, name === 'api' ? [`--import=${preload}`, main] : [main], {
+  const compares = name === 'api' && root === projectRoot();
+  const child = spawn(process.execPath, compares ? [`--import=${preload}`, main] : [main], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

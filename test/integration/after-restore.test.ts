@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type { QueryResult } from 'pg';
+import { cloudEvent } from '../../shared/contracts/events.js';
 import type { CampaignNo } from '../../shared/domain/ids.js';
 import { compareLedger } from '../../shared/ledger/compare.js';
 import { Database, type Queryable } from '../../shared/postgres/pool.js';
@@ -16,6 +17,7 @@ import type { TestCampaign } from '../harness/campaign.js';
 import { startPersistence } from '../harness/persistence.js';
 import { goBack, takeBackup } from '../harness/postgres-back.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
+import { until } from '../harness/until.js';
 
 /** Postgres is set back while Redis goes on; the command makes it whole. */
 const sale = await startSale();
@@ -53,7 +55,7 @@ async function publish(): Promise<void> {
   const range = { after: await stream.lastSeq(), upTo: await outbox.lastSeq(), types: null };
   const events = await outbox.read(range, 10_000);
   if (events.length > 0) {
-    await stream.append(events.map(({ seq, id, type, subject }) => ({ seq, id, type, subject, json: '{}' })));
+    await stream.append(events.map((event) => ({ ...event, json: cloudEvent(event, 'tests') })));
   }
 }
 const streamed = async () => {
@@ -263,6 +265,80 @@ test('reconcile --after-restore ends a line that was closed with its campaign', 
   await expectWhole(campaign);
 });
 
+/** Waits until Redis's clock has passed the present moment, so that what follows has another time. */
+async function nextMoment(): Promise<number> {
+  const now = await sale.nowMs();
+  await until('the clock of Redis goes on', async () => (await sale.nowMs()) > now);
+  return now;
+}
+const endsOf = async ({ terms }: TestCampaign) => {
+  const { rows } = await store.sql.query<{ user_id: string; status: string; ended: number }>(
+    `select user_id, status, (extract(epoch from ended_at) * 1000)::float8 as ended from waiting_tickets
+     where campaign_id = $1 order by line_no`,
+    [terms.id],
+  );
+  return rows;
+};
+
+test('reconcile --after-restore takes the ends of places from the journal', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  const first = await campaign.take('ann');
+  for (const user of ['bob', 'cid', 'dan', 'eve']) await campaign.join(user);
+  await store.persist();
+  const backup = await takeBackup(store.sql);
+  await campaign.leave('dan');
+  await store.persist();
+  await goBack(store.sql, backup);
+  const before = await nextMoment();
+  // These entries are still in the journal; dan's is lost.
+  await campaign.release(first);
+  await campaign.leave('cid');
+  await campaign.setStatus('close');
+  const after = await nextMoment();
+  await repair();
+  const rows = await endsOf(campaign);
+  expect(rows.map(({ user_id, status }) => [user_id, status])).toEqual([
+    ['bob', 'promoted'],
+    ['cid', 'left'],
+    ['dan', 'left'],
+    ['eve', 'closed'],
+  ]);
+  for (const { user_id, ended } of rows) {
+    expect(ended).toBeGreaterThan(before);
+    if (user_id !== 'dan') expect(ended).toBeLessThanOrEqual(after);
+    else expect(ended).toBeGreaterThan(after);
+  }
+  await expectWhole(campaign);
+});
+
+test('reconcile --after-restore takes the times of promotions from the events', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1, holdSeconds: 60 });
+  const first = await campaign.take('ann');
+  await campaign.join('bob');
+  await store.persist();
+  await publish();
+  const backup = await takeBackup(store.sql);
+  await campaign.release(first);
+  await store.persist();
+  await publish();
+  const promotion = async () => {
+    const { rows } = await store.sql.query<{ id: string; reserved_at: Date; ended_at: Date }>(
+      `select r.redemption_id as id, r.reserved_at, t.ended_at from redemptions r
+       join waiting_tickets t on t.campaign_id = r.campaign_id and t.line_no = r.line_no where r.campaign_id = $1`,
+      [campaign.terms.id],
+    );
+    return rows;
+  };
+  const made = await promotion();
+  expect(made).toHaveLength(1);
+  // The time would be wrong if it were computed from the deadline.
+  await campaign.amend({ holdSeconds: 90 });
+  await goBack(store.sql, backup);
+  await repair();
+  expect(await promotion()).toEqual(made);
+  await expectWhole(campaign);
+});
+
 test('reconcile --after-restore reports rows that Redis does not have, and leaves them alone', async () => {
   const campaign = await store.openCampaign({ totalLimit: 5 });
   const first = await campaign.take('ann');
@@ -325,6 +401,27 @@ test('reconcile --after-restore creates a campaign again that Postgres does not 
   await expectWhole(campaign);
   const later = await store.openCampaign();
   expect(later.terms.no).toBeGreaterThan(campaign.terms.no as number as CampaignNo);
+});
+
+test('reconcile --after-restore creates a campaign again whose sales began after the restore; none of them is voided', async () => {
+  const backup = await takeBackup(store.sql);
+  const campaign = await store.openCampaign({ totalLimit: 2 });
+  // The journal has no entry in between, so there is no gap.
+  await goBack(store.sql, backup);
+  const ids = [await campaign.take('ann'), await campaign.take('bob')];
+  await campaign.join('cid');
+  await campaign.confirm(String(ids[1]));
+  const behind = { name: 'PostgresBehind', productId: campaign.product, totals: null };
+  for (let times = 0; times < 2; times += 1) await expect(store.persist()).rejects.toMatchObject(behind);
+  expect(await campaign.stock()).toMatchObject({ total: 2, free: 0, held: 1, redeemed: 1 });
+  expect(of(await repair(), campaign)).toMatchObject({ unknown: true, leftAlone: 0 });
+  expect(await store.bothSides(campaign, ids)).toEqual([
+    ['reserved', 'reserved', null],
+    ['redeemed', 'redeemed', null],
+  ]);
+  await campaign.release(String(ids[0]));
+  await store.persist();
+  await expectWhole(campaign);
 });
 
 test('reconcile --after-restore gives a campaign its name, discount, code and rules again, and what was changed since', async () => {

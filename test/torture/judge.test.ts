@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { judge } from '../../torture/judge/judge.js';
-import { HandMade, PRODUCT } from './hand-made.js';
+import { BEGAN_AT, HandMade, PRODUCT } from './hand-made.js';
 
 const ANNA = 'anna';
 const BEN = 'ben';
@@ -298,6 +298,37 @@ describe('the rule on the line', () => {
     made.place(ANNA, 100, 1);
     made.unit(BEN, 200);
     expect(findings(made)).toEqual(['line: a unit was given to a new user while another user waited']);
+  });
+
+  describe('when the repair of a Postgres that was set back wrote the end of a place', () => {
+    /** Anna's place ended before the repair at 900, which wrote its own time; Ben was served at 600. */
+    function repaired(endedAt = 900): HandMade {
+      const made = new HandMade();
+      made.place(ANNA, 100, 1, { status: 'closed', ended_at: BEGAN_AT + endedAt });
+      made.serve(made.place(BEN, 200, 2), 600);
+      made.event({ at: 150, what: 'fault', fault: 'postgres-restore', phase: 'begin', id: 7 });
+      made.event({ at: 700, what: 'postgres-restored' });
+      made.event({ at: 950, what: 'fault', fault: 'postgres-restore', phase: 'end', id: 7 });
+      return made;
+    }
+    const queued = { user: ANNA, data: { status: 'queued', position: 1, queue_size: 2 } };
+    const status = { ...queued, data: { ...queued.data, estimated_wait_seconds: null, poll_after_seconds: 1 } };
+    const servedFirst = ['line: a later place was served first'];
+
+    it('does not take its time for the end of the place', () => {
+      expect(findings(repaired())).toEqual([]);
+    });
+
+    it('finds a later place that was served before an API returned the place for the last time', () => {
+      const made = repaired();
+      made.call('status', 610, 200, status);
+      expect(findings(made)).toEqual(servedFirst);
+    });
+
+    it('compares places that ended at other times', () => {
+      expect(findings(repaired(690))).toEqual(servedFirst);
+      expect(findings(repaired(960))).toEqual(servedFirst);
+    });
   });
 });
 

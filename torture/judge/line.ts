@@ -2,7 +2,14 @@ import type { RedemptionRow, TicketRow } from '../final-state.js';
 import type { Acknowledged, Facts } from './facts.js';
 import type { Violation } from './violation.js';
 
-type Place = { promise: Acknowledged; beganAt: number; ticket: TicketRow; servedAt: number | null };
+type Place = {
+  promise: Acknowledged;
+  beganAt: number;
+  ticket: TicketRow;
+  servedAt: number | null;
+  /** Until when the user certainly waited, by Redis's clock; 0 = unknown. */
+  waitedUntil: number;
+};
 
 /** Evidence for one campaign is enough; the first pairs are shown. */
 const SHOWN = 3;
@@ -43,7 +50,8 @@ function placesOf(facts: Facts, product: string): Place[] {
     const attempts = facts.attemptsFor(promise);
     if (facts.losses.excuseOf(attempts, facts.durabilityOf(product)) !== null) return [];
     const beganAt = Math.min(...attempts.map(({ at }) => at));
-    return [{ promise, beganAt, ticket, servedAt: servedAt(facts, ticket) }];
+    const served = servedAt(facts, ticket);
+    return [{ promise, beganAt, ticket, servedAt: served, waitedUntil: waitedUntil(facts, promise, ticket, served) }];
   });
 }
 
@@ -63,7 +71,7 @@ function servedInTurn(facts: Facts, places: readonly Place[]): Violation[] {
   const tolerance = clockTolerance(facts);
   const wrong = pairs(places).filter(([first, second]) => {
     if (second.servedAt === null || mayPass(facts, first, second.ticket.qty, second.servedAt)) return false;
-    return waitedUntil(first) > second.servedAt + tolerance;
+    return first.waitedUntil > second.servedAt + tolerance;
   });
   return wrong.slice(0, SHOWN).map(([first, second]) => violation('a later place was served first', first, second));
 }
@@ -82,18 +90,39 @@ function nobodyBarged(facts: Facts, product: string, places: readonly Place[]): 
         place.promise.call.end < beganAt &&
         !mayPass(facts, place, row.qty, row.reserved_at) &&
         place.ticket.joined_at < row.reserved_at - tolerance &&
-        waitedUntil(place) > row.reserved_at + tolerance,
+        place.waitedUntil > row.reserved_at + tolerance,
     );
     return passed ? [violation('a unit was given to a new user while another user waited', passed, row)] : [];
   });
   return wrong.slice(0, SHOWN);
 }
 
-/** Until when a person waited, by Redis's clock; a place that ended without a reservation is not compared. */
-function waitedUntil({ servedAt: served, ticket }: Place): number {
+/**
+ * Until when a person waited. The repair of a Postgres that was set back writes its own time as the end of a place
+ * whose entry is lost, so such a place is only known to have been in line when an API last returned that.
+ */
+function waitedUntil(facts: Facts, promise: Acknowledged, ticket: TicketRow, served: number | null): number {
   if (served !== null) return served;
-  if (ticket.ended_at !== null) return ticket.ended_at;
-  return ticket.status === 'waiting' ? Number.POSITIVE_INFINITY : 0;
+  if (ticket.ended_at === null) return ticket.status === 'waiting' ? Number.POSITIVE_INFINITY : 0;
+  return isEndOfRepair(facts, ticket.ended_at) ? lastSeenWaiting(facts, promise) : ticket.ended_at;
+}
+
+/** Whether a place ended while Postgres was set back and not repaired, so that the repair may have written its end. */
+function isEndOfRepair(facts: Facts, endedAtMs: number): boolean {
+  const tolerance = clockTolerance(facts);
+  const at = endedAtMs - facts.final.beganAt;
+  return facts.losses.repairs.some(({ from, to }) => at >= from - tolerance && at <= to + tolerance);
+}
+
+/** When the last request was sent whose response says that the user was in line, by Redis's clock. */
+function lastSeenWaiting(facts: Facts, { product, user, call }: Acknowledged): number {
+  const isOnlyPlace = facts.ticketsOf.get(`${product} ${user}`)?.length === 1;
+  const seen = facts.calls.filter(
+    (one) =>
+      one.kind === 'status' && one.product === product && one.user === user && facts.dataOf(one).status === 'queued',
+  );
+  const at = Math.max(call.at, ...(isOnlyPlace ? seen.map((one) => one.at) : []));
+  return facts.final.beganAt + at;
 }
 
 /** Whether a user who wants `qty` may be served at a time before a user in front. */

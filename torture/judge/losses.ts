@@ -22,6 +22,8 @@ const END = Number.POSITIVE_INFINITY;
 /** When faults were active, and which of them allow a loss. */
 export class Losses {
   readonly faults: Span[];
+  /** Each from the moment at which Postgres was set back until it had been repaired. */
+  readonly repairs: Span[];
   readonly #lost: { at: number; mode: string }[];
   readonly #killed: { at: number; process: string }[];
   /**
@@ -34,6 +36,7 @@ export class Losses {
 
   constructor(events: readonly Event[]) {
     this.faults = spansOf(events, (event) => event.what === 'fault' && [event.phase, String(event.id)]);
+    this.repairs = repairsOf(events);
     this.#lost = events.flatMap((event) => (event.what === 'redis-lost' ? [{ at: event.at, mode: event.mode }] : []));
     this.#killed = events.flatMap((event) =>
       event.what === 'down' && event.how !== 'stop' ? [{ at: event.at, process: event.process }] : [],
@@ -109,6 +112,18 @@ function bothLostUntil(events: readonly Event[]): number {
   );
   const both = emptied.filter((at) => restored.some((before) => at > before - REPAIR_MS && at < before + REPAIR_MS));
   return Math.max(0, ...both.map((at) => at + REPAIR_MS));
+}
+
+function repairsOf(events: readonly Event[]): Span[] {
+  const restores = spansOf(
+    events,
+    (event) => event.what === 'fault' && event.fault === 'postgres-restore' && [event.phase, String(event.id)],
+  );
+  return restores.flatMap(({ from, to }) =>
+    events.flatMap((event) =>
+      event.what === 'postgres-restored' && event.at >= from && event.at <= to ? [{ from: event.at, to }] : [],
+    ),
+  );
 }
 
 const nodeOf = (process: string): string => process.split('#')[0] ?? '';

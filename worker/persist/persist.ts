@@ -115,7 +115,7 @@ export class Persist {
       if (read.length > 1) return { kind: 'refused', entries: read.length, error };
       const [alone] = read;
       if (!alone) throw error;
-      await this.#writeAlone(alone, error);
+      await this.#writeAlone(alone, error, how);
       written = null;
       upTo = alone.journalId;
     }
@@ -168,8 +168,10 @@ export class Persist {
 
   /**
    * Settles the one entry that Postgres rejects. Its promise is voided in Redis first, because voiding can be repeated.
+   * A drain also settles entries of a campaign that Postgres lacks, because Redis is out of service until it ends.
+   * @throws PostgresBehind when Postgres lacks what the entry needs
    */
-  async #writeAlone(raw: RawEntry, error: Error): Promise<void> {
+  async #writeAlone(raw: RawEntry, error: Error, { draining }: How): Promise<void> {
     const { database, cursor, refused } = this.deps;
     let entry: JournalEntry | null = null;
     try {
@@ -179,6 +181,7 @@ export class Persist {
     }
     await database.transaction(async (client: Queryable) => {
       if (compareJournalIds(await cursor.lock(client), raw.journalId) >= 0) return;
+      if (entry && !draining) await refused.assertCampaign(client, entry);
       await refused.settle(client, raw, entry, error);
       await cursor.move(client, raw.journalId);
     });

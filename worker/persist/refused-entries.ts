@@ -57,6 +57,18 @@ export class RefusedEntries {
   }
 
   /**
+   * Checks that Postgres does not lack the campaign of an entry. If Redis has it, an operator has created it, and its
+   * promises are kept until Postgres is repaired.
+   * @throws PostgresBehind
+   */
+  async assertCampaign(client: Queryable, { no }: JournalEntry): Promise<void> {
+    const product = await this.sale.reader.productOf(no as CampaignNo);
+    if (product === null) return;
+    const { rows } = await client.query('select 1 from campaigns where no = $1', [no]);
+    if (rows.length === 0) throw new PostgresBehind(product, null);
+  }
+
+  /**
    * Compares the total that Redis had when it wrote this entry with the total in Postgres. The total in Redis is larger
    * only if Postgres lacks a restock. Then the unit exists and the promise is kept.
    */

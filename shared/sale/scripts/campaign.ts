@@ -73,7 +73,11 @@ export const restockScript = defineScript({
   keys: [...SALE_KEYS, 'news', 'idempotency', 'unscoped_idempotency', 'epoch'],
   args: ['delta:int', 'limit:int', 'key', 'key_ttl_ms', 'actor', 'request_id', 'max_total:int'],
   replies: {
-    restocked: (f) => ({ total: count(f, 0), ...acknowledged(f, 2), journalId: text(f, 1) }),
+    restocked: (f) => {
+      const { durable, entries } = acknowledged(f, 2);
+      // A repetition has the entry of the first call, which may be of an older history than the next commit.
+      return { total: count(f, 0), durable, entries, journalId: entries.length > 0 ? text(f, 1) : '' };
+    },
     key_reused: () => ({}),
     insufficient: (f) => ({ free: count(f, 0) }),
     too_many: (f) => ({ maxTotal: count(f, 0) }),

@@ -35,7 +35,7 @@ async function acknowledgements(
   await tell('refund again', campaign.refund(first));
   const restock = { key: newKey() };
   await tell('restock', campaign.restock(1, restock));
-  await tell('restock', campaign.restock(1, restock));
+  await tell('restock again', campaign.restock(1, restock));
   await tell('set_status', campaign.setStatus('pause'));
   return told;
 }
@@ -62,7 +62,7 @@ describe('the flag of durability', () => {
         'refund refunded',
         'refund again refunded',
         'restock restocked',
-        'restock restocked',
+        'restock again restocked',
         'set_status changed',
       ]);
       for (const [name, outcome] of told) expect([name, outcome.durable]).toEqual([name, confirmation === 'durable']);

@@ -36,7 +36,7 @@ test('restock knows the record of an earlier version, and no shopper’s record 
   const key = newKey() as IdempotencyKey;
   const first = await campaign.restock(1, { key });
   await sale.redis.rename(keys.idempotency(OPERATORS, key), keys.unscopedIdempotency(key));
-  expect(await campaign.restock(1, { key })).toEqual(first);
+  expect(await campaign.restock(1, { key })).toEqual({ ...first, journalId: '' });
   expect(await campaign.restock(2, { key })).toEqual({ kind: 'key_reused' });
   const shoppers = newKey() as IdempotencyKey;
   await campaign.take('ann', { key: shoppers });
@@ -74,8 +74,9 @@ test('restock adds once under a key, however often and however late it is repeat
   await campaign.restock(10);
   await campaign.setStatus('close');
   const [before, last] = [await campaign.inRedis(), await sale.journal.lastId()];
-  expect(await campaign.restock(2, { key })).toEqual(first);
-  expect(await campaign.restock(2, { key })).toEqual(first);
+  for (let times = 0; times < 2; times += 1) {
+    expect(await campaign.restock(2, { key })).toEqual({ ...first, journalId: '' });
+  }
   expect([await campaign.inRedis(), await sale.journal.lastId()]).toEqual([before, last]);
 });
 
@@ -89,7 +90,8 @@ test('restock adds once when the same key comes twenty times at once', async () 
   const campaign = await sale.openCampaign({ totalLimit: 1 });
   const key = newKey();
   const outcomes = await Promise.all(Array.from({ length: 20 }, () => campaign.restock(2, { key })));
-  expect(new Set(outcomes.map((outcome) => JSON.stringify(outcome))).size).toBe(1);
+  expect(new Set(outcomes.map((outcome) => JSON.stringify({ ...outcome, journalId: '' }))).size).toBe(1);
+  expect(outcomes.filter((outcome) => 'journalId' in outcome && outcome.journalId !== '')).toHaveLength(1);
   expect(await campaign.stock()).toMatchObject({ total: 3, free: 3 });
 });
 
