@@ -7,7 +7,7 @@ import { sendSignal } from './processes.mjs';
 import { until } from './waiting.mjs';
 
 /** In the order in which they are ended. */
-const NAMES = /** @type {const} */ (['api', 'worker', 'redis', 'postgres']);
+const NAMES = /** @type {const} */ (['api', 'worker', 'redis', 'pgbouncer', 'postgres']);
 const END_LIMIT_MS = 20_000;
 
 /** @typedef {(typeof NAMES)[number]} ProcessName */

@@ -1,18 +1,21 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
-// it. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
+// it. `npm test -- --pgbouncer` runs it through PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that
+// need a broker of Kafka, and no others.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
-import { Interrupted } from './problem.mjs';
+import { Interrupted, Problem } from './problem.mjs';
 import { createTerminal } from './terminal.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const STOP_LIMIT_MS = 10_000;
+/** Puts PgBouncer in transaction mode between the product and Postgres. */
+const POOLER_OPTION = '--pgbouncer';
 // Everything that configures the product; tests set what they need themselves.
 const OURS =
-  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
+  /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|DATABASE_READ_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
 
 const KAFKA = '--kafka';
 
@@ -47,8 +50,17 @@ async function main(args) {
       else jest.kill(signal);
     };
     onStopRequest({ stop, hurry: hurryStragglers });
-    startEngines(terminal, directory, args.includes(KAFKA))
-      .then(async (env) => startJest(await jestArguments(args, terminal), env))
+    const pooled = args.includes(POOLER_OPTION);
+    startEngines(terminal, directory, { pooled, withKafka: args.includes(KAFKA) })
+      .then(async (env) =>
+        startJest(
+          await jestArguments(
+            args.filter((arg) => arg !== POOLER_OPTION),
+            terminal,
+          ),
+          env,
+        ),
+      )
       .then((running) => {
         jest = running;
         return running.exited;
@@ -68,10 +80,10 @@ async function main(args) {
 /**
  * @param {import('./terminal.mjs').Terminal} terminal
  * @param {string} directory
- * @param {boolean} withKafka
+ * @param {{ pooled: boolean, withKafka: boolean }} options
  * @returns {Promise<NodeJS.ProcessEnv>} what jest is to know
  */
-async function startEngines({ step, ...terminal }, directory, withKafka) {
+async function startEngines({ step, ...terminal }, directory, { pooled, withKafka }) {
   const { prepare } = await import('./prepare.mjs');
   const { findRedisServer, startRedis } = await import('./engines/redis.mjs');
   const { startPostgres } = await import('./engines/postgres.mjs');
@@ -98,6 +110,7 @@ async function startEngines({ step, ...terminal }, directory, withKafka) {
     ({ port }) => `Postgres on port ${port}`,
   );
   recordProcess(directory, 'postgres', postgres);
+  const pooler = pooled ? await step('starting PgBouncer', () => startPooler(directory, postgres.url), poolerLine) : {};
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.test(name))),
     NODE_ENV: 'test',
@@ -105,8 +118,29 @@ async function startEngines({ step, ...terminal }, directory, withKafka) {
     DOORBUSTER_TEST_REDIS_BINARY: binary,
     DOORBUSTER_TEST_REDIS_URL: redis.url,
     DOORBUSTER_TEST_DATABASE_URL: postgres.url,
+    ...pooler,
     ...forKafka,
   };
+}
+
+/**
+ * @param {string} directory
+ * @param {string} target
+ * @returns {Promise<NodeJS.ProcessEnv>}
+ */
+async function startPooler(directory, target) {
+  const { findPgBouncer, startPgBouncer } = await import('./engines/pgbouncer.mjs');
+  const { recordProcess } = await import('./run-record.mjs');
+  const found = await findPgBouncer();
+  if ('missing' in found) throw new Problem(`${POOLER_OPTION}: ${found.missing}.`);
+  const pooler = await startPgBouncer({ binary: found.path, directory: join(directory, 'pgbouncer'), target });
+  recordProcess(directory, 'pgbouncer', pooler);
+  return { DOORBUSTER_TEST_POOLER_URL: pooler.url, DOORBUSTER_TEST_PGBOUNCER_BINARY: found.path };
+}
+
+/** @param {NodeJS.ProcessEnv} pooler */
+function poolerLine({ DOORBUSTER_TEST_POOLER_URL: url }) {
+  return `PgBouncer on port ${new URL(String(url)).port}`;
 }
 
 /**

@@ -23,6 +23,7 @@ import { codeRoutes } from './codes.route.js';
 import { DuplicatePayments } from './duplicate-payments.js';
 import { duplicatePaymentsRoute } from './duplicate-payments.route.js';
 import { jobBoardRoutes } from './job-board.route.js';
+import { connectReplica, type Replica } from './large-reads.js';
 import { lineRoute } from './line.route.js';
 import { OverviewReader } from './overview.js';
 import { overviewRoute } from './overview.route.js';
@@ -42,6 +43,7 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   const redemptions = new RedemptionsTable(database);
   const campaigns = createCampaigns(core, guards, claims, { table, queues });
   const relay = new RelayLease(commands, '');
+  const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
   const overview = new OverviewReader({
     campaigns,
     table,
@@ -61,9 +63,13 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
   return [
     ...campaignRoutes({ campaigns, table, apiKeys, clock, log }),
     statsRoute({ campaigns, sale: sale.reader, journal, redemptions, apiKeys, clock }),
-    redemptionsRoute(campaigns, redemptions, apiKeys),
+    redemptionsRoute(
+      campaigns,
+      replica.readsOf(database, (reads) => new RedemptionsTable(reads)),
+      apiKeys,
+    ),
     duplicatePaymentsRoute({ campaigns, duplicatePayments: new DuplicatePayments(database), apiKeys }),
-    ...createCodeRoutes(core, guards, { campaigns, queues }),
+    ...createCodeRoutes(core, guards, { campaigns, queues, replica }),
     ...webhookRoutes({ webhooks, apiKeys, log }),
     ...banRoutes({ desk, apiKeys, log }),
     ...createSessionRoutes(core, guards),
@@ -107,7 +113,7 @@ function createCampaigns(
 function createCodeRoutes(
   { log, database, openPool }: Core,
   { auth: { apiKeys } }: Guards,
-  { campaigns, queues }: { campaigns: Campaigns; queues: JobQueues },
+  { campaigns, queues, replica }: { campaigns: Campaigns; queues: JobQueues; replica: Replica },
 ): Route[] {
   // A pool of its own: uploads and exports hold a connection for as long as their client takes.
   const transfers = openPool({
@@ -123,7 +129,8 @@ function createCodeRoutes(
     queues,
     limits: LIMITS,
   });
-  return codeRoutes({ campaigns, codes, transferCodes: new CodesTable(transfers), apiKeys, log, limits: LIMITS });
+  const transferCodes = replica.transfersOf(transfers, (reads) => new CodesTable(reads));
+  return codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limits: LIMITS });
 }
 
 function createSessionRoutes({ config, metrics, log }: Core, { auth: { apiKeys, sessions } }: Guards): Route[] {

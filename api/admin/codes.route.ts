@@ -14,6 +14,7 @@ import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
 import { codeJobData, generateBody, generateBodySent } from './codes.contract.js';
 import type { Codes } from './codes.js';
+import { AS_OF, type LargeReads } from './large-reads.js';
 
 const params = z.object({ id: campaignId });
 const jobParams = params.extend({ job: z.uuid() });
@@ -31,7 +32,7 @@ export type CodeRouteDeps = {
   campaigns: Campaigns;
   codes: Codes;
   /** Uses connections that may be busy for hours. */
-  transferCodes: CodesTable;
+  transferCodes: LargeReads<CodesTable>;
   apiKeys: ApiKeys;
   log: Log;
   limits: { transferIdleMs: number };
@@ -117,7 +118,12 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         caller: 'admin',
         params,
         answers: {
-          200: { description: 'The codes, streamed.', contentTypes: ['text/csv'], headers: ['Content-Disposition'] },
+          200: {
+            description: 'The codes, streamed.',
+            contentTypes: ['text/csv'],
+            headers: ['Content-Disposition'],
+            optionalHeaders: [AS_OF],
+          },
         },
         errors: READ_ERRORS,
       },
@@ -125,14 +131,15 @@ export function codeRoutes({ campaigns, codes, transferCodes, apiKeys, log, limi
         const { req, res } = call;
         apiKeys.require(req, 'admin');
         const campaign = await campaigns.find(validate(params, req.params).id);
-        const begin = () => call.begin(200, headOf(req, campaign.productId));
+        const begin = (headers: string[]) => call.begin(200, [...headOf(req, campaign.productId), ...headers]);
         if (req.method === 'HEAD') {
-          begin();
+          begin([]);
           res.end();
           return;
         }
         allowLongRequest(req, res, limits.transferIdleMs);
-        await transferCodes.exportTo(campaign.id, res, begin);
+        const { table, headers } = await transferCodes();
+        await table.exportTo(campaign.id, res, () => begin(headers));
       },
     ),
   ];

@@ -18,7 +18,7 @@ export class DuplicatePayments {
   async latest(campaignId: string, limit: number): Promise<DuplicatePaymentRow[]> {
     const { rows } = await this.database.query<DuplicatePaymentRow>(
       `select d.reservation_id, r.user_id, r.order_id, r.payment_ref as already_paid_by, d.payment_ref, d.paid_at
-       from duplicate_payments d join redemptions r on r.redemption_id = d.reservation_id
+       from duplicate_payments d join redemptions r on r.campaign_id = d.campaign_id and r.redemption_id = d.reservation_id
        where d.campaign_id = $1 order by d.paid_at desc, d.reservation_id, d.payment_ref limit $2`,
       [campaignId, limit],
     );

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { stringify } from 'csv-stringify';
 import { z } from 'zod';
+import type { Campaign } from '../../shared/domain/campaign.js';
 import { REDEMPTION_STATUSES } from '../../shared/domain/reservation.js';
 import { REDEMPTION_COLUMNS, type RedemptionRow, type RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
@@ -11,6 +12,7 @@ import type { Route, RouteContract } from '../http/route.js';
 import { API_HEADERS } from '../http/security-headers.js';
 import { validate } from '../http/validate.js';
 import type { Campaigns } from './campaigns.js';
+import { AS_OF, type LargeReads } from './large-reads.js';
 
 const CSV_PAGE_ROWS = 2_000;
 const params = z.object({ id: campaignId });
@@ -52,25 +54,26 @@ const contract = {
       data: z.array(rowData),
       members: z.object({ next_cursor: z.uuid().nullable() }),
       contentTypes: ['text/csv'],
-      optionalHeaders: ['Content-Disposition'],
+      optionalHeaders: ['Content-Disposition', AS_OF],
     },
   },
   errors: ['unauthorized', 'forbidden', 'invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
 /** GET /admin/campaigns/:id/redemptions: pages of JSON, or all redemptions as streamed CSV. */
-export function redemptionsRoute(campaigns: Campaigns, redemptions: RedemptionsTable, apiKeys: ApiKeys): Route {
+export function redemptionsRoute(campaigns: Campaigns, reads: LargeReads<RedemptionsTable>, apiKeys: ApiKeys): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     apiKeys.require(req, 'admin');
     const { limit, cursor, format } = validate(query, req.query);
     const campaign = await campaigns.find(validate(params, req.params).id);
+    const { table, headers } = await reads();
     if (format === 'csv' || (format === undefined && req.accepts(['application/json', 'text/csv']) === 'text/csv')) {
-      return streamCsv(call, redemptions, campaign.id, campaign.productId);
+      return streamCsv(call, table, headers, campaign);
     }
-    const page = await redemptions.page(campaign.id, limit, cursor ?? null);
+    const page = await table.page(campaign.id, limit, cursor ?? null);
     const next = page.length === limit ? (page.at(-1)?.redemption_id ?? null) : null;
-    call.reply(200, page.map(view), [], { next_cursor: next });
+    call.reply(200, page.map(view), headers, { next_cursor: next });
   });
 }
 
@@ -89,17 +92,17 @@ function view(row: RedemptionRow): z.input<typeof rowData> {
 async function streamCsv(
   call: Call<typeof contract>,
   redemptions: RedemptionsTable,
-  campaignId: string,
-  product: string,
+  headers: readonly string[],
+  { id, productId }: Pick<Campaign, 'id' | 'productId'>,
 ): Promise<void> {
   // Reads the first page before the status is sent, so that an outage still leads to 503.
-  let page = await redemptions.page(campaignId, CSV_PAGE_ROWS, null);
+  let page = await redemptions.page(id, CSV_PAGE_ROWS, null);
   async function* rows(): AsyncGenerator<RedemptionRow> {
     for (;;) {
       yield* page;
       const last = page.at(-1);
       if (!last || page.length < CSV_PAGE_ROWS) return;
-      page = await redemptions.page(campaignId, CSV_PAGE_ROWS, last.redemption_id);
+      page = await redemptions.page(id, CSV_PAGE_ROWS, last.redemption_id);
     }
   }
   const { req, res } = call;
@@ -108,11 +111,12 @@ async function streamCsv(
     'Content-Type',
     'text/csv; charset=utf-8',
     'Content-Disposition',
-    `attachment; filename="redemptions-${product.replace(/[^\w.-]/g, '_')}.csv"`,
+    `attachment; filename="redemptions-${productId.replace(/[^\w.-]/g, '_')}.csv"`,
     'Cache-Control',
     'no-store',
     'X-Request-Id',
     req.requestId,
+    ...headers,
   ]);
   await pipeline(
     Readable.from(rows()),

@@ -42,6 +42,7 @@ export const RESPONSE_HEADERS = {
   'Idempotent-Replayed': '`true` if this is a replay of the first response to this key',
   'Set-Cookie': 'the session of the operator in a browser',
   'Content-Disposition': 'the suggested file name',
+  'Doorbuster-As-Of': 'with DATABASE_READ_URL: the journal entry up to which the response is complete',
   Allow: 'the methods that this path supports',
 } as const;
 export type HeaderName = keyof typeof RESPONSE_HEADERS;

@@ -106,7 +106,7 @@ async function drainBacklog(environment, product, round_) {
 
 /** @param {pg.Client} client @param {string} campaignId @returns milliseconds */
 async function bareInsert(client, campaignId) {
-  await client.query('create table bare (like redemptions including defaults including indexes)');
+  await client.query('create table bare (like redemptions_shared including defaults including indexes)');
   const { rows } = await client.query('select * from redemptions where campaign_id = $1', [campaignId]);
   const { rows: columns } = await client.query(
     `select a.attname as name, format_type(a.atttypid, null) as type from pg_attribute a

@@ -46,6 +46,18 @@ export type PostgresOptions = EngineOptions & {
   readonly logFile?: string;
 };
 
+export type PgBouncerOptions = {
+  readonly binary: string;
+  /** For its settings and its log; created when missing. */
+  readonly directory: string;
+  /** URL of a superuser's connection to the Postgres behind it. */
+  readonly target: string;
+  /** Connections to Postgres per database (10). */
+  readonly connections?: number;
+  /** The port. Default: a free one. */
+  readonly port?: number;
+};
+
 export type KafkaOptions = Omit<EngineOptions, 'say'> & {
   /** The folder from `findKafka`. */
   readonly libraries: string;

@@ -58,6 +58,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
     },
     waitReplicas: 0,
     databaseUrl: GIVEN.DATABASE_URL,
+    databaseReadUrl: null,
     adminKeys: [
       { name: 'olga', secret: 'a-secret-of-olga-1' },
       { name: 'otto', secret: 'a-secret-of-otto-1' },

@@ -21,6 +21,8 @@ export type Config = {
   /** How many replicas must have a promise before it is returned; 0 = none. */
   waitReplicas: number;
   databaseUrl: string;
+  /** null = no replica */
+  databaseReadUrl: string | null;
   adminKeys: ApiKey[];
   serviceKeys: ApiKey[];
   attestationKeys: SigningKey[];
@@ -71,16 +73,20 @@ const REQUIRED_SECRETS = ['ADMIN_API_KEYS', 'SERVICE_API_KEYS', 'ATTESTATION_KEY
 const makeApiKey = (name: string): ApiKey => ({ name, secret: randomBytes(24).toString('base64url') });
 const makeSigningKey = (): SigningKey => ({ id: 'made', key: createSecretKey(randomBytes(MIN_SIGNING_BYTES)) });
 
+/** `databaseReadUrl`: null = no replica. */
+export type EngineUrls = { redis: RedisTarget; databaseUrl: string; databaseReadUrl: string | null };
+
 /**
  * Reads only the addresses of Redis and Postgres, for a command that needs nothing else.
  * @throws ConfigError
  */
-export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): { redis: RedisTarget; databaseUrl: string } {
-  const { REDIS_URL, DATABASE_URL } = ENVIRONMENT;
+export function readEngineUrls(env: NodeJS.ProcessEnv = process.env): EngineUrls {
+  const { REDIS_URL, DATABASE_URL, DATABASE_READ_URL } = ENVIRONMENT;
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const parsed = z.object({ REDIS_URL, DATABASE_URL }).safeParse(given);
+  const parsed = z.object({ REDIS_URL, DATABASE_URL, DATABASE_READ_URL }).safeParse(given);
   if (!parsed.success) throw new ConfigError(valueProblems(parsed.error.issues, given));
-  return { redis: parsed.data.REDIS_URL, databaseUrl: parsed.data.DATABASE_URL };
+  const { data } = parsed;
+  return { redis: data.REDIS_URL, databaseUrl: data.DATABASE_URL, databaseReadUrl: data.DATABASE_READ_URL ?? null };
 }
 
 type Given = Record<string, string | undefined>;
@@ -134,6 +140,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     redis: e.REDIS_URL,
     waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'sentinel' ? 1 : 0),
     databaseUrl: e.DATABASE_URL,
+    databaseReadUrl: e.DATABASE_READ_URL ?? null,
     adminKeys: e.ADMIN_API_KEYS ?? [makeApiKey('admin')],
     serviceKeys: e.SERVICE_API_KEYS ?? [makeApiKey('payments')],
     attestationKeys: e.ATTESTATION_KEYS ?? [makeSigningKey()],

@@ -25,7 +25,14 @@ export const ENVIRONMENT = {
     .describe(
       'replicas that must confirm a promise before it is returned. If they do not, the response is 503 and a retry returns the promise. Default: 1 with Sentinel, otherwise 0. A failover leaves one replica fewer, so run one more than this',
     ),
-  DATABASE_URL: url(['postgres:', 'postgresql:']).describe('Postgres 14 or newer'),
+  DATABASE_URL: url(['postgres:', 'postgresql:']).describe(
+    'Postgres 14 or newer, or PgBouncer before it (docs/postgres.md)',
+  ),
+  DATABASE_READ_URL: url(['postgres:', 'postgresql:'])
+    .optional()
+    .describe(
+      'a streaming replica of it, for exports, pages of redemptions and the ledger; they name the journal entry up to which they are complete, and use DATABASE_URL while the replica is away or behind',
+    ),
   ADMIN_API_KEYS: apiKeys.optional().describe('secrets of operators, comma-separated `name:secret`'),
   SERVICE_API_KEYS: apiKeys.optional().describe('secrets of payment and cart services, comma-separated `name:secret`'),
   ATTESTATION_KEYS: signingKeys
@@ -131,4 +138,5 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'KAFKA_PASSWORD',
   'REDIS_URL',
   'DATABASE_URL',
+  'DATABASE_READ_URL',
 ]);

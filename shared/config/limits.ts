@@ -59,6 +59,12 @@ export const LIMITS = {
   /** A statement of a batch takes milliseconds. One that hangs is repeated with half of the batch. */
   persistStatementMs: 3_000,
   postgresConnectMs: 1_500,
+  /** How long a read waits until the replica (DATABASE_READ_URL) has what the primary had. Then the primary is read. */
+  replicaWaitMs: 1_000,
+  /** Connections of one API process to the replica for pages and redemptions; exports of codes have `transfers`. */
+  replicaReads: 4,
+  /** How long a replica that was away or behind is not asked again. */
+  replicaAwayMs: 5_000,
   /** Checkouts of one device in any second; further ones get 429. */
   deviceQuota: 20,
   deviceWindowMs: 1_000,

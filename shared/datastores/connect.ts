@@ -6,9 +6,9 @@ import { Database, type PoolOptions } from '../postgres/pool.js';
 import { RedisConnections } from '../redis/connections.js';
 import { requireRedis } from '../redis/require-redis.js';
 
-/** Opens a pool of connections to Postgres that is closed when the process stops. */
+/** Opens a pool of connections to Postgres that is closed when the process stops. Default of `url`: DATABASE_URL. */
 export type OpenPool = (
-  options: Pick<PoolOptions, 'name' | 'connections' | 'statementMs'> & Partial<Pick<PoolOptions, 'onError'>>,
+  options: Pick<PoolOptions, 'name' | 'connections' | 'statementMs'> & Partial<Pick<PoolOptions, 'onError' | 'url'>>,
 ) => Database;
 
 /**
@@ -49,8 +49,8 @@ export function connectDatastores(
   const openPool: OpenPool = (options) => {
     const pool = new Database({
       onError: () => {},
-      ...options,
       url: config.databaseUrl,
+      ...options,
       connectMs: LIMITS.postgresConnectMs,
     });
     pools.push(pool);

@@ -43,8 +43,10 @@ export function lacksRestock(differences: readonly Difference[]): boolean {
  * difference is checked again after the journal up to that moment has been persisted. Differences that the journal
  * still explains are left out, because their entries will be persisted.
  * @param settleMs how long each wait for Postgres to catch up may take
+ * @returns the counters alone, without differences, when the reservations of the campaign were dropped
  */
 export async function compareLedger(deps: LedgerDeps, campaign: StoredCampaign, settleMs: number): Promise<Verdict> {
+  if (campaign.redemptionsDroppedAt) return verdictOfDropped(campaign);
   for (let tries = 1; ; tries += 1) {
     const archived = await deps.sale.archived(campaign.productId);
     const verdict = await compareOnce(deps, campaign, archived, settleMs);
@@ -125,6 +127,12 @@ async function compareOnce(
     drift,
     differences: differences.slice(0, LISTED_DIFFERENCES),
   };
+}
+
+/** Voided reservations count as confirmed, because only the rows distinguished them. */
+function verdictOfDropped({ productId, reservations }: StoredCampaign): Verdict {
+  const nothing = { voided: 0, in_flight: 0, lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
+  return { product_id: productId, confirmed: reservations, persisted: reservations, ...nothing };
 }
 
 /** Compares an archived campaign, which has only counters in Redis, with its reservations in Postgres. */

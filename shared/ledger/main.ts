@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { ConfigError, readEngineUrls } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
 import { projectRoot } from '../config/project-root.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
+import { ReadReplica } from '../postgres/read-replica.js';
 import { RedemptionsTable } from '../postgres/redemptions.js';
 import { JournalCursor } from '../projection/journal-cursor.js';
 import { connectForCommands } from '../redis/connections.js';
@@ -23,22 +25,16 @@ if (!product || product.startsWith('-')) {
   process.stderr.write('usage: npm run ledger -- <product_id>\n');
   process.exit(2);
 }
-const { redis: target, databaseUrl } = engineUrls();
+const { redis: target, databaseUrl, databaseReadUrl } = engineUrls();
 
 const redis = connectForCommands(target, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
-const database = new Database({
-  url: databaseUrl,
-  name: 'doorbuster-ledger',
-  connections: 3,
-  statementMs: STATEMENT_MS,
-  connectMs: 3_000,
-  onError: () => {},
-});
+const databases: Database[] = [];
 try {
   await new Promise<void>((resolve, reject) => {
     redis.once('ready', resolve);
     redis.once('error', reject);
   });
+  const { database, ...read } = await chooseDatabase();
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
   const verdict = await compareLedger(
@@ -51,14 +47,37 @@ try {
     campaign,
     SETTLE_MS,
   );
-  process.stdout.write(`${JSON.stringify(verdict, null, 2)}\n`);
+  process.stdout.write(`${JSON.stringify({ ...verdict, ...read }, null, 2)}\n`);
   process.exitCode = verdict.lost + verdict.duplicated + verdict.over_cap + verdict.drift === 0 ? 0 : 1;
 } catch (error) {
   process.stderr.write(`the ledger could not be compared: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;
 } finally {
   redis.disconnect();
-  await database.close();
+  await Promise.all(databases.map((one) => one.close()));
+}
+
+function connect(url: string, statementMs = STATEMENT_MS): Database {
+  const options = { name: 'doorbuster-ledger', connections: 3, connectMs: 3_000, onError() {} };
+  const database = new Database({ url, statementMs, ...options });
+  databases.push(database);
+  return database;
+}
+
+/**
+ * The database whose rows are compared, and what is printed about it with DATABASE_READ_URL. The comparison waits for
+ * the cursor of that database, so a replica that falls behind later only makes it slower.
+ */
+async function chooseDatabase(): Promise<{ database: Database; read_from?: string; as_of?: string }> {
+  const primary = connect(databaseUrl);
+  if (databaseReadUrl === null) return { database: primary };
+  const replica = connect(databaseReadUrl);
+  const limits = { replicaWaitMs: SETTLE_MS, replicaAwayMs: 0 };
+  const reads = new ReadReplica(primary, connect(databaseReadUrl, LIMITS.postgresStatementMs), limits, (reason) =>
+    process.stderr.write(`the primary is read: ${reason}\n`),
+  );
+  const { source, asOf } = await reads.current();
+  return { database: source === 'replica' ? replica : primary, read_from: source, as_of: asOf };
 }
 
 function engineUrls(): ReturnType<typeof readEngineUrls> {

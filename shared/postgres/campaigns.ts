@@ -17,7 +17,8 @@ export type NewCampaign = CampaignTerms & {
 /** Units of a campaign by state, and the number of its reservations. Triggers maintain them. */
 export type RowCounters = { held: number; redeemed: number; burned: number; reservations: number };
 
-export type StoredCampaign = Campaign & RowCounters;
+/** `redemptionsDroppedAt`: when the rows of its reservations were dropped; null = they are there. */
+export type StoredCampaign = Campaign & RowCounters & { redemptionsDroppedAt: Date | null };
 
 type Row = StoredTerms & {
   campaign_id: string;
@@ -31,6 +32,7 @@ type Row = StoredTerms & {
   redeemed: string;
   burned: string;
   reservations: string;
+  redemptions_dropped_at: Date | null;
   rules: CampaignRules;
   status: CampaignStatus;
   terms_version: number;
@@ -144,6 +146,7 @@ function fromRow(row: Row): StoredCampaign {
     redeemed: Number(row.redeemed),
     burned: Number(row.burned),
     reservations: Number(row.reservations),
+    redemptionsDroppedAt: row.redemptions_dropped_at,
     rules: row.rules,
     status: row.status,
     termsVersion: row.terms_version,

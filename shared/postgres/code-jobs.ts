@@ -99,7 +99,6 @@ export class CodeJobs {
     within: (job: CodeJob, client: Queryable) => Promise<void>,
   ): Promise<CodeJob> {
     return this.database.withClient(async (client) => {
-      await client.query('begin');
       await this.insert({ ...job, kind: 'import', total: 0 }, operator, client);
       await pipeline(lines, client.query(copyFrom('copy code_staging (job_id, line, code, user_id) from stdin')));
       const { total, badLines, errors } = summarise();
@@ -109,7 +108,6 @@ export class CodeJobs {
       );
       const uploaded = fromRow(rows[0] as Row);
       await within(uploaded, client);
-      await client.query('commit');
       return uploaded;
     });
   }

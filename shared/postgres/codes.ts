@@ -184,7 +184,6 @@ export class CodesTable {
   async exportTo(campaignId: string, destination: Writable, begin: () => void): Promise<void> {
     if (!UUID.test(campaignId)) throw new Error('this is not a campaign id, and COPY takes no parameters');
     await this.database.withClient(async (client) => {
-      await client.query('select 1');
       begin();
       const rows = client.query(
         copyTo(

@@ -13,9 +13,10 @@ export type History = {
 };
 
 /**
- * The version of records that this process can read (`journal_processes.version`). 2 = events without data, and journal
- * entries with several promises.
+ * The version of this process (`journal_processes.version`): 2 = it can read events without data, and journal entries
+ * with several promises; 3 = it can write partitions of `redemptions`.
  */
+export const PROCESS_VERSION = 3;
 export const RECORDS_VERSION = 2;
 
 /** What a process reports about itself. */
@@ -79,7 +80,7 @@ export class JournalHistories {
         'beat',
         `with beat as (
          insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version)
-         values ($1, $2, clock_timestamp(), $3, $4, $5, ${RECORDS_VERSION})
+         values ($1, $2, clock_timestamp(), $3, $4, $5, ${PROCESS_VERSION})
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
            unsaved = excluded.unsaved, serving = excluded.serving)
        select c.last_id, (select bool_and(version >= ${RECORDS_VERSION}) from journal_processes where kind = 'worker'

@@ -6,8 +6,17 @@ import { EngineUnavailable } from '../errors/faults.js';
  * that is frozen or disconnected would keep the lock on the journal's cursor.
  */
 const IDLE_IN_TRANSACTION_MS = 5_000;
-/** Makes Postgres detect dead clients, so that their locks are released. By default, it would take two hours. */
-const NOTICE_DEAD_CLIENTS = '-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3';
+
+/**
+ * Limits a new connection, unless a pooler serves it. The process id that the client was given is that of its server
+ * process, except behind a pooler, which makes one up. A pooler in transaction mode assigns each transaction to any
+ * connection, so settings of a session would reach other clients. The keepalives make Postgres detect dead clients, so
+ * that their locks are released. By default, it would take two hours.
+ */
+const LIMIT_SESSION = `select case when pg_backend_pid() = $1 then concat(
+  set_config('statement_timeout', $2, false), set_config('idle_in_transaction_session_timeout', $3, false),
+  set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
+  set_config('tcp_keepalives_count', '3', false)) end as direct`;
 
 export type PoolOptions = {
   url: string;
@@ -24,29 +33,35 @@ export type Queryable = {
   query<Row extends pg.QueryResultRow>(sql: string | Prepared, values?: unknown[]): Promise<pg.QueryResult<Row>>;
 };
 
-/** A statement that each connection prepares once, under the given name. */
+/** A statement that each connection prepares once, under the given name. Behind a pooler, it has no name. */
 export type Prepared = { name: string; text: string; values: unknown[] };
 
 /**
- * A bounded pool of connections to Postgres. Every statement has a time limit in the client and in Postgres. A
- * connection that failed in any way is closed instead of reused, so a hanging connection cannot affect a second
- * statement.
+ * A bounded pool of connections to Postgres, or to a pooler such as PgBouncer, which it detects (decision 42). Every
+ * statement has a time limit in the client and in Postgres. A connection that failed in any way is closed instead of
+ * reused, so a hanging connection cannot affect a second statement.
+ *
+ * Behind a pooler, every statement runs in a transaction, because only a transaction keeps one connection of the pooler
+ * and with it the limits.
  */
 export class Database {
   readonly #pool: pg.Pool;
+  readonly #statementMs: number;
+  /** Whether a pooler serves the connections; null before the first one. */
+  #behindPooler: boolean | null = null;
 
   constructor(options: PoolOptions) {
+    this.#statementMs = options.statementMs;
     this.#pool = new pg.Pool({
       connectionString: options.url,
       application_name: options.name,
       max: options.connections,
       connectionTimeoutMillis: options.connectMs,
-      statement_timeout: options.statementMs,
       query_timeout: options.statementMs + 200,
-      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-      options: NOTICE_DEAD_CLIENTS,
       idleTimeoutMillis: 30_000,
       keepAlive: true,
+      // The pool waits for it before it provides the connection.
+      onConnect: (client) => this.#limit(client),
     });
     // Emitted when Postgres closes an idle connection. The next query opens a new one.
     this.#pool.on('error', options.onError);
@@ -62,6 +77,9 @@ export class Database {
     sql: string | Prepared,
     values: unknown[] = [],
   ): Promise<pg.QueryResult<Row>> {
+    if (this.#behindPooler ?? (await this.#detectPooler())) {
+      return this.transaction((client) => client.query<Row>(sql, values));
+    }
     try {
       return await (typeof sql === 'string' ? this.#pool.query<Row>(sql, values) : this.#pool.query<Row>(sql));
     } catch (error) {
@@ -79,15 +97,25 @@ export class Database {
     work: (client: Queryable, results: pg.QueryResult[]) => Promise<Value>,
     first: readonly string[] = [],
   ): Promise<Value> {
-    let client: pg.PoolClient;
+    return this.withClient(
+      (client, results) => work(this.#behindPooler ? withoutNames(client) : client, results),
+      first,
+    );
+  }
+
+  /**
+   * Does the same, and provides the connection itself, for COPY. `use` must not use it after it returns, and must not
+   * name statements.
+   */
+  async withClient<Value>(
+    use: (client: pg.PoolClient, results: pg.QueryResult[]) => Promise<Value>,
+    first: readonly string[] = [],
+  ): Promise<Value> {
+    const client = await this.#connect();
     try {
-      client = await this.#pool.connect();
-    } catch (error) {
-      throw asFault(error);
-    }
-    try {
-      const results: unknown = await client.query(['begin', ...first].join('; '));
-      const value = await work(client, Array.isArray(results) ? results.slice(1) : []);
+      const begin = ['begin', ...(this.#behindPooler ? this.#localLimits() : [])];
+      const results: unknown = await client.query([...begin, ...first].join('; '));
+      const value = await use(client, Array.isArray(results) ? results.slice(begin.length) : []);
       await client.query('commit');
       client.release();
       return value;
@@ -98,24 +126,44 @@ export class Database {
     }
   }
 
-  /** Provides a connection for reading row by row. `use` must not use it after it returns. */
-  async withClient<Value>(use: (client: pg.PoolClient) => Promise<Value>): Promise<Value> {
-    const client = await this.#pool.connect().catch((error: unknown) => {
-      throw asFault(error);
-    });
+  async #connect(): Promise<pg.PoolClient> {
     try {
-      const value = await use(client);
-      client.release();
-      return value;
+      return await this.#pool.connect();
     } catch (error) {
-      client.release(true);
       throw asFault(error);
     }
+  }
+
+  async #detectPooler(): Promise<boolean> {
+    (await this.#connect()).release();
+    return this.#behindPooler === true;
+  }
+
+  async #limit(client: pg.ClientBase): Promise<void> {
+    // The types lack the property.
+    const { processID } = client as pg.ClientBase & { processID: number };
+    const values = [processID, String(this.#statementMs), String(IDLE_IN_TRANSACTION_MS)];
+    const { rows } = await client.query<{ direct: string | null }>(LIMIT_SESSION, values);
+    this.#behindPooler = rows[0]?.direct === null;
+  }
+
+  #localLimits(): string[] {
+    return [
+      `set local statement_timeout = ${this.#statementMs}`,
+      `set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`,
+    ];
   }
 
   async close(): Promise<void> {
     await this.#pool.end();
   }
+}
+
+/** The names would be prepared on one connection of the pooler, and missing or taken on another. */
+function withoutNames(client: pg.PoolClient): Queryable {
+  return {
+    query: (sql, values) => (typeof sql === 'string' ? client.query(sql, values) : client.query(sql.text, sql.values)),
+  };
 }
 
 /** SQLSTATE classes of temporary errors that Postgres itself reports: resources, shutdown, system, rollback. */
@@ -138,6 +186,14 @@ function isConnectionTrouble(error: unknown): boolean {
     /^(E[A-Z]+)$/.test(code) ||
     /timeout|terminated|Connection ended|not queryable|connection error|Client has encountered/i.test(error.message)
   );
+}
+
+/**
+ * The constraint that rejected rows; undefined when Postgres names none. In the partition of a campaign, its name
+ * begins with that of the partition (migration 0024), which is left out.
+ */
+export function constraintOf(error: pg.DatabaseError): string | undefined {
+  return error.constraint?.replace(/^redemptions_c\d+_/, 'redemptions_');
 }
 
 /**

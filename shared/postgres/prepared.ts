@@ -2,8 +2,7 @@ import type { Prepared } from './pool.js';
 
 /**
  * A statement that each connection parses and plans once instead of at every call. Only for statements of the hot path,
- * because each connection keeps the plan of every name. All named statements are made here, because a pooler in
- * transaction mode may not support them.
+ * because each connection keeps the plan of every name. Behind a pooler, the name is left out (pool.ts).
  * @param name unique to the text
  */
 export function prepared(name: string, text: string, values: unknown[]): Prepared {

@@ -185,7 +185,7 @@ export class RedemptionsTable {
       `insert into redemptions (redemption_id, campaign_id, user_id, order_id, qty, slot, status, reserved_at, released_at, reason,
          code_no, terms_version)
        select $1::uuid, campaign_id, $3, $4, $5, $6, 'voided', ms($7), now(), $8, $9, $10 from campaigns where no = $2
-       on conflict (redemption_id) do update set status = 'voided', released_at = now(), reason = excluded.reason`,
+       on conflict (campaign_id, redemption_id) do update set status = 'voided', released_at = now(), reason = excluded.reason`,
       [row.reservation, row.no, row.user, row.order, row.qty, row.slot, row.atMs, reason, row.code, row.terms],
     );
   }

@@ -7,6 +7,7 @@ import type { NewEvent } from './events-of-entries.js';
 const VOIDED: EventType = 'dev.doorbuster.redemption.voided.v1';
 const REDEEMED: EventType = 'dev.doorbuster.redemption.redeemed.v1';
 
+// `offset 0` makes the planner look up each row in the partition of its campaign, instead of reading all partitions.
 const INSERT = `
   with made as (
     insert into outbox (event_id, type, subject, campaign_id, product_id, occurred_at, trace, data, reservation_id, extra)
@@ -22,7 +23,8 @@ const INSERT = `
     from unnest($1::text[], $2::int[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::jsonb[], $8::boolean[], $9::boolean[])
       with ordinality as n(type, no, reservation, once, at, trace, data, initial, is_new, position)
     join campaigns c on c.no = n.no
-    left join redemptions r on r.redemption_id = n.reservation
+    left join lateral (select redemption_id, campaign_id, terms_version, status, pay_before, reserved_at from redemptions
+      where campaign_id = c.campaign_id and redemption_id = n.reservation offset 0) r on true
     left join campaign_terms t on t.campaign_id = r.campaign_id and t.version = r.terms_version
     where n.reservation is null or n.is_new or (r.redemption_id is not null and case
       when r.status = 'voided' and exists (select 1 from outbox o where o.event_id = event_id_of(n.once, '${VOIDED}'))

@@ -17,7 +17,7 @@ const INSERT = `
     as n(id, no, user_id, order_id, qty, slot, status, burned, reacquired, line_no, at, due, redeemed, released, refunded,
          reason, payment, device, key, answer, trace, code, terms, stacking)
   left join campaigns c on c.no = n.no
-  on conflict (redemption_id) do nothing`;
+  on conflict (campaign_id, redemption_id) do nothing`;
 
 /** The fields of a row in the order of the statement's parameters. */
 const FIELDS = [

@@ -21,7 +21,7 @@ const INSERT = `
       as n(id, no, user_id, order_id, qty, slot, status, at, due, device, key, answer, trace, code, terms, stacking, position)
     join unnest($17::int[], $18::uuid[]) as c(no, campaign_id) on c.no = n.no
     order by n.position
-    on conflict (redemption_id) do nothing
+    on conflict (campaign_id, redemption_id) do nothing
     returning redemption_id, campaign_id, status, reserved_at
   ), made as (
     insert into outbox (type, campaign_id, occurred_at, reservation_id)

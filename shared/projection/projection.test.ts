@@ -87,6 +87,7 @@ const restocked = (before: number, delta: number, no = 7): JournalEntry => ({
   request: 'q',
 });
 const nothing = {
+  no: 7,
   status: null,
   slot: null,
   burned: null,

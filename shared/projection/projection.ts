@@ -11,6 +11,7 @@ export type NewRedemption = Omit<EntryOf<'reserved'>, 'kind' | 'journalId' | 'st
 
 /** The change of an existing reservation by a batch. null = unchanged. */
 export type RedemptionChange = {
+  no: number;
   reservation: string;
   status: RedemptionStatus | null;
   slot: number | null;
@@ -35,7 +36,7 @@ export type TicketChange = {
 export type IdempotencyRow = { no: number; key: string; answer: string; atMs: number };
 
 /** A payment for a reservation that is paid already. */
-export type FurtherPayment = { reservation: string; payment: string; atMs: number };
+export type FurtherPayment = { no: number; reservation: string; payment: string; atMs: number };
 
 export type AuditRow = {
   atMs: number;
@@ -88,10 +89,10 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
   const furtherPayments: FurtherPayment[] = [];
   const audit: AuditRow[] = [];
 
-  const changeOf = (reservation: string): RedemptionChange => {
+  const changeOf = ({ no, reservation }: { no: number; reservation: string }): RedemptionChange => {
     const existing = newRedemptions.get(reservation) ?? redemptionChanges.get(reservation);
     if (existing) return existing;
-    const change = unchanged(reservation);
+    const change = unchanged(no, reservation);
     redemptionChanges.set(reservation, change);
     return change;
   };
@@ -122,7 +123,7 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         closedLines.set(entry.no, { upTo: entry.upTo, atMs: entry.atMs });
         break;
       case 'redeemed':
-        Object.assign(changeOf(entry.reservation), {
+        Object.assign(changeOf(entry), {
           status: 'redeemed',
           slot: entry.slot,
           reacquired: entry.reacquired || null,
@@ -131,19 +132,24 @@ export function projectEntries(entries: readonly JournalEntry[]): Projection {
         });
         break;
       case 'paid_again':
-        furtherPayments.push({ reservation: entry.reservation, payment: entry.payment, atMs: entry.atMs });
+        furtherPayments.push({
+          no: entry.no,
+          reservation: entry.reservation,
+          payment: entry.payment,
+          atMs: entry.atMs,
+        });
         break;
       case 'released':
       case 'expired':
       case 'voided':
-        Object.assign(changeOf(entry.reservation), {
+        Object.assign(changeOf(entry), {
           status: entry.kind,
           releasedMs: entry.atMs,
           reason: entry.reason || null,
         });
         break;
       case 'refunded':
-        Object.assign(changeOf(entry.reservation), {
+        Object.assign(changeOf(entry), {
           status: 'refunded',
           burned: entry.burned,
           refundedMs: entry.atMs,
@@ -229,8 +235,9 @@ function rowOf(entry: EntryOf<'reserved'>, place: NewTicket | undefined): NewRed
   };
 }
 
-function unchanged(reservation: string): RedemptionChange {
+function unchanged(no: number, reservation: string): RedemptionChange {
   return {
+    no,
     reservation,
     status: null,
     slot: null,

@@ -52,20 +52,22 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
   const column = <Key extends keyof RedemptionChange>(key: Key) => changes.map((change) => change[key]);
   const { rows } = await client.query<{ id: string }>(
     `with change as (
-       select * from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
-         $8::bigint[], $9::text[], $10::text[])
-         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment)
+       select c.*, k.campaign_id
+       from unnest($1::uuid[], $2::text[], $3::int[], $4::boolean[], $5::boolean[], $6::bigint[], $7::bigint[],
+         $8::bigint[], $9::text[], $10::text[], $11::int[])
+         as c(id, status, slot, burned, reacquired, redeemed, released, refunded, reason, payment, no)
+       left join campaigns k on k.no = c.no
      ), changed as (
        update redemptions r set
          status = coalesce(c.status, r.status), slot = coalesce(c.slot, r.slot), burned = coalesce(c.burned, r.burned),
          reacquired = coalesce(c.reacquired, r.reacquired), redeemed_at = coalesce(ms(c.redeemed), r.redeemed_at),
          released_at = coalesce(ms(c.released), r.released_at), refunded_at = coalesce(ms(c.refunded), r.refunded_at),
          reason = coalesce(c.reason, r.reason), payment_ref = coalesce(c.payment, r.payment_ref)
-       from change c where r.redemption_id = c.id and r.status <> 'voided'
+       from change c where r.campaign_id = c.campaign_id and r.redemption_id = c.id and r.status <> 'voided'
        returning r.redemption_id
      )
      select c.id from change c
-     where not exists (select 1 from redemptions r where r.redemption_id = c.id)`,
+     where not exists (select 1 from redemptions r where r.campaign_id = c.campaign_id and r.redemption_id = c.id)`,
     [
       column('reservation'),
       column('status'),
@@ -77,6 +79,7 @@ async function changeRedemptions(client: Queryable, changes: readonly Redemption
       column('refundedMs'),
       column('reason'),
       column('payment'),
+      column('no'),
     ],
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));
@@ -92,22 +95,26 @@ async function keepFurtherPayments(client: Queryable, payments: Projection['furt
     payments.map(({ reservation }) => reservation),
     payments.map(({ payment }) => payment),
     payments.map(({ atMs }) => atMs),
+    payments.map(({ no }) => no),
   ];
-  const given = 'unnest($1::uuid[], $2::text[], $3::bigint[]) with ordinality as n(id, payment, at, position)';
+  const given = `(select n.*, c.campaign_id
+    from unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) with ordinality as n(id, payment, at, no, position)
+    left join campaigns c on c.no = n.no) n`;
+  const itsRow = 'r.campaign_id = n.campaign_id and r.redemption_id = n.id';
   await client.query(
     `update redemptions r set payment_ref = n.payment
-     from (select distinct on (id) id, payment, at from ${given} order by id, position) n
-     where r.redemption_id = n.id and r.payment_ref is null`,
+     from (select distinct on (id) id, campaign_id, payment from ${given} order by id, position) n
+     where ${itsRow} and r.payment_ref is null`,
     values,
   );
   const { rows } = await client.query<{ id: string }>(
     `with kept as (
        insert into duplicate_payments (reservation_id, payment_ref, campaign_id, paid_at)
-       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on r.redemption_id = n.id
+       select n.id, n.payment, r.campaign_id, ms(n.at) from ${given} join redemptions r on ${itsRow}
        where r.payment_ref is distinct from n.payment order by n.position
        on conflict (reservation_id, payment_ref) do nothing
      )
-     select n.id from ${given} where not exists (select 1 from redemptions r where r.redemption_id = n.id)`,
+     select n.id from ${given} where not exists (select 1 from redemptions r where ${itsRow})`,
     values,
   );
   if (rows.length > 0) throw new UnknownReservations(rows.map(({ id }) => id));

@@ -10,14 +10,14 @@ export type Named = { reservation: string; user: string; order: string };
 /** The references of the payments of these reservations; for each reservation, the oldest first. */
 export async function paymentsInRedis(
   redis: Redis,
-  product: ProductId,
+  { no, product }: { no: number; product: ProductId },
   reservations: readonly string[],
   atMs: number,
 ): Promise<FurtherPayment[]> {
   if (reservations.length === 0) return [];
   const texts = await engine(() => redis.hmget(keys.payments(product), ...reservations));
   return reservations.flatMap((reservation, i) =>
-    (JSON.parse(texts[i] ?? '[]') as string[]).map((payment) => ({ reservation, payment, atMs })),
+    (JSON.parse(texts[i] ?? '[]') as string[]).map((payment) => ({ no, reservation, payment, atMs })),
   );
 }
 

@@ -188,7 +188,7 @@ export class Repair {
     const { redis } = this.deps;
     for (const some of chunks(changes)) {
       const ids = some.map(({ id }) => id);
-      await this.#writeSome({ furtherPayments: await paymentsInRedis(redis, copy.product, ids, nowMs) });
+      await this.#writeSome({ furtherPayments: await paymentsInRedis(redis, copy, ids, nowMs) });
     }
     const named = [
       ...changes.map(({ id, record }) => ({ reservation: id, user: record.user, order: record.orderId })),

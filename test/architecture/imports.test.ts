@@ -29,6 +29,8 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', ...STORES],
   // The repair of a Postgres that was set back.
   'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', ...STORES],
+  // The command that gives campaigns partitions, and drops those of closed ones.
+  'shared/partitions': [...BASIS, 'shared/config', ...STORES],
   // The connections of one process.
   'shared/datastores': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.

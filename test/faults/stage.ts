@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
+import { startPgBouncer } from '../../scripts/engines/pgbouncer.mjs';
 import { startRedis } from '../../scripts/engines/redis.mjs';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
@@ -23,6 +24,8 @@ export class Stage {
   readonly workers: ServiceProcess[] = [];
   redis!: RunningEngine;
   postgres!: RunningEngine;
+  /** Between the product and Postgres under `npm test -- --pgbouncer`. */
+  #pooler: RunningEngine | null = null;
   env!: NodeJS.ProcessEnv;
   url!: string;
   #folder!: string;
@@ -39,11 +42,17 @@ export class Stage {
     stage.#folder = await mkdtemp(join(tmpdir(), 'doorbuster-stage-'));
     atEnd('the engines', async () => {
       await stage.redis.stop();
+      await stage.#pooler?.stop();
       await stage.postgres.stop();
       await rm(stage.#folder, { recursive: true, force: true });
     });
     await Promise.all([stage.startRedis(), stage.startPostgres()]);
-    stage.env = serviceEnv(stage.redis.url, stage.postgres.url, {
+    const binary = process.env.DOORBUSTER_TEST_PGBOUNCER_BINARY;
+    if (binary) {
+      const directory = join(stage.#folder, 'pgbouncer');
+      stage.#pooler = await startPgBouncer({ binary, directory, target: stage.postgres.url });
+    }
+    stage.env = serviceEnv(stage.redis.url, (stage.#pooler ?? stage.postgres).url, {
       PORT: String(await freePort()),
       LOG_LEVEL: 'info',
       ...extra,
@@ -64,6 +73,7 @@ export class Stage {
 
   async startPostgres(): Promise<void> {
     this.postgres = await startStagePostgres(join(this.#folder, 'postgres'), this.postgres?.port ?? null);
+    if (this.#pooler) await untilServed(this.#pooler.url);
   }
 
   get redisFolder(): string {
@@ -138,6 +148,22 @@ export class Stage {
       await client.end();
     }
   }
+}
+
+/** A pooler that could not connect refuses clients until it tries again (`server_login_retry`). */
+function untilServed(url: string): Promise<unknown> {
+  return until('the pooler serves again', async () => {
+    const client = new pg.Client(url);
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      return (await client.query('select 1')).rows.length > 0;
+    } catch {
+      return false;
+    } finally {
+      await client.end();
+    }
+  });
 }
 
 /** A port that is free now, below those that the system gives to outgoing connections: it is still free seconds later. */

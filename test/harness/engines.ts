@@ -28,7 +28,8 @@ export async function startTestRedis(extraArgs: readonly string[] = ['--appendfs
 }
 
 /**
- * A database of its own.
+ * A database of its own. `url`: as the product connects to it, through PgBouncer under `npm test -- --pgbouncer`; the
+ * client is connected directly.
  * @param template null = an empty one; without it a migrated one
  */
 export async function createTestDatabase(
@@ -48,5 +49,7 @@ export async function createTestDatabase(
     await admin.query(`drop database ${name} with (force)`);
     await admin.end();
   });
+  const pooler = process.env.DOORBUSTER_TEST_POOLER_URL;
+  if (pooler) url.port = new URL(pooler).port;
   return { url: url.href, client };
 }

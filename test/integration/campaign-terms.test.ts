@@ -178,7 +178,7 @@ test('a campaign from before versions were kept has the one that was in force', 
     rules: { audience: null, stacking: { exclusive: true } },
   });
   await old.client.query('update campaigns set terms_version = 7');
-  expect(await migrateToLatest(old.url)).toEqual(['0009_create_campaign_terms']);
+  expect((await migrateToLatest(old.url)).applied).toEqual(['0009_create_campaign_terms']);
   const found = new CampaignTermsTable(oldDatabase);
   expect(await found.current(stored?.productId as ProductId)).toMatchObject({
     version: 7,

@@ -243,7 +243,7 @@ test('Persist reads the history that began while it waited for the cursor', asyn
   await store.sql.query('begin');
   await store.sql.query('select 1 from journal_cursor for update');
   const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), LOCK_WITH_HISTORY);
-  const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'begin; select 1 from journal_cursor%'`;
+  const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'begin;% select 1 from journal_cursor%'`;
   await until('it waits', async () => (await store.database.query(waits)).rows.length > 0);
   const begun = await store.sql.query(
     `insert into journal_histories (generation, server, after_id, reason)

@@ -371,10 +371,12 @@ async function migrateTogether(count: number, table: string): Promise<{ code: nu
     await until('all of them wait', async () => {
       const database = new URL(empty).pathname.slice(1);
       const { rows } = await sql.query(
-        "select 1 from pg_stat_activity where datname = $1 and wait_event_type = 'Lock'",
+        `select 1 from pg_stat_activity where datname = $1
+           and (wait_event_type = 'Lock' or query like '%pg_try_advisory_xact_lock%')`,
         [database],
       );
-      return rows.length === count;
+      // One waits for the table. Each has a connection that took the lock, or tries to.
+      return rows.length === count + 1;
     });
     await blocker.query('rollback');
     return await Promise.all(started);

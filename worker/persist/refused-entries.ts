@@ -1,10 +1,9 @@
-import type pg from 'pg';
 import type { JournalEntry, RawEntry } from '../../shared/contracts/journal.js';
 import type { CampaignNo, ProductId, ReservationId } from '../../shared/domain/ids.js';
 import { PostgresBehind } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
-import { isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { constraintOf, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { voidedEvent } from '../../shared/projection/events-of-entries.js';
 import type { JournalCursor } from '../../shared/projection/journal-cursor.js';
@@ -43,7 +42,7 @@ export class RefusedEntries {
 
   /** @throws PostgresBehind when the entry must not be settled, because Postgres lacks earlier entries */
   async settle(client: Queryable, raw: RawEntry, entry: JournalEntry | null, error: Error): Promise<void> {
-    const constraint = isRefusal(error) ? ((error as pg.DatabaseError).constraint ?? error.code ?? '') : error.name;
+    const constraint = isRefusal(error) ? (constraintOf(error) ?? error.code ?? '') : error.name;
     if (entry && isRefusal(error) && (entry.kind === 'reserved' || entry.kind === 'redeemed')) {
       const product = await this.sale.reader.productOf(entry.no as CampaignNo);
       if (product && constraint === CAP_CONSTRAINT) await this.#assertNotBehind(client, product, raw, entry.no);

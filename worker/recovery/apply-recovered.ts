@@ -3,7 +3,7 @@ import { ContractError } from '../../shared/errors/faults.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { History } from '../../shared/postgres/journal-histories.js';
-import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
+import { constraintOf, type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import type { RecoveredEntries } from '../../shared/postgres/recovered-entries.js';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { eventsOf, rejectedEvent, voidedEvent } from '../../shared/projection/events-of-entries.js';
@@ -114,7 +114,7 @@ async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: rea
  */
 async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error): Promise<Chunk> {
   const { database, cursor, recovered } = deps;
-  const reason = isRefusal(error) ? (error.constraint ?? error.message) : error.message;
+  const reason = isRefusal(error) ? (constraintOf(error) ?? error.message) : error.message;
   const entry = decodedOrNull(raw);
   await database.transaction(async (client) => {
     await cursor.lock(client);

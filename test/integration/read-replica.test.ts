@@ -1,0 +1,145 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import { projectRoot } from '../../shared/config/project-root.js';
+import { ReadReplica } from '../../shared/postgres/read-replica.js';
+import { atEnd } from '../harness/cleanup.js';
+import { Operator } from '../harness/clients.js';
+import { startTestRedis } from '../harness/engines.js';
+import { connectDatabase } from '../harness/persistence.js';
+import { startPostgresReplica } from '../harness/postgres-replica.js';
+import { ADMIN_SECRET, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
+import { startStagePostgres } from '../harness/stage-postgres.js';
+import { until } from '../harness/until.js';
+
+const folder = await mkdtemp(join(tmpdir(), 'doorbuster-replica-'));
+atEnd('the folder', () => rm(folder, { recursive: true, force: true }));
+const folders = { primary: join(folder, 'primary'), replica: join(folder, 'replica') };
+const primary = await startStagePostgres(folders.primary, null);
+atEnd('the primary', () => primary.stop());
+const replica = await startPostgresReplica(primary, folders);
+atEnd('the replica', () => replica.stop());
+const [ofPrimary, ofReplica] = [connectDatabase(primary.url), connectDatabase(replica.url)];
+
+/** A read with a short wait, for a replica that does not reach the position. */
+function readsWith(limits: { replicaWaitMs: number; replicaAwayMs: number }, standby = ofReplica) {
+  const reasons: string[] = [];
+  const reads = new ReadReplica(ofPrimary, standby, limits, (reason) => reasons.push(reason));
+  return { reasons, current: () => reads.current() };
+}
+const PATIENT = { replicaWaitMs: 60_000, replicaAwayMs: 0 };
+const HASTY = { replicaWaitMs: 100, replicaAwayMs: 0 };
+
+let moved = 0;
+/** Moves the cursor, as a batch of the persister does. */
+async function move(): Promise<string> {
+  moved += 1;
+  await ofPrimary.query('update journal_cursor set last_id = $1', [`5-${moved}`]);
+  return `5-${moved}`;
+}
+const pause = () => ofReplica.query('select pg_wal_replay_pause()');
+const resume = () => ofReplica.query('select pg_wal_replay_resume()');
+
+test('a read waits until the replica has everything that was written before', async () => {
+  const { reasons, current } = readsWith(PATIENT);
+  for (let i = 0; i < 20; i += 1) {
+    const cursor = await move();
+    expect(await current()).toEqual({ source: 'replica', asOf: cursor });
+    expect((await ofReplica.query('select last_id from journal_cursor')).rows).toEqual([{ last_id: cursor }]);
+  }
+  await pause();
+  const cursor = await move();
+  const waiting = current();
+  await resume();
+  expect(await waiting).toEqual({ source: 'replica', asOf: cursor });
+  expect(reasons).toEqual([]);
+});
+
+test('the primary is read while the replica is behind, and a replica that failed is left alone for a while', async () => {
+  const { reasons, current } = readsWith(HASTY);
+  const resting = readsWith({ ...HASTY, replicaAwayMs: 600_000 });
+  await pause();
+  const cursor = await move();
+  expect(await current()).toEqual({ source: 'primary', asOf: cursor });
+  expect(await resting.current()).toEqual({ source: 'primary', asOf: cursor });
+  expect(reasons).toEqual(['the replica is more than 100 ms behind']);
+  await resume();
+  expect(await readsWith(PATIENT).current()).toEqual({ source: 'replica', asOf: cursor });
+  expect(await resting.current()).toEqual({ source: 'primary', asOf: cursor });
+});
+
+test('a server that is no replica is not read', async () => {
+  const { reasons, current } = readsWith(PATIENT, ofPrimary);
+  expect(await current()).toMatchObject({ source: 'primary' });
+  expect(reasons).toEqual(['DATABASE_READ_URL is not a replica']);
+});
+
+test('the replica of another database is not read', async () => {
+  await ofPrimary.query('create database another');
+  const another = connectDatabase(Object.assign(new URL(primary.url), { pathname: '/another' }).href);
+  await another.query("create table journal_cursor as select '9-9'::text as last_id");
+  const reasons: string[] = [];
+  const reads = new ReadReplica(another, ofReplica, PATIENT, (reason) => reasons.push(reason));
+  expect(await reads.current()).toEqual({ source: 'primary', asOf: '9-9' });
+  expect(reasons).toEqual(['DATABASE_READ_URL is the replica of another database']);
+});
+
+test('operators read from the replica what was written before, and learn how complete it is', async () => {
+  await ofPrimary.query("update journal_cursor set last_id = '0-0'");
+  const redis = await startTestRedis();
+  const env = serviceEnv(redis.url, primary.url, { DATABASE_READ_URL: replica.url });
+  const [{ url }] = await Promise.all([startApiProcess(env), startWorkerProcess(env)]);
+  const product = await new Operator(url).openCampaign({ total_limit: 9, require_attestation: false });
+  for (const user of ['ann', 'bob']) {
+    const body = JSON.stringify({ product_id: product, user_id: user, qty: 1, idempotency_key: randomUUID() });
+    const headers = { 'content-type': 'application/json' };
+    expect((await fetch(`${url}/flash-sale/checkout`, { method: 'POST', body, headers })).status).toBe(200);
+  }
+  const headers = { authorization: `Bearer ${ADMIN_SECRET}` };
+  const client = new pg.Client(primary.url);
+  await client.connect();
+  atEnd('a client', () => client.end());
+  const persisted = async () => (await client.query('select 1 from redemptions')).rowCount === 2;
+  await until('both are persisted', persisted);
+  const { id } = (await client.query('select campaign_id as id from campaigns where product_id = $1', [product]))
+    .rows[0];
+  const readsOfReplica = async () =>
+    Number(
+      (
+        await ofReplica.query<{ n: string }>(
+          "select count(*) as n from pg_stat_activity where application_name like 'doorbuster-api-replica%'",
+        )
+      ).rows[0]?.n,
+    );
+  const { last_id: cursor } = (await client.query('select last_id from journal_cursor')).rows[0];
+  const page = await fetch(`${url}/admin/campaigns/${id}/redemptions`, { headers });
+  expect(page.headers.get('doorbuster-as-of')).toBe(cursor);
+  expect(((await page.json()) as { data: unknown[] }).data).toHaveLength(2);
+  const csv = await fetch(`${url}/admin/campaigns/${id}/redemptions?format=csv`, { headers });
+  expect(csv.headers.get('doorbuster-as-of')).toBe(cursor);
+  expect((await csv.text()).trim().split('\n')).toHaveLength(3);
+  const codes = await fetch(`${url}/admin/campaigns/${id}/codes`, { headers });
+  expect(codes.headers.get('doorbuster-as-of')).toBe(cursor);
+  expect(await codes.text()).toContain('code,user_id');
+  expect(await readsOfReplica()).toBeGreaterThanOrEqual(2);
+
+  const ledger = spawn(process.execPath, [join(projectRoot(), 'dist/shared/ledger/main.js'), product], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  ledger.stdout.on('data', (chunk) => (output += String(chunk)));
+  expect(await once(ledger, 'close')).toEqual([0, null]);
+  expect(JSON.parse(output)).toMatchObject({ confirmed: 2, lost: 0, drift: 0, read_from: 'replica', as_of: cursor });
+
+  await replica.stop();
+  const without = await fetch(`${url}/admin/campaigns/${id}/redemptions`, { headers });
+  expect(without.status).toBe(200);
+  expect(without.headers.get('doorbuster-as-of')).toBe(cursor);
+  expect(((await without.json()) as { data: unknown[] }).data).toHaveLength(2);
+});
