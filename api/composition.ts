@@ -16,7 +16,6 @@ import { startApiProcesses } from './cluster.js';
 import { connect } from './core.js';
 import { couponsModule } from './coupons/coupons.module.js';
 import { guardsModule } from './guards/guards.module.js';
-import { MemoryGuard } from './guards/limits/memory-guard.js';
 import { shareConnections } from './guards/limits/open-counts.js';
 import { createApp, createHttpServer, exactRoutes } from './http/app.js';
 import { Cors } from './http/cors.js';
@@ -50,20 +49,14 @@ const severalOf = (config: Config) => config.apiProcesses > 1 && cluster.isPrima
 /** Puts the modules of the API together and starts them. Each registers what it starts with the lifecycle. */
 async function startApi(config: Config, log: Log): Promise<Stoppable> {
   const life = new Lifecycle(log);
-  const memory = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
-    log.warn(
-      { full, used_share: usedShare },
-      full ? 'Redis is nearly full: new claims get 503' : 'Redis has room again',
-    ),
-  );
-  const core = connect(config, log, life, memory);
+  const core = connect(config, log, life);
   const guards = guardsModule(core);
   const claims = claimModule(core, guards);
   const unguarded = [
     ...checkoutModule(core, guards, claims),
     ...couponsModule(core, guards, claims),
     ...paymentModule(core, guards.auth, claims),
-    campaignViewRoute({ sale: core.sale.reader, terms: claims.terms, clock: core.clock }),
+    campaignViewRoute({ sales: core.sales, terms: claims.terms, clock: core.clock }),
     ...waitingRoomModule(core, guards, claims),
     ...adminModule(core, guards, claims),
   ];

@@ -1,32 +1,28 @@
-import { join } from 'node:path';
-import type { Redis } from 'ioredis';
 import { uuidv7 } from 'uuidv7';
 import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
-import { projectRoot } from '../shared/config/project-root.js';
-import { connectDatastores, type OpenPool } from '../shared/datastores/connect.js';
-import { createHistoryGate } from '../shared/history/history-gate.js';
-import type { HistoryWatch } from '../shared/history/history-watch.js';
-import { endsWithItsConnection, type Lifecycle } from '../shared/observability/lifecycle.js';
+import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js';
+import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import type { Database } from '../shared/postgres/pool.js';
-import { CommitWatermark } from '../shared/redis/commit-watermark.js';
-import type { RedisConnections } from '../shared/redis/connections.js';
-import type { RedisGate } from '../shared/redis/gate.js';
-import { Journal } from '../shared/redis/journal.js';
-import { RedisClock } from '../shared/redis/redis-clock.js';
-import { redisProblems } from '../shared/redis/redis-requirements.js';
-import { ScriptRunner } from '../shared/redis/script-runner.js';
+import { MemoryGuard } from '../shared/redis/memory-guard.js';
+import type { RedisClock } from '../shared/redis/redis-clock.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { CampaignDirectory } from '../shared/sale/campaign-directory.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
-import type { UnpersistedPromises } from '../shared/sale/unpersisted-promises.js';
+import { Sales } from '../shared/sale/sales.js';
+import { connectShard, type Shard } from '../shared/shards/shard.js';
+import { ShardMap } from '../shared/shards/shard-map.js';
+import { Shards } from '../shared/shards/shards.js';
 
-/** Responses that may wait for Postgres at once; more would only wait longer than their time limit. */
+/** Responses that may wait for Postgres at once in one shard; more would only wait longer than their time limit. */
 const MAX_DURABLE_WAITING = 20_000;
+
+/** What the API has for each shard. */
+export type ApiShard = Shard & { sale: SaleStore };
 
 /** What every module of the API may use: the process, its datastores, and the sale in them. */
 export type Core = {
@@ -36,76 +32,66 @@ export type Core = {
   log: Log;
   metrics: Metrics;
   life: Lifecycle;
-  redis: RedisConnections;
-  commands: Redis;
-  subscriber: Redis;
-  gate: RedisGate;
+  shards: Shards<ApiShard>;
+  /** The clock of the home shard, for signed times. Times of a campaign are decided by the clock of its shard. */
   clock: RedisClock;
-  scripts: ScriptRunner;
-  journal: Journal;
-  commits: CommitWatermark;
-  history: HistoryWatch;
   database: Database;
   /** For statements that others must not wait behind. */
   openPool: OpenPool;
-  sale: SaleStore;
+  sales: Sales;
   directory: CampaignDirectory;
 };
 
-/** Watches the memory of Redis: see MemoryGuard. */
-type MemoryWatch = { readonly full: boolean; observe(info: ReadonlyMap<string, string>): void };
-
 /** Connects one API process to Redis and Postgres; neither has to be there yet. */
-export function connect(config: Config, log: Log, life: Lifecycle, memory: MemoryWatch): Core {
+export function connect(config: Config, log: Log, life: Lifecycle): Core {
   const name = `api-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics();
-  const { redis, openPool } = connectDatastores(config, log, life, () => metrics.engineErrors.inc({ engine: 'redis' }));
-  const [commands, subscriber] = [redis.forCommands(), redis.forSubscription()];
+  const openPool = connectPostgres(config, life);
   const database = openPool({
     name: 'doorbuster-api',
     connections: 10,
     statementMs: LIMITS.postgresStatementMs,
     onError: (error) => log.warn({ reason: error.message }, 'Postgres is away'),
   });
-  const commits = new CommitWatermark(subscriber, MAX_DURABLE_WAITING);
-  const { gate, watch, promises } = createHistoryGate({
-    processId: name,
-    kind: 'api',
-    redis: commands,
-    // A pool of its own: its reports tell a worker that this process is alive.
-    database: openPool({ name: 'doorbuster-api-history', connections: 2, statementMs: LIMITS.postgresStatementMs }),
-    commits,
-    shape: () => redisProblems(commands, config.production, config.waitReplicas),
-    leaveServer: (reason) => redis.leaveServer(reason),
-    onInfo: (info) => memory.observe(info),
-    log,
-    limits: LIMITS,
+  // A pool of its own: its reports tell a worker that this process is alive.
+  const historyDatabase = openPool({
+    name: 'doorbuster-api-history',
+    connections: 2,
+    statementMs: LIMITS.postgresStatementMs,
   });
-  const clock = new RedisClock(commands);
-  life.add('subscription to commits', {
-    // Not awaited: without Redis the process starts all the same.
-    start: () => void commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched')),
-    stop: endsWithItsConnection,
+  const map = new ShardMap(config.shards);
+  const all = Array.from({ length: config.shards }, (_, index): ApiShard => {
+    const memory = new MemoryGuard(LIMITS.redisMemory, (full, { usedShare }) =>
+      shard.log.warn(
+        { full, used_share: usedShare },
+        full ? 'Redis is nearly full: new claims get 503' : 'Redis has room again',
+      ),
+    );
+    const shard = connectShard({
+      ...{ processId: name, kind: 'api' as const, index, config, map, historyDatabase, log, life },
+      commitsWaiting: MAX_DURABLE_WAITING,
+      onRedisError: () => metrics.engineErrors.inc({ engine: 'redis' }),
+      onInfo: (info) => memory.observe(info),
+    });
+    return { ...shard, sale: createSale({ config, metrics, database }, shard, memory) };
   });
-  life.add('history watch', { start: () => watch.start(gate), stop: () => watch.stop() });
-  life.add('Redis clock', clock);
-  life.add('Redis gate', { stop: () => gate.stop() });
-  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
-  const sale = createSale({ config, metrics, clock, scripts, database, history: watch }, promises, memory);
+  const shards = new Shards(all, map);
+  const sales = new Sales(
+    all.map(({ sale }) => sale),
+    (product) => map.shardOf(product),
+  );
   return {
-    ...{ name, config, log, metrics, life },
-    ...{ redis, commands, subscriber, gate, clock, scripts, commits, history: watch, database, openPool, sale },
-    journal: new Journal(commands),
-    directory: new CampaignDirectory(sale.reader),
+    ...{ name, config, log, metrics, life, shards, database, openPool, sales },
+    clock: shards.home.clock,
+    directory: new CampaignDirectory(sales),
   };
 }
 
 function createSale(
-  deps: Pick<Core, 'config' | 'metrics' | 'clock' | 'scripts' | 'database' | 'history'>,
-  promises: UnpersistedPromises,
-  memory: MemoryWatch,
+  { config, metrics, database }: Pick<Core, 'config' | 'metrics' | 'database'>,
+  { clock, scripts, watch, promises }: Shard,
+  memory: MemoryGuard,
 ): SaleStore {
-  const { config, metrics, clock, scripts, database, history } = deps;
   const { idempotencyTtlMs, waitReplicas } = config;
   return new SaleStore(
     scripts,
@@ -125,6 +111,6 @@ function createSale(
       ...LIMITS,
       idempotencyTtlMs,
     }),
-    { mayPack: () => history.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
+    { mayPack: () => watch.state?.mayPack ?? false, onBatch: (size) => metrics.claimBatch.observe(size) },
   );
 }

@@ -1,7 +1,7 @@
 -- Writes a campaign to Redis before its first shopper arrives. Never overwrites an existing campaign: a repeated admin
 -- call or a second worker must not reset stock and buyers.
 --
--- KEYS campaign, directory, filler, epoch
+-- KEYS campaign, directory, displaced, filler, epoch
 -- ARGV
 --   no                   the campaign's number
 --   product_id
@@ -33,6 +33,8 @@ if token ~= '' and not may_fill(filler_key, epoch_key, token) then return { 'fen
 if token == '' and redis.call('EXISTS', epoch_key) == 0 then return { 'rebuilding' } end
 local known_version = redis.call('HGET', campaign_key, 'version')
 if known_version then return { 'known', known_version } end
+-- Numbers come from Postgres, which gives one again after it was set back. The directory has one campaign for each.
+local earlier = redis.call('HGET', directory_key, no)
 local free = total == -1 and 0 or total - held - redeemed - burned
 assert(free >= 0, 'more is taken than there is')
 -- The closing time is unknown, so the grace period begins now.
@@ -46,5 +48,6 @@ if archived ~= '' then
   redis.call('HSET', campaign_key, 'archived', archived, 'promised', promised, 'forgotten', 'done')
 end
 if closed_at then redis.call('HSET', campaign_key, 'closed_at', closed_at) end
+if earlier and earlier ~= product_id then redis.call('SADD', displaced_key, earlier) end
 redis.call('HSET', directory_key, no, product_id)
 return { 'loaded' }

@@ -84,7 +84,7 @@ events the product), \`time\`, \`datacontenttype\`, \`data\`, and \`traceparent\
 that caused them; delivered in order, at least once: the same event always has the same \`id\`, so remember ids or reservations. The
 table is \`shared/contracts/events.ts\`.
 
-**Redis stream** \`${keys.events}\`: fields \`id\`, \`type\`, \`subject\`, \`event\` (the CloudEvent). Read it with a consumer group that starts
+**Redis stream** \`${keys.events}\` (with [shards](shards.md), behind the tag of shard 0): fields \`id\`, \`type\`, \`subject\`, \`event\` (the CloudEvent). Read it with a consumer group that starts
 at \`0\`; a Redis that lost its data gets its events again. See \`examples/\`.
 
 **Webhooks** (\`POST /admin/webhooks\`): the CloudEvent as the body of a POST, signed by [Standard Webhooks](https://www.standardwebhooks.com)
@@ -112,7 +112,7 @@ function keysDocument() {
 
 ${NOTE}
 
-The table is \`shared/redis/keys.ts\`. Packed records are defined in \`shared/redis/record-formats.ts\`.
+The table is \`shared/redis/keys.ts\`. On a cluster, and with several shards, \`{tag}\` of the shard comes first ([shards](shards.md)). Packed records are defined in \`shared/redis/record-formats.ts\`.
 
 | name | key | what it holds |
 | --- | --- | --- |
@@ -173,7 +173,7 @@ function settings() {
     name,
     fallback: 'defaultValue' in schema.def ? schema.def.defaultValue : undefined,
     meaning: schema.description ?? '',
-    secret: SECRET_NAMES.has(name) && !/^(SHOPPER|KAFKA)/.test(name),
+    secret: SECRET_NAMES.has(name) && !/^(SHOPPER|KAFKA|PLAY_INTEGRITY|DATABASE_READ)/.test(name),
   }));
 }
 

@@ -10,7 +10,7 @@ import { codesModule } from './codes/codes.module.js';
 import { connect } from './core.js';
 import { addJobRetries, addJobWorkers, addSweeps } from './job-workers.js';
 import { persistModule, relayModule } from './persist/persist.module.js';
-import { createProcessors, createSweeps } from './processors.js';
+import { createHomeSweeps, createProcessors, createShardSweeps } from './processors.js';
 import { publishOutboxModule } from './publish-outbox/publish-outbox.module.js';
 import { reconcileModule } from './reconcile/reconcile.module.js';
 import { recoveryModule } from './recovery/recovery.module.js';
@@ -23,20 +23,22 @@ export async function startWorker(config: Config, log: Log): Promise<Stoppable> 
   await inspectRedis(config, log);
   const life = new Lifecycle(log);
   const core = connect(config, log, life);
-  const { name, metrics, clock, commands, queues } = core;
+  const { name, metrics, clock, shards, queues } = core;
   const events = publishOutboxModule(core);
-  const persist = persistModule(core, { publish: (written) => events.publisher.committed(written) });
-  const refilling = recoveryModule(core, persist);
+  const persists = persistModule(core, { publish: (written) => events.publisher.committed(written) });
+  const refilling = recoveryModule(core, persists);
   const reconcile = reconcileModule(core, refilling);
   const codes = codesModule(core);
   const archive = archiveModule(core);
   addJobWorkers(core, createProcessors(core, { reconcile, events, codes }));
-  relayModule(core, persist);
-  addSweeps(core, createSweeps(core, { reconcile, events, codes, archive, refilling }));
+  relayModule(core, persists);
+  const sweepsDeps = { reconcile, events, codes, archive, refilling };
+  for (const shard of shards.all) addSweeps(core, shard, createShardSweeps(core, shard, sweepsDeps));
+  addSweeps(core, shards.home, createHomeSweeps(core, sweepsDeps));
   addJobRetries(core);
   life.add(
     'posted metrics',
-    postMetrics(name, metrics, new MetricsStore(commands), () => clock.nowMs()),
+    postMetrics(name, metrics, new MetricsStore(shards.home.commands), () => clock.nowMs()),
   );
   await life.start();
   // Repairs differences that a crash may have left. If this job is lost, the `reconcile` sweep repairs them later.

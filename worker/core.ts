@@ -5,22 +5,37 @@ import { ArchiveRecall } from '../shared/archive/archive-recall.js';
 import type { Config } from '../shared/config/config.js';
 import { LIMITS } from '../shared/config/limits.js';
 import { projectRoot } from '../shared/config/project-root.js';
-import { connectDatastores, type OpenPool } from '../shared/datastores/connect.js';
-import { createHistoryGate, type HistoryGate } from '../shared/history/history-gate.js';
-import { endsWithItsConnection, type Lifecycle } from '../shared/observability/lifecycle.js';
+import { connectPostgres, type OpenPool } from '../shared/datastores/connect.js';
+import type { ProductId } from '../shared/domain/ids.js';
+import type { Lifecycle } from '../shared/observability/lifecycle.js';
 import type { Log } from '../shared/observability/log.js';
 import { Metrics } from '../shared/observability/metrics.js';
 import { ArchivedPeople } from '../shared/postgres/archived-people.js';
 import type { Database } from '../shared/postgres/pool.js';
 import { JobQueues } from '../shared/queues/queues.js';
-import { CommitWatermark } from '../shared/redis/commit-watermark.js';
-import type { RedisConnections } from '../shared/redis/connections.js';
-import { Journal } from '../shared/redis/journal.js';
-import { RedisClock } from '../shared/redis/redis-clock.js';
-import { redisProblems } from '../shared/redis/redis-requirements.js';
+import type { RedisClock } from '../shared/redis/redis-clock.js';
 import { ScriptRunner } from '../shared/redis/script-runner.js';
 import { CampaignArchive } from '../shared/sale/campaign-archive.js';
 import { SaleStore } from '../shared/sale/sale-store.js';
+import { Sales } from '../shared/sale/sales.js';
+import { connectShard, type Shard } from '../shared/shards/shard.js';
+import { ShardMap } from '../shared/shards/shard-map.js';
+import { Shards } from '../shared/shards/shards.js';
+
+/** How many shards a worker recovers at once. */
+const RECOVERIES = 6;
+
+/** What the worker has for each shard. */
+export type WorkerShard = Shard & {
+  sale: SaleStore;
+  /**
+   * Calls scripts even while Redis is out of service. It needs no recall of archived users: it voids reservations whose
+   * entries are still in the journal, and a campaign is archived only after the journal has been persisted.
+   */
+  filler: SaleStore;
+  /** Whether a campaign is in this shard. */
+  has: (product: ProductId) => boolean;
+};
 
 /** The parts that every module of the worker may use: the process, its datastores, and the campaigns in Redis. */
 export type Core = {
@@ -30,37 +45,27 @@ export type Core = {
   log: Log;
   metrics: Metrics;
   life: Lifecycle;
-  redis: RedisConnections;
-  commands: Redis;
+  shards: Shards<WorkerShard>;
   /** The connection of BullMQ. */
   jobs: Redis;
+  /** The clock of the home shard. */
   clock: RedisClock;
-  journal: Journal;
   database: Database;
   /** Opens a pool of its own for slow statements, so that other statements do not wait behind them. */
   openPool: OpenPool;
-  /**
-   * Has a pool of its own, for two reasons: reports must not wait for other statements, and a recovery occupies one
-   * connection for as long as it holds its lock.
-   */
-  history: HistoryGate & { database: Database };
-  sale: SaleStore;
-  /**
-   * Calls scripts even while Redis is out of service. It needs no recall of archived users: it voids reservations whose
-   * entries are still in the journal, and a campaign is archived only after the journal has been persisted.
-   */
-  filler: SaleStore;
+  /** A pool of its own: reports must not wait for other statements. */
+  historyDatabase: Database;
+  /** For the locks of recoveries. */
+  lockDatabase: Database;
+  sales: Sales;
   queues: JobQueues;
-  /** Announces every commit of the journal, by any worker. */
-  commits: CommitWatermark;
 };
 
 /** Connects one worker to Redis and Postgres. Neither has to be reachable yet. */
 export function connect(config: Config, log: Log, life: Lifecycle): Core {
   const name = `worker-${process.pid}-${uuidv7().slice(-6)}`;
   const metrics = new Metrics(false);
-  const { redis, openPool } = connectDatastores(config, log, life);
-  const [jobs, subscriber, commands] = [redis.forJobs(), redis.forSubscription(), redis.forCommands()];
+  const openPool = connectPostgres(config, life);
   const database = openPool({
     name: 'doorbuster-worker',
     connections: 6,
@@ -72,44 +77,45 @@ export function connect(config: Config, log: Log, life: Lifecycle): Core {
     connections: 4,
     statementMs: LIMITS.persistStatementMs,
   });
-  const commits = new CommitWatermark(subscriber, 0);
-  life.add('subscription to commits', { start: () => commits.start(), stop: endsWithItsConnection });
-  const history = createHistoryGate({
-    processId: name,
-    kind: 'worker',
-    redis: commands,
-    database: historyDatabase,
-    commits,
-    shape: () => redisProblems(commands, config.production, config.waitReplicas),
-    leaveServer: (reason) => redis.leaveServer(reason),
-    log,
-    limits: LIMITS,
+  // Each recovery that runs holds a connection, and must leave some for reports.
+  const lockDatabase =
+    config.shards === 1
+      ? historyDatabase
+      : openPool({
+          name: 'doorbuster-worker-locks',
+          connections: Math.min(config.shards, RECOVERIES),
+          statementMs: LIMITS.persistStatementMs,
+        });
+  const map = new ShardMap(config.shards);
+  const all = Array.from({ length: config.shards }, (_, index): WorkerShard => {
+    const shard = connectShard({
+      ...{ processId: name, kind: 'worker' as const, index, config, map, historyDatabase, log, life },
+      commitsWaiting: 0,
+    });
+    const has = (product: ProductId) => map.shardOf(product) === index;
+    return { ...shard, ...createSaleStores(config, database, shard), has };
   });
-  const { gate, watch } = history;
-  const clock = new RedisClock(commands);
-  life.add('Redis gate', { quiet: () => gate.stop() });
-  life.add('history watch', { start: () => watch.start(gate), stop: () => watch.stop() });
-  life.add('Redis clock', clock);
-  const queues = new JobQueues(jobs, (queue, error) =>
+  const shards = new Shards(all, map);
+  const jobs = shards.home.redis.forJobs();
+  const queues = new JobQueues(jobs, shards.home.redis.prefix, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue reported an error'),
   );
   life.add('job queues', { stop: () => queues.close() });
   return {
-    ...{ name, config, log, metrics, life, redis, commands, jobs, clock, database, openPool, queues, commits },
-    journal: new Journal(commands),
-    history: { ...history, database: historyDatabase },
-    ...createSaleStores({ config, commands, database, clock, history }),
+    ...{ name, config, log, metrics, life, shards, jobs, database, openPool, historyDatabase, lockDatabase, queues },
+    clock: shards.home.clock,
+    sales: new Sales(
+      all.map(({ sale }) => sale),
+      (product) => map.shardOf(product),
+    ),
   };
 }
 
-function createSaleStores({
-  config: { idempotencyTtlMs, journalLimitEntries },
-  commands,
-  database,
-  clock,
-  history: { gate, promises },
-}: Pick<Core, 'config' | 'commands' | 'database' | 'clock'> & { history: HistoryGate }): Pick<Core, 'sale' | 'filler'> {
-  const luaFolder = join(projectRoot(), 'lua');
+function createSaleStores(
+  { idempotencyTtlMs, journalLimitEntries }: Config,
+  database: Database,
+  { commands, scripts, clock, promises }: Shard,
+): Pick<WorkerShard, 'sale' | 'filler'> {
   const limits = {
     idempotencyTtlMs,
     journalLimitEntries,
@@ -118,13 +124,12 @@ function createSaleStores({
     orderMemoryMs: LIMITS.orderMemoryMs,
     waitReplicas: 0,
   };
-  const scripts = new ScriptRunner(commands, luaFolder, gate);
   const recall = new ArchiveRecall(new ArchivedPeople(database), new CampaignArchive(scripts), () => clock.nowMs(), {
     ...LIMITS,
     idempotencyTtlMs,
   });
   return {
     sale: new SaleStore(scripts, limits, promises, recall),
-    filler: new SaleStore(new ScriptRunner(commands, luaFolder), limits),
+    filler: new SaleStore(new ScriptRunner(commands, join(projectRoot(), 'lua')), limits),
   };
 }

@@ -1,5 +1,5 @@
 import { LIMITS } from '../shared/config/limits.js';
-import type { QueueName, SweepName } from '../shared/contracts/jobs.js';
+import type { HomeSweepName, QueueName, ShardSweepName } from '../shared/contracts/jobs.js';
 import type { ProductId } from '../shared/domain/ids.js';
 import { BansTable } from '../shared/postgres/bans.js';
 import { CampaignPolicies } from '../shared/postgres/campaign-policies.js';
@@ -11,7 +11,7 @@ import { SaleCopy } from '../shared/sale/sale-copy.js';
 import { VelocityStore } from '../shared/sale/velocity-store.js';
 import type { Archiving } from './archive/archive.module.js';
 import type { CodeIssuing } from './codes/codes.module.js';
-import type { Core } from './core.js';
+import type { Core, WorkerShard } from './core.js';
 import { expireOverdue } from './expire/expire.js';
 import { forgetAttempts, forgetRuleBans } from './forget-attempts/forget-attempts.js';
 import { maintainLines } from './maintain-line/maintain-line.js';
@@ -32,13 +32,14 @@ export type SweepsDeps = ProcessorsDeps & { archive: Archiving; refilling: Refil
  * an entry does not compile.
  */
 export function createProcessors(
-  { sale, metrics, log }: Core,
+  { sales, metrics, log }: Core,
   { reconcile, events, codes }: ProcessorsDeps,
 ): Processors {
   return {
     promote: {
       concurrency: 4,
-      run: ({ productId }) => promoteWaiting(sale, metrics, log, productId as ProductId, LIMITS),
+      run: ({ productId }) =>
+        promoteWaiting(sales.of(productId as ProductId), metrics, log, productId as ProductId, LIMITS),
     },
     reconcile: { concurrency: 1, run: reconcile },
     // Endpoints do not wait for each other. An endpoint that hangs occupies one of the eight places until the delivery
@@ -49,13 +50,16 @@ export function createProcessors(
   };
 }
 
-/** For each sweep: its interval, and the function of one run. A sweep without an entry does not compile. */
-export function createSweeps(
-  core: Core,
-  { reconcile, events, codes, archive, refilling: { preheat } }: SweepsDeps,
-): { [Name in SweepName]: Sweep } {
-  const { sale, commands, clock, database, metrics, log } = core;
-  const active = new ActiveCampaigns(sale.reader, commands, clock);
+/**
+ * For each sweep over the campaigns of a shard: its interval, and the function of one run. A sweep without an entry
+ * does not compile.
+ */
+export function createShardSweeps(
+  { database, metrics }: Core,
+  { index, sale, commands, clock, has, log }: WorkerShard,
+  { archive, refilling: { preheat } }: SweepsDeps,
+): { [Name in ShardSweepName]: Sweep } {
+  const active = new ActiveCampaigns(sale.reader, commands, clock, has);
   const [copy, campaigns] = [new SaleCopy(commands), new CampaignsTable(database)];
   const ahead: TermsAhead = new Map();
   const velocity = {
@@ -74,12 +78,22 @@ export function createSweeps(
     },
     schedule: {
       everyMs: LIMITS.scheduleEveryMs,
-      run: () => keepSchedule({ sale, copy, campaigns, log, nowMs: clock.nowMs(), limits: LIMITS, preheat, ahead }),
+      run: () =>
+        keepSchedule({ sale, copy, campaigns, has, log, nowMs: clock.nowMs(), limits: LIMITS, preheat, ahead }),
     },
+    velocity: { everyMs: LIMITS.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
+    archive: { everyMs: LIMITS.archiveEveryMs, run: () => archive.runOf(index) },
+  };
+}
+
+/** The same for each sweep over what belongs to no shard. */
+export function createHomeSweeps(
+  core: Core,
+  { reconcile, events, codes, archive }: SweepsDeps,
+): { [Name in HomeSweepName]: Sweep } {
+  return {
     publish: { everyMs: LIMITS.publishEveryMs, run: () => events.publisher.sweep() },
     codes: { everyMs: LIMITS.codeLeftEveryMs, run: () => codes.resumeLeft() },
-    velocity: { everyMs: LIMITS.velocityEveryMs, run: () => watchVelocity(clock.nowMs(), velocity) },
-    archive: { everyMs: LIMITS.archiveEveryMs, run: () => archive.run() },
     reconcile: { everyMs: LIMITS.reconcileEveryMs, run: () => reconcile({}) },
     prune: { everyMs: LIMITS.pruneEveryMs, run: () => prune(core, events, archive) },
   };

@@ -9,6 +9,7 @@ import { JobQueues } from '../../shared/queues/queues.js';
 import { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import { JobResults } from '../../shared/redis/job-results.js';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
+import { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
 import type { Claims } from '../claim/claim.module.js';
 import type { Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
@@ -36,22 +37,20 @@ import { webhookRoutes } from './webhooks.route.js';
 
 /** The routes of operators. */
 export function adminModule(core: Core, guards: Guards, claims: Claims): Route[] {
-  const { config, log, clock, commands, journal, database, sale } = core;
+  const { config, log, clock, shards, database, sales } = core;
   const { apiKeys } = guards.auth;
   const queues = connectQueues(core);
   const table = new CampaignsTable(database);
   const redemptions = new RedemptionsTable(database);
   const campaigns = createCampaigns(core, guards, claims, { table, queues });
-  const relay = new RelayLease(commands, '');
   const replica = connectReplica({ url: config.databaseReadUrl, database, openPool: core.openPool, log });
   const overview = new OverviewReader({
     campaigns,
     table,
     redemptions,
-    sale: sale.reader,
+    sales,
     queues,
-    journal,
-    relay,
+    shards: shards.all.map(({ index, commands, journal }) => ({ index, journal, relay: new RelayLease(commands, '') })),
     clock,
   });
   const webhooks = new Webhooks(database, new WebhookEndpoints(database), {
@@ -59,10 +58,10 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     maxEndpoints: LIMITS.webhookEndpoints,
   });
   const desk = new BanDesk(new BansTable(database), guards.abuse.bans, log, () => clock.nowMs());
-  const answers = new JobResults(commands);
+  const answers = new JobResults(shards.home.commands);
   return [
     ...campaignRoutes({ campaigns, table, apiKeys, clock, log }),
-    statsRoute({ campaigns, sale: sale.reader, journal, redemptions, apiKeys, clock }),
+    statsRoute({ campaigns, shards, redemptions, apiKeys }),
     redemptionsRoute(
       campaigns,
       replica.readsOf(database, (reads) => new RedemptionsTable(reads)),
@@ -73,16 +72,17 @@ export function adminModule(core: Core, guards: Guards, claims: Claims): Route[]
     ...webhookRoutes({ webhooks, apiKeys, log }),
     ...banRoutes({ desk, apiKeys, log }),
     ...createSessionRoutes(core, guards),
-    lineRoute({ campaigns, sale, apiKeys }),
-    overviewRoute({ overview, sale, apiKeys }),
+    lineRoute({ campaigns, sales, apiKeys }),
+    overviewRoute({ overview, sales, apiKeys }),
     ...jobBoardRoutes(queues, apiKeys),
     reconcileRoute({ campaigns, database, queues, answers, apiKeys, limits: LIMITS }),
   ];
 }
 
-function connectQueues({ redis, life, log }: Core): JobQueues {
+function connectQueues({ shards, life, log }: Core): JobQueues {
+  const { redis } = shards.home;
   // BullMQ defines sixty commands on its connection, which ioredis copies into every pipeline that it begins there.
-  const queues = new JobQueues(redis.forCommands(), (queue, error) =>
+  const queues = new JobQueues(redis.forQueues(), redis.prefix, (queue, error) =>
     log.warn({ queue, reason: error.message }, 'a queue reported an error'),
   );
   life.add('job queues', { stop: () => queues.close().catch(() => {}) });
@@ -90,20 +90,27 @@ function connectQueues({ redis, life, log }: Core): JobQueues {
 }
 
 function createCampaigns(
-  { config, commands, commits, database, sale }: Core,
+  { name, config, shards, database, sales }: Core,
   { limits: { policies } }: Guards,
-  { acknowledgement, termsNotifications }: Claims,
+  { acknowledgements, termsNotifications }: Claims,
   { table, queues }: { table: CampaignsTable; queues: JobQueues },
 ): Campaigns {
   return new Campaigns({
     database,
     table,
-    sale,
+    sales,
+    placement: new CampaignPlacement({
+      database,
+      map: shards.map,
+      histories: shards.home.histories,
+      processId: name,
+      aliveMs: () => shards.home.watch.aliveMs,
+    }),
     queues,
-    commits,
-    acknowledgement,
+    commitsOf: (product) => shards.of(product).commits,
+    acknowledgements,
     codes: new CodesTable(database),
-    codeNotifications: new CodeNotifications(commands, LIMITS),
+    codeNotifications: new CodeNotifications(shards.home.commands, LIMITS),
     termsNotifications,
     policies,
     limits: { ...LIMITS, mayDemandPlatform: Object.values(config.platforms).some((platform) => platform !== null) },

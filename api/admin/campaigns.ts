@@ -11,8 +11,9 @@ import type { Database, Queryable } from '../../shared/postgres/pool.js';
 import type { JobQueues } from '../../shared/queues/queues.js';
 import type { CodeNotifications } from '../../shared/redis/code-notifications.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { Sales } from '../../shared/sale/sales.js';
+import type { CampaignPlacement } from '../../shared/shards/campaign-placement.js';
+import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { TermsNotifications } from '../claim/terms-notifications.js';
 import type { PolicyCache } from '../guards/limits/policy-cache.js';
 import { invalidFields } from '../http/validate.js';
@@ -29,10 +30,11 @@ const AMEND_TRIES = 3;
 export type CampaignsDeps = {
   database: Database;
   table: CampaignsTable;
-  sale: SaleStore;
+  sales: Sales;
+  placement: Pick<CampaignPlacement, 'place' | 'untilKnown'>;
   queues: JobQueues;
-  commits: CommitWatermark;
-  acknowledgement: Acknowledgement;
+  commitsOf: (product: ProductId) => CommitWatermark;
+  acknowledgements: Acknowledgements;
   codes: CodesTable;
   codeNotifications: CodeNotifications;
   termsNotifications: TermsNotifications;
@@ -56,17 +58,22 @@ export class Campaigns {
    */
   async create(body: CampaignBody, operator: Operator, now: Date): Promise<StoredCampaign> {
     this.#requireKeepable(body.limits);
-    const campaign = await this.deps.database.transaction(async (client) => {
-      const created = await this.deps.table.insert(newCampaign(body, now), client);
-      if (created) await this.#assertNotLost(created);
-      if (created) await audit(client, operator, 'campaign.create', created, null, campaignView(created));
-      if (created) await this.#issueCode(created, client);
+    const { database, table, placement } = this.deps;
+    let mapVersion: number | null = null;
+    const campaign = await database.transaction(async (client) => {
+      const created = await table.insert(newCampaign(body, now), client);
+      if (!created) return null;
+      await this.#assertNotLost(created);
+      mapVersion = await placement.place(client, created.productId);
+      await audit(client, operator, 'campaign.create', created, null, campaignView(created));
+      await this.#issueCode(created, client);
       return created;
     });
+    if (mapVersion !== null) await placement.untilKnown(mapVersion);
     const unsold = campaign ?? (await this.#findUnsold(body.product_id));
     if (unsold) {
       await this.#notifyGuards(unsold.productId);
-      await this.deps.sale.campaigns.load(unsold);
+      await this.deps.sales.of(unsold.productId).campaigns.load(unsold);
     }
     if (!campaign) throw new Problem('campaign_exists', `Product ${body.product_id} already has a campaign.`);
     return campaign;
@@ -78,8 +85,8 @@ export class Campaigns {
    * @throws EngineUnavailable
    */
   async #assertNotLost({ productId, no }: StoredCampaign): Promise<void> {
-    const { reader } = this.deps.sale;
-    const [lost, holder] = await Promise.all([reader.stock(productId), reader.productOf(no)]);
+    const { sales } = this.deps;
+    const [lost, holder] = await Promise.all([sales.of(productId).reader.stock(productId), sales.productOf(no)]);
     if (lost !== null || holder !== null) throw setBack();
   }
 
@@ -129,7 +136,7 @@ export class Campaigns {
           return { changed, inRedis: await this.#carry(changed) };
         });
         if (!amended) continue;
-        if (!amended.inRedis) await this.deps.sale.campaigns.load(amended.changed);
+        if (!amended.inRedis) await this.deps.sales.of(amended.changed.productId).campaigns.load(amended.changed);
         // A process that misses this is corrected by the script, or uses the old terms for at most a minute.
         await this.#notifyGuards(amended.changed.productId);
         if (body.draft !== false) return amended.changed;
@@ -150,7 +157,7 @@ export class Campaigns {
    * @throws VersionTaken if Redis has the same or newer terms of another change, which may not be committed
    */
   async #carry(amended: StoredCampaign): Promise<boolean> {
-    const outcome = await this.deps.sale.campaigns.updateTerms(amended);
+    const outcome = await this.deps.sales.of(amended.productId).campaigns.updateTerms(amended);
     switch (outcome.kind) {
       case 'amended':
         return true;
@@ -180,17 +187,12 @@ export class Campaigns {
     operator: Operator,
   ): Promise<StoredCampaign> {
     const { productId } = await this.find(idOrProduct);
-    const outcome = await this.deps.sale.campaigns.restock(
-      productId,
-      delta,
-      this.deps.limits.promoteBatch,
-      key,
-      operator.name,
-      operator.requestId,
-    );
+    const outcome = await this.deps.sales
+      .of(productId)
+      .campaigns.restock(productId, delta, this.deps.limits.promoteBatch, key, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'restocked':
-        await this.#acknowledge(outcome);
+        await this.#acknowledge(productId, outcome);
         if (delta > 0) await this.#promote(productId);
         return { ...(await this.find(idOrProduct)), totalLimit: outcome.total };
       case 'key_reused':
@@ -221,7 +223,8 @@ export class Campaigns {
     if (!EXTERNAL_ID_PATTERN.test(idOrProduct)) throw notFound();
     const campaign = await this.deps.table.find(idOrProduct);
     if (campaign) return campaign;
-    if ((await this.deps.sale.reader.stock(idOrProduct as ProductId)) === null) throw notFound();
+    if ((await this.deps.sales.of(idOrProduct as ProductId).reader.stock(idOrProduct as ProductId)) === null)
+      throw notFound();
     throw setBack();
   }
 
@@ -230,10 +233,12 @@ export class Campaigns {
     action: OperatorAction | 'publish',
     operator: Operator,
   ): Promise<CampaignStatus> {
-    const outcome = await this.deps.sale.campaigns.setStatus(product, action, operator.name, operator.requestId);
+    const outcome = await this.deps.sales
+      .of(product)
+      .campaigns.setStatus(product, action, operator.name, operator.requestId);
     switch (outcome.kind) {
       case 'changed':
-        await this.#acknowledge(outcome);
+        await this.#acknowledge(product, outcome);
         return outcome.after;
       case 'unchanged':
         return outcome.status;
@@ -253,10 +258,11 @@ export class Campaigns {
    * Waits for the commit for at most `operatorCommitWaitMs`, because operators read back what they changed. The change
    * is in the journal, so only the response of a durable campaign depends on the commit.
    */
-  async #acknowledge(outcome: { durable: boolean; journalId: string }): Promise<void> {
-    const journalId = await this.deps.acknowledgement.entryOf(outcome.journalId);
-    await this.deps.acknowledgement.held({ ...outcome, journalId });
-    await this.deps.commits.committed(journalId, this.deps.limits.operatorCommitWaitMs);
+  async #acknowledge(product: ProductId, outcome: { durable: boolean; journalId: string }): Promise<void> {
+    const { acknowledgements, commitsOf, limits } = this.deps;
+    const journalId = await acknowledgements.entryOf(product, outcome.journalId);
+    await acknowledgements.held(product, { ...outcome, journalId });
+    await commitsOf(product).committed(journalId, limits.operatorCommitWaitMs);
   }
 
   /** Queues a promotion. Errors are ignored, because the sweep of the lines promotes as well, only later. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { QUEUE_NAMES } from '../../shared/contracts/jobs.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -47,10 +47,10 @@ const overviewData = z.object({
   line: lineData.nullable().describe('null = without `campaign`, or not in Redis'),
 });
 
-export type OverviewRouteDeps = { overview: OverviewReader; sale: SaleStore; apiKeys: ApiKeys };
+export type OverviewRouteDeps = { overview: OverviewReader; sales: SalesOf; apiKeys: ApiKeys };
 
 /** GET /admin/overview: the data that the operator's page polls once a second. */
-export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteDeps): Route {
+export function overviewRoute({ overview, sales, apiKeys }: OverviewRouteDeps): Route {
   return defineRoute(
     {
       method: 'get',
@@ -69,7 +69,7 @@ export function overviewRoute({ overview, sale, apiKeys }: OverviewRouteDeps): R
       const { campaign, line: lineLength, limit, cursor } = validate(query, req.query);
       const now = await (campaign === undefined ? overview.page(limit, cursor ?? null) : overview.one(campaign));
       const one = campaign === undefined ? undefined : now.campaigns[0]?.campaign;
-      const line = one ? await sale.line.head(one.productId, lineLength) : null;
+      const line = one ? await sales.of(one.productId).line.head(one.productId, lineLength) : null;
       const last = one === undefined && now.campaigns.length === limit ? now.campaigns.at(-1) : undefined;
       call.reply(200, {
         time: new Date(now.timeMs).toISOString(),

@@ -9,7 +9,7 @@ import type { JobQueues } from '../../shared/queues/queues.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { RelayLease } from '../../shared/redis/relay-lease.js';
-import type { SaleReader } from '../../shared/sale/sale-reader.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import type { Campaigns } from './campaigns.js';
 
 const RATE_SECONDS = 10;
@@ -26,7 +26,7 @@ export type CampaignNow = {
 export type Overview = {
   timeMs: number;
   journal: { entries: number; oldestSeconds: number };
-  /** The worker that relays the journal; null = none in the last five seconds. */
+  /** The workers that relay the journals; null = none relays some of them, for the last five seconds. */
   relay: string | null;
   queues: Record<QueueName, Awaited<ReturnType<JobQueues['counts']>>>;
   campaigns: CampaignNow[];
@@ -36,10 +36,9 @@ export type OverviewDeps = {
   campaigns: Campaigns;
   table: CampaignsTable;
   redemptions: RedemptionsTable;
-  sale: SaleReader;
+  sales: SalesOf;
   queues: JobQueues;
-  journal: Journal;
-  relay: Pick<RelayLease, 'currentHolder'>;
+  shards: readonly { index: number; journal: Journal; relay: Pick<RelayLease, 'currentHolder'> }[];
   clock: RedisClock;
 };
 
@@ -57,28 +56,48 @@ export class OverviewReader {
   }
 
   async #around(campaigns: readonly StoredCampaign[]): Promise<Overview> {
-    const { journal, clock, relay } = this.deps;
-    const [now, backlog, holder, queues] = await Promise.all([
+    const [now, backlogs, relay, queues] = await Promise.all([
       this.#live(campaigns),
-      journal.backlog(),
-      relay.currentHolder(),
+      this.#eachShard(({ journal }) => journal.backlog()),
+      this.#relay(),
       this.#queues(),
     ]);
-    const timeMs = clock.nowMs();
-    const oldestSeconds = backlog.oldestMs === null ? 0 : Math.max(0, Math.round(timeMs - backlog.oldestMs) / 1000);
+    const timeMs = this.deps.clock.nowMs();
+    const oldestMs = Math.min(...backlogs.map((backlog) => backlog.oldestMs ?? timeMs));
     return {
       timeMs,
-      journal: { entries: backlog.entries, oldestSeconds },
-      relay: holder,
+      journal: {
+        entries: backlogs.reduce((sum, { entries }) => sum + entries, 0),
+        oldestSeconds: Math.max(0, Math.round(timeMs - oldestMs) / 1000),
+      },
+      relay,
       queues,
       campaigns: now,
     };
   }
 
+  async #relay(): Promise<string | null> {
+    const holders = await this.#eachShard(({ relay }) => relay.currentHolder());
+    const isHeld = holders.length === this.deps.shards.length && !holders.includes(null);
+    return isHeld ? [...new Set(holders)].join(', ') : null;
+  }
+
+  /**
+   * Reads from every shard.
+   * @returns the results of those that can be read
+   * @throws EngineUnavailable if none can
+   */
+  async #eachShard<Value>(read: (shard: OverviewDeps['shards'][number]) => Promise<Value>): Promise<Value[]> {
+    const results = await Promise.allSettled(this.deps.shards.map(read));
+    const values = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    if (values.length > 0) return values;
+    throw EngineUnavailable.from('redis', (results[0] as PromiseRejectedResult).reason);
+  }
+
   async #live(campaigns: readonly StoredCampaign[]): Promise<CampaignNow[]> {
     const paused = campaigns.filter(({ status }) => status === 'paused').map(({ id }) => id);
     const [stocks, pauses, summaries] = await Promise.all([
-      Promise.all(campaigns.map(({ productId }) => this.deps.sale.stock(productId))),
+      Promise.all(campaigns.map((campaign) => this.#stock(campaign))),
       lastPauses(this.deps.table.database, paused),
       this.deps.redemptions.summaries(
         campaigns.map(({ id }) => id),
@@ -91,6 +110,16 @@ export class OverviewReader {
       const pause = stock && stock.status !== 'paused' ? null : (pauses.get(campaign.id) ?? null);
       return { campaign, stock, persisted: taken, confirmedPerSecond: recent / RATE_SECONDS, pause };
     });
+  }
+
+  /** Null also while the shard of the campaign is away and others are not. */
+  async #stock({ productId }: StoredCampaign): Promise<Stock | null> {
+    try {
+      return await this.deps.sales.of(productId).reader.stock(productId);
+    } catch (error) {
+      if (this.deps.shards.length > 1 && error instanceof EngineUnavailable) return null;
+      throw error;
+    }
   }
 
   async #queues(): Promise<Overview['queues']> {

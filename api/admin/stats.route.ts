@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { RedemptionsTable } from '../../shared/postgres/redemptions.js';
-import type { Journal } from '../../shared/redis/journal.js';
-import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleReader } from '../../shared/sale/sale-reader.js';
+import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { Shard } from '../../shared/shards/shard.js';
+import type { Shards } from '../../shared/shards/shards.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import { defineRoute } from '../http/define-route.js';
 import { campaignId } from '../http/fields.js';
@@ -16,11 +16,9 @@ const params = z.object({ id: campaignId });
 
 export type StatsDeps = {
   campaigns: Campaigns;
-  sale: SaleReader;
-  journal: Journal;
+  shards: Pick<Shards<Pick<Shard, 'index' | 'journal' | 'clock'> & { sale: SaleStore }>, 'of'>;
   redemptions: RedemptionsTable;
   apiKeys: ApiKeys;
-  clock: RedisClock;
 };
 
 /** GET /admin/campaigns/:id/stats: the counters in one consistent read, and the backlog of the journal. */
@@ -41,9 +39,10 @@ export function statsRoute(deps: StatsDeps): Route {
       const { req } = call;
       deps.apiKeys.require(req, 'admin');
       const campaign = await deps.campaigns.find(validate(params, req.params).id);
+      const { sale, journal, clock } = deps.shards.of(campaign.productId);
       const [stock, backlog, summary] = await Promise.all([
-        deps.sale.stock(campaign.productId),
-        deps.journal.backlog(),
+        sale.reader.stock(campaign.productId),
+        journal.backlog(),
         deps.redemptions.summary(campaign.id, RATE_SECONDS),
       ]);
       if (!stock)
@@ -55,7 +54,7 @@ export function statsRoute(deps: StatsDeps): Route {
         ...counters,
         journal_backlog: backlog.entries,
         oldest_unpersisted_seconds:
-          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(deps.clock.nowMs() - backlog.oldestMs) / 1000),
+          backlog.oldestMs === null ? 0 : Math.max(0, Math.round(clock.nowMs() - backlog.oldestMs) / 1000),
         persisted: summary.taken,
         drift: stock.held + stock.redeemed + stock.burned - summary.taken,
         confirmed_per_second: summary.recent / RATE_SECONDS,

@@ -1,7 +1,9 @@
+import type { ProductId } from '../../shared/domain/ids.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { CommitWatermark } from '../../shared/redis/commit-watermark.js';
 import { type Durability, durabilityOf } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
+import type { Shards } from '../../shared/shards/shards.js';
 import type { ReplicationWatch } from './replication-watch.js';
 
 /** The part of a script's reply that decides how long the response is held. */
@@ -12,10 +14,39 @@ export type Acknowledged = {
   journalId: string;
 };
 
+/** The acknowledgements of all shards. */
+export class Acknowledgements {
+  constructor(
+    readonly shards: Shards<{ index: number; acknowledgement: Acknowledgement }>,
+    /** REDIS_WAIT_REPLICAS */
+    readonly replicas: number,
+  ) {}
+
+  /** Whether responses of campaigns that are not durable need not be held, so that callers can skip `held`. */
+  get isImmediate(): boolean {
+    return this.replicas === 0;
+  }
+
+  /** Returns the durability of a response after `held`. */
+  durabilityOf(durable: boolean): Durability {
+    return durabilityOf(durable, this.replicas);
+  }
+
+  /** See `Acknowledgement.entryOf`. */
+  entryOf(product: ProductId, journalId: string): Promise<string> {
+    return this.shards.of(product).acknowledgement.entryOf(journalId);
+  }
+
+  /** @param product campaign whose promise is acknowledged */
+  held(product: ProductId, acknowledged: Acknowledged): Promise<void> {
+    return this.shards.of(product).acknowledgement.held(acknowledged);
+  }
+}
+
 /**
- * Holds a response until the promise that it acknowledges is safe: committed to Postgres for `confirmation: durable`,
- * on `REDIS_WAIT_REPLICAS` replicas otherwise. It also applies to replays, because the first response may never have
- * arrived.
+ * Holds a response about a campaign of one shard until the promise that it acknowledges is safe: committed to Postgres
+ * for `confirmation: durable`, on `REDIS_WAIT_REPLICAS` replicas otherwise. It also applies to replays, because the
+ * first response may never have arrived.
  */
 export class Acknowledgement {
   constructor(
@@ -24,16 +55,6 @@ export class Acknowledgement {
     readonly journal: Pick<Journal, 'lastId'>,
     readonly limits: { durableWaitMs: number },
   ) {}
-
-  /** Whether responses of campaigns that are not durable need not be held, so that callers can skip `held`. */
-  get isImmediate(): boolean {
-    return this.replication.replicas === 0;
-  }
-
-  /** Returns the durability of a response after `held`. */
-  durabilityOf(durable: boolean): Durability {
-    return durabilityOf(durable, this.replication.replicas);
-  }
 
   /**
    * Resolves when the response may be sent.
@@ -45,7 +66,7 @@ export class Acknowledgement {
       if (!(await this.commits.committed(upTo, this.limits.durableWaitMs))) {
         throw new EngineUnavailable('postgres', `the journal was not committed up to ${upTo} in time`);
       }
-    } else if (!this.isImmediate && !(await this.replication.replicated())) {
+    } else if (this.replication.replicas > 0 && !(await this.replication.replicated())) {
       throw new EngineUnavailable('redis', 'not enough replicas confirmed the promise in time');
     }
   }

@@ -1,10 +1,12 @@
+import type { Config } from '../../shared/config/config.js';
 import { LIMITS } from '../../shared/config/limits.js';
 import { endsWithItsConnection } from '../../shared/observability/lifecycle.js';
 import { CampaignTermsTable } from '../../shared/postgres/campaign-terms.js';
 import { CodesTable } from '../../shared/postgres/codes.js';
-import type { Core } from '../core.js';
+import { Shards } from '../../shared/shards/shards.js';
+import type { ApiShard, Core } from '../core.js';
 import type { Guards } from '../guards/guards.module.js';
-import { Acknowledgement } from './acknowledgement.js';
+import { Acknowledgement, Acknowledgements } from './acknowledgement.js';
 import { Claim } from './claim.js';
 import { CodeTexts } from './code-texts.js';
 import { ReplicationWatch } from './replication-watch.js';
@@ -14,32 +16,28 @@ import { TermsNotifications } from './terms-notifications.js';
 /** Used by every feature that promises a unit or reports on one. */
 export type Claims = {
   claim: Claim;
-  acknowledgement: Acknowledgement;
+  acknowledgements: Acknowledgements;
   terms: TermsCache;
   termsNotifications: TermsNotifications;
   codeTexts: CodeTexts;
 };
 
 export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Guards, 'auth' | 'limits'>): Claims {
-  const { config, log, life, redis, commands, subscriber, gate, commits, journal, database, sale } = core;
-  const replication = new ReplicationWatch(
-    redis.forCommands(),
+  const { config, log, life, shards, database, sales } = core;
+  const acknowledgements = new Acknowledgements(
+    new Shards(
+      shards.all.map((shard) => ({ index: shard.index, acknowledgement: acknowledgementIn(shard, config) })),
+      shards.map,
+    ),
     config.waitReplicas,
-    {
-      waitMs: LIMITS.replicationWaitMs,
-      roundMs: LIMITS.replicationRoundMs,
-      maxWaiting: LIMITS.replicatedWaiting,
-    },
-    () => gate.server,
   );
-  const acknowledgement = new Acknowledgement(commits, replication, journal, LIMITS);
   const terms = new TermsCache(new CampaignTermsTable(database), {
     capacity: LIMITS.termsKept,
     freshMs: LIMITS.termsFreshMs,
     patienceMs: LIMITS.termsPatienceMs,
     nowMs: () => performance.now(),
   });
-  const termsNotifications = new TermsNotifications(commands, subscriber);
+  const termsNotifications = new TermsNotifications(shards.home.commands, shards.home.subscriber);
   const listen = () =>
     termsNotifications.listen(
       (product) => {
@@ -57,10 +55,24 @@ export function claimModule(core: Core, { auth, limits: { policies } }: Pick<Gua
     stop: endsWithItsConnection,
   });
   return {
-    claim: new Claim(sale, auth.tickets, acknowledgement, LIMITS),
-    acknowledgement,
+    claim: new Claim(sales, auth.tickets, acknowledgements, LIMITS),
+    acknowledgements,
     terms,
     termsNotifications,
     codeTexts: new CodeTexts(new CodesTable(database)),
   };
+}
+
+function acknowledgementIn({ redis, gate, commits, journal }: ApiShard, { waitReplicas }: Config): Acknowledgement {
+  const replication = new ReplicationWatch(
+    redis.forCommands(),
+    waitReplicas,
+    {
+      waitMs: LIMITS.replicationWaitMs,
+      roundMs: LIMITS.replicationRoundMs,
+      maxWaiting: LIMITS.replicatedWaiting,
+    },
+    () => gate.server,
+  );
+  return new Acknowledgement(commits, replication, journal, LIMITS);
 }

@@ -18,7 +18,7 @@ import {
   type IdempotencyRecord,
 } from '../../shared/redis/idempotency-record.js';
 import type { CouponClaim, ReserveInput } from '../../shared/sale/reserve-call.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import type { ReserveOutcome } from '../../shared/sale/scripts/reserve.js';
 import type { Tickets } from '../guards/auth/ticket.js';
@@ -26,7 +26,7 @@ import { LocalQuota } from '../guards/limits/local-quota.js';
 import { rateLimited } from '../guards/limits/quotas.js';
 import { unavailable } from '../http/problem.js';
 import { invalidFields } from '../http/validate.js';
-import type { Acknowledgement } from './acknowledgement.js';
+import type { Acknowledgements } from './acknowledgement.js';
 import type { ClaimRefusal, PlaceData } from './claim.contract.js';
 
 export type ClaimRequest = {
@@ -113,9 +113,9 @@ export class Claim {
   readonly #unproven: LocalQuota;
 
   constructor(
-    readonly sale: SaleStore,
+    readonly sales: SalesOf,
     readonly tickets: Tickets,
-    readonly acknowledgement: Acknowledgement,
+    readonly acknowledgements: Acknowledgements,
     readonly limits: ClaimLimits,
   ) {
     this.#promises = new LocalQuota(limits.placeCalls, limits.placeWindowMs, limits.callersKept);
@@ -158,14 +158,14 @@ export class Claim {
     const outcome = await this.#reserve(input, caller);
     switch (outcome.kind) {
       case 'reserved':
-        if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
+        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome);
         return first(
-          this.#held(outcome, this.acknowledgement.durabilityOf(outcome.durable), ticketKey, user),
+          this.#held(outcome, this.acknowledgements.durabilityOf(outcome.durable), ticketKey, user),
           outcome.quotaLeft,
         );
       case 'queued':
       case 'waiting': {
-        if (this.#mustWait(outcome.durable)) await this.acknowledgement.held(outcome);
+        if (this.#mustWait(outcome.durable)) await this.acknowledgements.held(product, outcome);
         const place =
           outcome.kind === 'queued' ? reservationIdOf(reservationPrefix, outcome.no) : outcome.reservationId;
         const ticket = place === '' ? null : this.tickets.sign(outcome.no, user, place, ticketKey);
@@ -175,7 +175,7 @@ export class Claim {
         // The first response may never have arrived, so a replay is held like it.
         const remembered = decodeIdempotencyRecord(outcome.answer);
         if (this.#mustWait(outcome.durable))
-          await this.acknowledgement.held({ durable: outcome.durable, journalId: '' });
+          await this.acknowledgements.held(product, { durable: outcome.durable, journalId: '' });
         if (remembered.kind === 'queued') {
           const { ticketKey: signer, reservationId } = remembered;
           const ticket = signer === null ? null : this.tickets.sign(outcome.no, user, reservationId, signer);
@@ -194,7 +194,7 @@ export class Claim {
   async #reserve(input: ReserveInput, caller: string): Promise<ReserveOutcome> {
     let isPromise = false;
     try {
-      const outcome = await this.sale.claims.reserve(input);
+      const outcome = await this.sales.of(input.product).claims.reserve(input);
       isPromise = outcome.kind === 'reserved' || outcome.kind === 'queued' || outcome.kind === 'waiting';
       return outcome;
     } finally {
@@ -203,16 +203,16 @@ export class Claim {
   }
 
   /** @throws Problem 429 if the user has made too many calls without a token from one network, and this is no replay */
-  async #requireQuota({ user, network, key }: ClaimRequest): Promise<void> {
+  async #requireQuota({ product, user, network, key }: ClaimRequest): Promise<void> {
     const waitMs = this.#unproven.take(`${user}|${network}`);
-    if (waitMs === 0 || (await this.sale.reader.remembers(user, key))) return;
+    if (waitMs === 0 || (await this.sales.of(product).reader.remembers(user, key))) return;
     const { deviceQuota, deviceWindowMs } = this.limits;
     throw rateLimited('device', deviceQuota, deviceWindowMs / 1000, waitMs);
   }
 
   /** Whether a response must be held. Most need not be, and skip the cost of an `await`. */
   #mustWait(durable: boolean): boolean {
-    return durable || !this.acknowledgement.isImmediate;
+    return durable || !this.acknowledgements.isImmediate;
   }
 
   #held(

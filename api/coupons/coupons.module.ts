@@ -26,7 +26,7 @@ export function couponsModule(
   { auth: { shopper }, limits, attestation, abuse, velocity }: Guards,
   { claim, terms }: Claims,
 ): Route[] {
-  const { config, clock, metrics, log, sale } = core;
+  const { config, clock, metrics, log, sales } = core;
   const { loadShedder, policies, couponTokenQuota } = limits;
   const { blocklist, riskGate, failures } = abuse;
   const oneTimeTokens = new OneTimeTokens(config.ticketKeys);
@@ -48,7 +48,7 @@ export function couponsModule(
       blocklist,
       challenges: attestation.challenges,
       validateQuota: limits.perUser('validate', config.validatePerMinutePerUser),
-      validation: new Validation(sale),
+      validation: new Validation(sales),
       shopper,
     }),
     redeemRoute({
@@ -86,12 +86,12 @@ function createAttemptRecorder({ config, log, metrics, life, clock, database }: 
 }
 
 function createCodeResolver(
-  { log, metrics, life, redis, database, openPool, directory }: Core,
+  { log, metrics, life, shards, database, openPool, directory }: Core,
   terms: Claims['terms'],
 ): CodeResolver {
   // A pool of its own: it reads every code.
   const pool = openPool({ name: 'doorbuster-api-codes', connections: 1, statementMs: LIMITS.codePageStatementMs });
-  const filter = new CodeFilter(redis.forSubscription(), new CodesTable(pool), log, LIMITS);
+  const filter = new CodeFilter(shards.home.redis.forSubscription(), new CodesTable(pool), log, LIMITS);
   life.add('code filter', filter);
   observeCodeFilter(metrics, filter);
   const codes = new CodesTable(database);

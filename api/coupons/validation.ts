@@ -7,7 +7,7 @@ import { applyDiscounts, type LeftOutReason } from '../../shared/domain/stacking
 import { timeOrNull } from '../../shared/domain/time.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { TermsVersion } from '../../shared/postgres/campaign-terms.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import type { CheckRedeemableOutcome } from '../../shared/sale/scripts/checkout.js';
 import type { Identity } from '../guards/auth/shopper-identity.js';
 import type { IssuedCode } from './code-resolver.js';
@@ -22,7 +22,7 @@ const FEW_PART = 0.1;
 
 /** Computes what a code currently gives its user. It reserves nothing. */
 export class Validation {
-  constructor(readonly sale: SaleStore) {}
+  constructor(readonly sales: SalesOf) {}
 
   /** Checks one code. @throws Problem if it could not be redeemed now */
   async one(issued: IssuedCode, shopper: Shopper): Promise<ValidData> {
@@ -79,7 +79,7 @@ export class Validation {
   /** Returns the stock of a usable code; `total` -1 = unlimited. @throws Problem if it could not be redeemed now */
   async checkRedeemable(issued: IssuedCode, { user, attributes }: Shopper): Promise<{ free: number; total: number }> {
     const { audience } = issued.terms;
-    const outcome = await this.sale.claims.checkRedeemable(issued.product, user, issued.codeNo);
+    const outcome = await this.sales.of(issued.product).claims.checkRedeemable(issued.product, user, issued.codeNo);
     if (outcome.kind === 'usable' && audience !== null && !matchesAudience(audience, attributes)) {
       throw new Problem('audience_mismatch', 'The user is not in the audience of this campaign.');
     }

@@ -1,5 +1,6 @@
 import { LIMITS } from '../../shared/config/limits.js';
-import { VelocityStore } from '../../shared/sale/velocity-store.js';
+import type { ProductId } from '../../shared/domain/ids.js';
+import { VelocityStore, VelocityStores } from '../../shared/sale/velocity-store.js';
 import type { Core } from '../core.js';
 import type { Guard, GuardName } from '../http/route.js';
 import { type Abuse, abuseModule } from './abuse/abuse.module.js';
@@ -22,8 +23,15 @@ export type Guards = {
 };
 
 export function guardsModule(core: Core): Guards {
-  const { life, clock, commands } = core;
-  const velocity = new Velocity(new VelocityStore(commands), () => clock.nowMs(), LIMITS);
+  const { life, clock, shards } = core;
+  const velocity = new Velocity(
+    new VelocityStores(
+      shards.all.map(({ commands }) => new VelocityStore(commands)),
+      (product) => shards.of(product as ProductId).index,
+    ),
+    () => clock.nowMs(),
+    LIMITS,
+  );
   life.add('velocity of campaigns', velocity);
   const limits = limitsModule(core);
   const attestation = attestationModule(core, velocity);

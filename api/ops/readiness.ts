@@ -1,12 +1,8 @@
-import type { HistoryWatch } from '../../shared/history/history-watch.js';
 import type { OutboxCursors } from '../../shared/postgres/outbox-cursors.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { readEpoch } from '../../shared/redis/epoch.js';
-import type { RedisGate } from '../../shared/redis/gate.js';
-import type { Journal } from '../../shared/redis/journal.js';
 import { compareJournalIds, generationOf, nextId } from '../../shared/redis/journal-ids.js';
-import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { ScriptRunner } from '../../shared/redis/script-runner.js';
+import type { Shard } from '../../shared/shards/shard.js';
 import { Recent } from './recent.js';
 
 export type Check = { ok: boolean; detail: string };
@@ -17,51 +13,50 @@ const JOURNAL_LAG_WARN_SECONDS = 10;
 const CHECK_EVERY_MS = 1_000;
 
 export type ReadinessDeps = {
-  scripts: ScriptRunner;
+  shards: readonly Pick<Shard, 'index' | 'scripts' | 'gate' | 'journal' | 'clock' | 'watch'>[];
   scriptNames: readonly string[];
-  gate: RedisGate;
   database: Database;
-  journal: Journal;
-  clock: RedisClock;
-  history: HistoryWatch;
   journalLimitEntries: number;
   /** The position of Kafka; null = there is no Kafka. */
   kafka: Pick<OutboxCursors, 'find'> | null;
 };
 
 /**
- * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. An outage of
- * Postgres or Kafka and a lagging journal are reported, but they do not make the process unready, because the sale
- * continues.
+ * Checks what this process needs to serve requests: Redis with the scripts, and room in the journal. It is ready while
+ * it can serve the campaigns of one shard, because a load balancer has no better process for those of the others. An
+ * outage of Postgres or Kafka and a lagging journal are reported, but they do not make the process unready, because the
+ * sale continues.
  */
 export class ReadinessCheck {
   draining = false;
   /** Checks Redis and Postgres at most once a second, because /readyz needs no key. */
   readonly #engines = new Recent(() => this.#askEngines(), CHECK_EVERY_MS);
+  readonly #shards: readonly ShardReadiness[];
 
-  constructor(readonly deps: ReadinessDeps) {}
+  constructor(readonly deps: ReadinessDeps) {
+    this.#shards = deps.shards.map((shard) => new ShardReadiness(shard, deps));
+  }
 
   async run(): Promise<Readiness> {
-    const { redis, ...others } = await this.#engines.get();
+    const { shards, others } = await this.#engines.get();
     const draining = { ok: !this.draining, detail: this.draining ? 'stopping' : 'no' };
-    const checks = { redis: this.#withGate(redis), ...others, draining };
-    const { scripts, journal } = others;
-    return { ready: checks.redis.ok && scripts.ok && journal.ok && draining.ok, checks };
+    const now = shards.map((checks, i) => ({
+      ...checks,
+      redis: this.#shards[i]?.withGate(checks.redis) ?? checks.redis,
+    }));
+    const served = now.some(isServing);
+    const [only] = now;
+    if (only && now.length === 1) return { ready: served && draining.ok, checks: { ...only, ...others, draining } };
+    return { ready: served && draining.ok, checks: { ...severalShards(now), ...others, draining } };
   }
 
   async #askEngines() {
-    const [redis, scripts, postgres, journal, kafka] = await Promise.all([
-      check(async () => {
-        // Detects a Redis that was emptied without closing its connections, if no call has detected it before.
-        if ((await readEpoch(this.deps.scripts.redis)) === null)
-          this.deps.gate.distrust('Redis is empty or being filled');
-      }, 'answers'),
-      check(() => this.deps.scripts.load(this.deps.scriptNames), 'loaded'),
+    const [shards, postgres, kafka] = await Promise.all([
+      Promise.all(this.#shards.map((shard) => shard.ask())),
       check(async () => void (await this.deps.database.query('select 1')), 'answers'),
-      this.#journal(),
       this.#kafka(),
     ]);
-    return { redis, scripts, postgres, journal, ...kafka };
+    return { shards, others: { postgres, ...kafka } };
   }
 
   /** What the worker that sends to Kafka has recorded. The reason is in its log, because this call needs no key. */
@@ -79,17 +74,58 @@ export class ReadinessCheck {
       return { kafka: { ok: false, detail: 'its position could not be read' } };
     }
   }
+}
+
+type ShardChecks = { redis: Check; scripts: Check; journal: Check };
+
+const isServing = ({ redis, scripts, journal }: ShardChecks): boolean => redis.ok && scripts.ok && journal.ok;
+
+/** One check for each shard, with the first problem of it, and one for all. */
+function severalShards(all: readonly ShardChecks[]): Record<string, Check> {
+  const serving = all.filter(isServing).length;
+  const each = all.map((checks, index): [string, Check] => {
+    const problem = Object.entries(checks).find(([, { ok }]) => !ok);
+    const detail = problem ? `${problem[0]}: ${problem[1].detail}` : checks.journal.detail;
+    return [`shard_${index}`, { ok: problem === undefined, detail }];
+  });
+  return {
+    redis: { ok: serving > 0, detail: `${serving} of ${all.length} shards serve their campaigns` },
+    ...Object.fromEntries(each),
+  };
+}
+
+/** The checks of one shard. */
+class ShardReadiness {
+  constructor(
+    readonly shard: ReadinessDeps['shards'][number],
+    readonly deps: Pick<ReadinessDeps, 'scriptNames' | 'journalLimitEntries'>,
+  ) {}
+
+  async ask(): Promise<ShardChecks> {
+    const { scripts, gate } = this.shard;
+    const [redis, loaded, journal] = await Promise.all([
+      check(async () => {
+        // Detects a Redis that was emptied without closing its connections, if no call has detected it before.
+        if ((await readEpoch(scripts.redis)) === null) gate.distrust('Redis is empty or being filled');
+      }, 'answers'),
+      check(() => scripts.load(this.deps.scriptNames), 'loaded'),
+      this.#journal(),
+    ]);
+    return { redis, scripts: loaded, journal };
+  }
 
   /** Reads the gate on every call, because the gate closes at once when Redis becomes unavailable. */
-  #withGate(redis: Check): Check {
-    if (!redis.ok || this.deps.gate.isOpen) return redis;
-    return { ok: false, detail: this.deps.gate.reason || 'not verified by a worker yet' };
+  withGate(redis: Check): Check {
+    const { gate } = this.shard;
+    if (!redis.ok || gate.isOpen) return redis;
+    return { ok: false, detail: gate.reason || 'not verified by a worker yet' };
   }
 
   async #journal(): Promise<Check> {
+    const { journal, clock } = this.shard;
     try {
-      const { entries, oldestMs } = await this.deps.journal.backlog();
-      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((this.deps.clock.nowMs() - oldestMs) / 1000));
+      const { entries, oldestMs } = await journal.backlog();
+      const lag = oldestMs === null ? 0 : Math.max(0, Math.round((clock.nowMs() - oldestMs) / 1000));
       const late = lag > JOURNAL_LAG_WARN_SECONDS ? '; the worker or Postgres is behind' : '';
       const gap = (await this.#hasGap()) ? '; Postgres was set back: run npm run reconcile -- --after-restore' : '';
       return {
@@ -103,12 +139,13 @@ export class ReadinessCheck {
 
   /** Whether Postgres lacks entries that are no longer in the journal. The sale continues without them. */
   async #hasGap(): Promise<boolean> {
-    const { state } = this.deps.history;
+    const { watch, journal } = this.shard;
+    const { state } = watch;
     if (!state?.latest) return false;
-    const { firstId, lastId } = await this.deps.journal.position();
+    const { firstId, lastId } = await journal.position();
     if (compareJournalIds(lastId, state.cursor) <= 0 || lastId === state.latest.afterId) return false;
     // Reads the cursor again, so that entries persisted since the first read do not count as missing.
-    const { cursor } = await this.deps.history.beat();
+    const { cursor } = await watch.beat();
     if (firstId === null) return compareJournalIds(lastId, cursor) > 0;
     return compareJournalIds(firstId, nextId(cursor)) > 0 && generationOf(firstId) === generationOf(cursor);
   }

@@ -3,7 +3,7 @@ import type { ProductId } from '../../shared/domain/ids.js';
 import { phaseAt } from '../../shared/domain/phase.js';
 import { EngineUnavailable } from '../../shared/errors/faults.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
-import type { SaleReader } from '../../shared/sale/sale-reader.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import type { TermsCache } from '../claim/terms-cache.js';
 import { defineRoute } from '../http/define-route.js';
 import { externalId } from '../http/fields.js';
@@ -38,14 +38,14 @@ const contract = {
   errors: ['invalid_request', 'campaign_not_found', 'temporarily_unavailable'],
 } satisfies RouteContract;
 
-export type CampaignViewDeps = { sale: SaleReader; terms: TermsCache; clock: RedisClock };
+export type CampaignViewDeps = { sales: SalesOf; terms: TermsCache; clock: RedisClock };
 
 /** GET /flash-sale/campaign. It costs one small read of Redis; this process caches the name. */
-export function campaignViewRoute({ sale, terms, clock }: CampaignViewDeps): Route {
+export function campaignViewRoute({ sales, terms, clock }: CampaignViewDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const product = validate(query, req.query).product_id as ProductId;
-    const schedule = await sale.schedule(product);
+    const schedule = await sales.of(product).reader.schedule(product);
     const nowMs = clock.nowMs();
     const phase = schedule ? phaseAt(schedule, nowMs) : 'draft';
     if (!schedule || phase === 'draft') throw call.refusal('campaign_not_found', 'No campaign sells this product.');

@@ -6,9 +6,9 @@ import { paymentRoutes } from './payment.route.js';
 
 /** Payment and release of reserved units. */
 export function paymentModule(
-  { sale, directory, metrics, log }: Core,
+  { sales, directory, metrics, log }: Core,
   { apiKeys, tickets }: Auth,
-  { acknowledgement }: Claims,
+  { acknowledgements }: Claims,
 ): Route[] {
-  return paymentRoutes({ sale, directory, acknowledgement, apiKeys, tickets, metrics, log });
+  return paymentRoutes({ sales, directory, acknowledgements, apiKeys, tickets, metrics, log });
 }

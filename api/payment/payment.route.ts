@@ -5,8 +5,8 @@ import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { ApiKeys } from '../guards/auth/api-keys.js';
 import type { Ticket, Tickets } from '../guards/auth/ticket.js';
 import { defineRoute } from '../http/define-route.js';
@@ -23,9 +23,9 @@ import {
 } from './payment.contract.js';
 
 export type PaymentDeps = {
-  sale: SaleStore;
+  sales: SalesOf;
   directory: CampaignDirectory;
-  acknowledgement: Acknowledgement;
+  acknowledgements: Acknowledgements;
   apiKeys: ApiKeys;
   tickets: Tickets;
   metrics: Metrics;
@@ -36,17 +36,19 @@ type Located = { id: ReservationId; campaignNo: CampaignNo; product: ProductId }
 
 /** POST /flash-sale/confirm, /release and /refund: the calls of a payment service. One script decides each call. */
 export function paymentRoutes(deps: PaymentDeps): Route[] {
-  const { sale, acknowledgement, apiKeys, tickets, metrics } = deps;
+  const { sales, acknowledgements, apiKeys, tickets, metrics } = deps;
   return [
     defineRoute(confirmContract, async (call) => {
       const { req } = call;
       apiKeys.require(req, 'service');
       const body = validate(confirmBody, await readJson(req));
       const at = await locate(deps, body.reservation_id);
-      const outcome = await sale.reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
+      const outcome = await sales
+        .of(at.product)
+        .reservations.confirm(at.product, at.id, body.payment_ref ?? '', req.trace);
       record(deps, req, 'confirm', at, outcome.kind);
       // Refusing a reservation that has just expired also acknowledges its expiry.
-      if (outcome.kind !== 'not_found') await acknowledgement.held(outcome);
+      if (outcome.kind !== 'not_found') await acknowledgements.held(at.product, outcome);
       switch (outcome.kind) {
         case 'redeemed':
           if (outcome.paidBy !== '' && outcome.journalId !== '') metrics.duplicatePayments.inc();
@@ -73,15 +75,11 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       const at = await locate(deps, body.reservation_id);
       const isOther = ticket && ticket.reservation !== null && ticket.reservation !== at.id;
       if (ticket && (ticket.campaignNo !== at.campaignNo || isOther)) throw call.refusal(foreign());
-      const outcome = await sale.reservations.release(
-        at.product,
-        at.id,
-        ticket?.user ?? null,
-        body.reason ?? '',
-        req.trace,
-      );
+      const outcome = await sales
+        .of(at.product)
+        .reservations.release(at.product, at.id, ticket?.user ?? null, body.reason ?? '', req.trace);
       record(deps, req, 'release', at, outcome.kind);
-      if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgement.held(outcome);
+      if (outcome.kind === 'released' || outcome.kind === 'settled') await acknowledgements.held(at.product, outcome);
       switch (outcome.kind) {
         case 'released':
           return call.reply(200, { reservation_id: at.id, released: true, status: outcome.state });
@@ -100,9 +98,9 @@ export function paymentRoutes(deps: PaymentDeps): Route[] {
       apiKeys.require(req, 'service');
       const body = validate(refundBody, await readJson(req));
       const at = await locate(deps, body.reservation_id);
-      const outcome = await sale.reservations.refund(at.product, at.id, req.trace);
+      const outcome = await sales.of(at.product).reservations.refund(at.product, at.id, req.trace);
       record(deps, req, 'refund', at, outcome.kind);
-      if (outcome.kind === 'refunded') await acknowledgement.held(outcome);
+      if (outcome.kind === 'refunded') await acknowledgements.held(at.product, outcome);
       switch (outcome.kind) {
         case 'refunded':
           return call.reply(200, {

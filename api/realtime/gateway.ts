@@ -2,20 +2,20 @@ import { randomInt } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Request } from 'express';
-import type { Redis } from 'ioredis';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import { LIMITS } from '../../shared/config/limits.js';
 import { clientFrame } from '../../shared/contracts/frames.js';
 import { standingData } from '../../shared/contracts/standing.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
+import type { ProductId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { Metrics } from '../../shared/observability/metrics.js';
 import type { RedisClock } from '../../shared/redis/redis-clock.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
-import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
 import { networkOf } from '../guards/caller/address.js';
@@ -29,16 +29,16 @@ import { requestIdOf } from '../http/respond.js';
 import { wrongTarget } from '../http/wrong-request.js';
 import { Connection } from './connection.js';
 import { PositionBroadcaster } from './position-broadcaster.js';
-import { Subscriptions } from './subscriptions.js';
+import { type SubscriberShards, Subscriptions } from './subscriptions.js';
 
 export const SOCKET_PATH = '/flash-sale/ws';
 /** Time over which the clients of a stopping process spread their reconnects. */
 const RECONNECT_SPREAD_MS = 5_000;
 
 export type GatewayDeps = {
-  sale: SaleStore;
+  sales: SalesOf;
   directory: CampaignDirectory;
-  acknowledgement: Acknowledgement;
+  acknowledgements: Acknowledgements;
   codeTexts: CodeTexts;
   clock: RedisClock;
   tickets: Tickets;
@@ -46,7 +46,7 @@ export type GatewayDeps = {
   socketQuota: LocalQuota;
   frameQuota: LocalQuota;
   socketsOpen: OpenCounts;
-  subscriber: Redis;
+  shards: SubscriberShards;
   cors: Cors;
   metrics: Metrics;
   log: Log;
@@ -72,12 +72,13 @@ export class Gateway {
   #accepted = 0;
 
   constructor(readonly deps: GatewayDeps) {
-    const hold = (durable: boolean) =>
-      durable || !deps.acknowledgement.isImmediate ? deps.acknowledgement.held({ durable, journalId: '' }) : null;
-    this.#subscriptions = new Subscriptions(deps.subscriber, hold, (error) =>
+    const { acknowledgements } = deps;
+    const hold = (product: ProductId, durable: boolean) =>
+      durable || !acknowledgements.isImmediate ? acknowledgements.held(product, { durable, journalId: '' }) : null;
+    this.#subscriptions = new Subscriptions(deps.shards, hold, (error) =>
       deps.log.warn({ err: error }, 'subscription to a campaign failed'),
     );
-    this.#broadcaster = new PositionBroadcaster(deps.sale, this.#subscriptions);
+    this.#broadcaster = new PositionBroadcaster(deps.sales, this.#subscriptions);
   }
 
   attach(http: Server): void {
@@ -227,11 +228,11 @@ export class Gateway {
     if (!product) return connection.close('ticketInvalid', 'the campaign does not exist');
     // Subscribes before it reads: the connection holds the frames that arise in between until `welcome` is sent.
     if (!(await this.#subscriptions.add(connection, product, user, () => this.#connections.has(connection)))) return;
-    const standing = await standingOfPresent(this.deps.sale, product, user, reservation);
+    const standing = await standingOfPresent(this.deps.sales.of(product), product, user, reservation);
     if (standing.kind === 'not_found') return connection.close('ticketInvalid', 'the campaign does not exist');
     connection.presenceMs = standing.presenceMs;
     connection.durable = standing.durable;
-    await this.#subscriptions.hold(standing.durable);
+    await this.#subscriptions.hold(product, standing.durable);
     if (standing.status === 'queued') {
       connection.waits(standing.position, standing.queueSize, estimatedWaitSeconds(standing.position, standing.paceMs));
     }
@@ -244,12 +245,15 @@ export class Gateway {
   #leave(connection: Connection): void {
     const { product, user, reservation } = connection;
     if (!product || !user) return connection.send({ type: 'error', code: 'not_subscribed' });
-    const left = this.deps.sale.line.leave(product, user, reservation, '').then(async (outcome) => {
-      if (outcome.kind !== 'left') return connection.send({ type: 'error', code: 'not_waiting' });
-      await this.deps.acknowledgement.held(outcome);
-      connection.waitsNoMore();
-      connection.send({ type: 'left' });
-    });
+    const left = this.deps.sales
+      .of(product)
+      .line.leave(product, user, reservation, '')
+      .then(async (outcome) => {
+        if (outcome.kind !== 'left') return connection.send({ type: 'error', code: 'not_waiting' });
+        await this.deps.acknowledgements.held(product, outcome);
+        connection.waitsNoMore();
+        connection.send({ type: 'left' });
+      });
     left.catch(() => connection.send({ type: 'error', code: 'temporarily_unavailable' }));
   }
 

@@ -3,7 +3,7 @@ import type { ServerFrame } from '../../shared/contracts/frames.js';
 import { estimatedWaitSeconds } from '../../shared/domain/estimate.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import type { ShopperStatusOutcome } from '../../shared/sale/scripts/line.js';
 import type { Connection } from './connection.js';
 import type { Subscriptions } from './subscriptions.js';
@@ -16,7 +16,7 @@ export class PositionBroadcaster {
   #turn = 0;
 
   constructor(
-    readonly sale: SaleStore,
+    readonly sales: SalesOf,
     readonly subscriptions: Subscriptions,
   ) {}
 
@@ -46,11 +46,11 @@ export class PositionBroadcaster {
       const activeAt = Math.max(...connections.map((connection) => connection.takeActivity()));
       return activeAt > 0 ? [[user, Math.max(0, Math.round(now - activeAt))]] : [];
     });
-    if (seen.length > 0) await this.sale.line.heartbeat(product, seen);
+    if (seen.length > 0) await this.sales.of(product).line.heartbeat(product, seen);
   }
 
   async #sendPositions(product: ProductId, chunk: readonly Waiting[]): Promise<void> {
-    const outcome = await this.sale.line.positions(
+    const outcome = await this.sales.of(product).line.positions(
       product,
       chunk.map(([user]) => user),
     );
@@ -71,9 +71,9 @@ export class PositionBroadcaster {
 
   /** Sends the outcome to a user who has left the line, in case the notification was lost. */
   async #sendOutcome(product: ProductId, user: UserId, connections: readonly Connection[]): Promise<void> {
-    const standing = await this.sale.line.standing(product, user);
+    const standing = await this.sales.of(product).line.standing(product, user);
     if (standing.kind === 'not_found' || standing.status === 'queued') return;
-    await this.subscriptions.hold(standing.durable);
+    await this.subscriptions.hold(product, standing.durable);
     const frame = frameOf(standing);
     for (const connection of connections) {
       if (frame && connection.concerns(standing.reservationId)) connection.endWait(frame);

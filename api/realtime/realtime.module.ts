@@ -9,23 +9,23 @@ import { Gateway } from './gateway.js';
 
 /** Sockets of shoppers. `servers.ts` drains and ends them with their server. */
 export function realtimeModule(
-  { config, sale, directory, clock, subscriber, metrics, log }: Core,
+  { config, sales, directory, clock, shards, metrics, log }: Core,
   { tickets }: Auth,
-  { acknowledgement, codeTexts }: Claims,
+  { acknowledgements, codeTexts }: Claims,
   cors: Cors,
 ): Gateway {
   const byNetwork = (limit: number, windowMs: number) => new LocalQuota(limit, windowMs, LIMITS.callersKept);
   return new Gateway({
-    sale,
+    sales,
     directory,
-    acknowledgement,
+    acknowledgements,
     codeTexts,
     clock,
     tickets,
     socketQuota: byNetwork(config.socketsPerMinute, 60_000),
     frameQuota: byNetwork(config.socketFramesPer10s, 10_000),
     socketsOpen: new OpenCounts(LIMITS.socketsPerNetwork),
-    subscriber,
+    shards,
     cors,
     metrics,
     log,

@@ -4,6 +4,7 @@ import type { ServerFrame } from '../../shared/contracts/frames.js';
 import type { Notification } from '../../shared/contracts/notifications.js';
 import type { ProductId, UserId } from '../../shared/domain/ids.js';
 import { timeOrNull } from '../../shared/domain/time.js';
+import type { Shards } from '../../shared/shards/shards.js';
 import { CampaignChannel } from './campaign-channel.js';
 import type { Connection } from './connection.js';
 
@@ -12,6 +13,9 @@ import type { Connection } from './connection.js';
  * polling or reconnecting.
  */
 const HOLD_TRIES = 20;
+
+/** The connections that receive the notifications of campaigns, by shard. */
+export type SubscriberShards = Pick<Shards<{ index: number; subscriber: Redis }>, 'all' | 'of' | 'map'>;
 
 /** The connections of this process by campaign and user. Sends them the notifications of their campaign. */
 export class Subscriptions {
@@ -22,15 +26,17 @@ export class Subscriptions {
    * @param hold resolves when notifications of a campaign (durable or not) may be sent; null = at once
    */
   constructor(
-    subscriber: Redis,
-    readonly hold: (durable: boolean) => Promise<void> | null,
+    shards: SubscriberShards,
+    readonly hold: (product: ProductId, durable: boolean) => Promise<void> | null,
     onError: (error: Error) => void,
   ) {
     this.#channel = new CampaignChannel(
-      subscriber,
+      shards.all.map(({ subscriber }) => subscriber),
+      (product) => shards.of(product).subscriber,
       (product, notification) => this.#onNotification(product, notification),
       onError,
     );
+    shards.map.onMoved(() => this.#channel.followMoved());
   }
 
   /**
@@ -88,7 +94,7 @@ export class Subscriptions {
   }
 
   #onNotification(product: ProductId, notification: Notification): void {
-    const held = this.#byProduct.has(product) ? this.hold(this.#isDurable(product)) : null;
+    const held = this.#byProduct.has(product) ? this.hold(product, this.#isDurable(product)) : null;
     if (held === null) this.#deliver(product, notification);
     else this.#deliverLater(product, notification, held, HOLD_TRIES);
   }
@@ -97,7 +103,7 @@ export class Subscriptions {
     held.then(
       () => this.#deliver(product, notification),
       () => {
-        const again = tries > 1 ? this.hold(this.#isDurable(product)) : null;
+        const again = tries > 1 ? this.hold(product, this.#isDurable(product)) : null;
         if (again) this.#deliverLater(product, notification, again, tries - 1);
       },
     );

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { assertNever } from '../../shared/domain/assert-never.js';
 import type { Log } from '../../shared/observability/log.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
-import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
+import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { Tickets } from '../guards/auth/ticket.js';
 import { defineRoute } from '../http/define-route.js';
 import type { Route, RouteContract } from '../http/route.js';
@@ -21,24 +21,24 @@ const contract = {
 } satisfies RouteContract;
 
 export type LeaveDeps = {
-  sale: SaleStore;
+  sales: SalesOf;
   directory: CampaignDirectory;
-  acknowledgement: Acknowledgement;
+  acknowledgements: Acknowledgements;
   tickets: Tickets;
   log: Log;
 };
 
 /** DELETE /flash-sale/queue. */
-export function leaveRoute({ sale, directory, acknowledgement, tickets, log }: LeaveDeps): Route {
+export function leaveRoute({ sales, directory, acknowledgements, tickets, log }: LeaveDeps): Route {
   return defineRoute(contract, async (call) => {
     const { req } = call;
     const ticket = tickets.required(req);
     const product = await directory.productOf(ticket.campaignNo);
     const outcome = product
-      ? await sale.line.leave(product, ticket.user, ticket.reservation, req.trace)
+      ? await sales.of(product).line.leave(product, ticket.user, ticket.reservation, req.trace)
       : ({ kind: 'not_found' } as const);
     log.info({ request_id: req.requestId, campaign: product, outcome: outcome.kind }, 'leave');
-    if (outcome.kind === 'left') await acknowledgement.held(outcome);
+    if (product && outcome.kind === 'left') await acknowledgements.held(product, outcome);
     switch (outcome.kind) {
       case 'left':
         return call.reply(200, { status: 'left' });

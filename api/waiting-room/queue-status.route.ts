@@ -5,9 +5,9 @@ import { standingData, standingFields } from '../../shared/contracts/standing.js
 import { campaignNoOf, type ProductId, type UserId } from '../../shared/domain/ids.js';
 import { Problem } from '../../shared/errors/catalogue.js';
 import type { CampaignDirectory } from '../../shared/sale/campaign-directory.js';
-import type { SaleStore } from '../../shared/sale/sale-store.js';
+import type { SalesOf } from '../../shared/sale/sales.js';
 import { standingOfPresent } from '../../shared/sale/standing-of-present.js';
-import type { Acknowledgement } from '../claim/acknowledgement.js';
+import type { Acknowledgements } from '../claim/acknowledgement.js';
 import type { CodeTexts } from '../claim/code-texts.js';
 import { assertProofFor, type Identity, type ShopperIdentity } from '../guards/auth/shopper-identity.js';
 import { isFor, type Ticket, type Tickets } from '../guards/auth/ticket.js';
@@ -55,9 +55,9 @@ const contract = {
 } satisfies RouteContract;
 
 export type QueueStatusDeps = {
-  sale: SaleStore;
+  sales: SalesOf;
   directory: CampaignDirectory;
-  acknowledgement: Acknowledgement;
+  acknowledgements: Acknowledgements;
   tickets: Tickets;
   codeTexts: CodeTexts;
   shopper: ShopperIdentity;
@@ -75,7 +75,7 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     if (identity) assertProofFor(identity, product);
     const [rateLimit, outcome] = await Promise.all([
       deps.quota.take(`${product}|${user}|${networkOf(req)}`),
-      standingOfPresent(deps.sale, product, user, ticket?.reservation ?? null),
+      standingOfPresent(deps.sales.of(product), product, user, ticket?.reservation ?? null),
     ]);
     if (outcome.kind === 'not_found') throw call.refusal('campaign_not_found', 'No campaign sells this product.');
     if (ticket && (ticket.user !== user || (await deps.directory.productOf(ticket.campaignNo)) !== product)) {
@@ -83,8 +83,8 @@ export function queueStatusRoute(deps: QueueStatusDeps): Route {
     }
     // This response acknowledges a unit or a place, as the response of the checkout does.
     const acknowledges = outcome.status !== 'not_queued';
-    if (acknowledges && (outcome.durable || !deps.acknowledgement.isImmediate))
-      await deps.acknowledgement.held({ durable: outcome.durable, journalId: '' });
+    if (acknowledges && (outcome.durable || !deps.acknowledgements.isImmediate))
+      await deps.acknowledgements.held(product, { durable: outcome.durable, journalId: '' });
     const isHolder = ticket ? isFor(ticket, outcome.reservationId) : identity?.proven === true;
     const data = standingData(outcome, isHolder);
     if (isHolder && outcome.code !== null)

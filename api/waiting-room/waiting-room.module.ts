@@ -7,13 +7,13 @@ import { queueStatusRoute } from './queue-status.route.js';
 
 /** The position of a user in the line, and leaving the line. */
 export function waitingRoomModule(
-  { config, sale, directory, log }: Core,
+  { config, sales, directory, log }: Core,
   { auth: { tickets, shopper }, limits }: Pick<Guards, 'auth' | 'limits'>,
-  { acknowledgement, codeTexts }: Claims,
+  { acknowledgements, codeTexts }: Claims,
 ): Route[] {
   const quota = limits.quota('poll', config.pollsPer10sPerCaller, 10);
   return [
-    queueStatusRoute({ sale, directory, acknowledgement, tickets, codeTexts, shopper, quota }),
-    leaveRoute({ sale, directory, acknowledgement, tickets, log }),
+    queueStatusRoute({ sales, directory, acknowledgements, tickets, codeTexts, shopper, quota }),
+    leaveRoute({ sales, directory, acknowledgements, tickets, log }),
   ];
 }

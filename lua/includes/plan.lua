@@ -153,6 +153,8 @@ end
 -- followed by each entry as JSON (an array of the id, the fields, and the record if there is one), and the id of the
 -- first entry.
 local function apply(plan, reply)
+  -- Where keys have a tag, channels are sharded (shared/redis/channels.ts).
+  local is_sharded = string.sub(plan.keys.news, 1, 1) == '{'
   assert_counters(plan.c)
   local keys, answer, first_id = plan.keys, plan.answer, nil
   local written, removed = planned_fields(plan)
@@ -191,6 +193,8 @@ local function apply(plan, reply)
   for _, key in ipairs(plan.unlinked) do redis.call('UNLINK', key) end
   for key, text in pairs(plan.orders) do redis.call('SET', key, text, 'PX', plan.order_ttl_ms) end
   if answer then redis.call('SET', answer.key, answer.text(first_id), 'PX', answer.ttl_ms) end
-  for _, message in ipairs(plan.news) do redis.call('PUBLISH', keys.news, message) end
+  for _, message in ipairs(plan.news) do
+    if is_sharded then redis.call('SPUBLISH', keys.news, message) else redis.call('PUBLISH', keys.news, message) end
+  end
   return reply, first_id
 end

@@ -56,6 +56,7 @@ test('reads the variables that are set, and has defaults for the others', () => 
       db: 0,
       tls: null,
     },
+    shards: 1,
     waitReplicas: 0,
     databaseUrl: GIVEN.DATABASE_URL,
     databaseReadUrl: null,

@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { ShardCount } from '../domain/shards.js';
 import { type RedisTarget, redisUrlWithoutSecrets } from '../redis/redis-target.js';
 import { ENVIRONMENT, SECRET_NAMES } from './environment.js';
 import { type ApiKey, MIN_SIGNING_BYTES, type SigningKey } from './environment-values.js';
@@ -18,6 +19,7 @@ export type Config = {
    */
   opsPort: number | null;
   redis: RedisTarget;
+  shards: ShardCount;
   /** How many replicas must have a promise before it is returned; 0 = none. */
   waitReplicas: number;
   databaseUrl: string;
@@ -138,7 +140,8 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     host: e.HOST,
     opsPort: e.OPS_PORT ?? null,
     redis: e.REDIS_URL,
-    waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'sentinel' ? 1 : 0),
+    shards: e.SHARDS,
+    waitReplicas: e.REDIS_WAIT_REPLICAS ?? (e.REDIS_URL.kind === 'server' ? 0 : 1),
     databaseUrl: e.DATABASE_URL,
     databaseReadUrl: e.DATABASE_READ_URL ?? null,
     adminKeys: e.ADMIN_API_KEYS ?? [makeApiKey('admin')],
@@ -171,6 +174,14 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     platforms: platformsOf(e),
     identity: identityOf(e),
   };
+}
+
+/**
+ * Reads the environment for a command that works on the datastores alone: no secret is required.
+ * @throws ConfigError
+ */
+export function readCommandConfig(): Config {
+  return readConfig({ ...process.env, NODE_ENV: 'development' });
 }
 
 /** Reads the configuration. If it is not valid, prints every problem and exits with 1. */

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { LONGEST_IDEMPOTENCY_TTL_MS } from '../domain/idempotency.js';
+import { SHARD_COUNTS, type ShardCount } from '../domain/shards.js';
 import { apiKeys, integer, origins, redisUrl, signingKeys, url } from './environment-values.js';
 import { IDENTITY_ENVIRONMENT } from './identity.js';
 import { KAFKA_ENVIRONMENT } from './kafka.js';
@@ -18,12 +20,20 @@ export const ENVIRONMENT = {
       'port for `/metrics`, `/livez`, `/readyz`, `/admin` and `/admin/queues` that only operators can reach; PORT then has neither `/metrics` nor `/admin/queues`. Unset: PORT has all of them',
     ),
   REDIS_URL: redisUrl.describe(
-    'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
+    'Redis 7 or newer with `maxmemory-policy noeviction`: `redis://[user:password@]host[:port][/db]`, `rediss://…[?ca=/path/to/ca.pem]` for TLS, or `redis+sentinel://[user:password@]h1[:port],h2,h3/name[/db]` with `sentinel_user`, `sentinel_password`, `tls=1` and `ca` as parameters; `rediss+sentinel://` is TLS to the Sentinels as well; or `redis+cluster://[user:password@]h1[:port],h2[?namespace=name]` for a cluster, of which some nodes are enough. User and password are percent-encoded. Production needs `appendonly yes` with `appendfsync always`, or REDIS_WAIT_REPLICAS',
   ),
   REDIS_WAIT_REPLICAS: integer(0, 5)
     .optional()
     .describe(
-      'replicas that must confirm a promise before it is returned. If they do not, the response is 503 and a retry returns the promise. Default: 1 with Sentinel, otherwise 0. A failover leaves one replica fewer, so run one more than this',
+      'replicas that must confirm a promise before it is returned. If they do not, the response is 503 and a retry returns the promise. Default: 1 with Sentinel and on a cluster, otherwise 0. A failover leaves one replica fewer, so run one more than this',
+    ),
+  SHARDS: integer(1, 64)
+    .refine((value): value is ShardCount => (SHARD_COUNTS as readonly number[]).includes(value), {
+      error: `must be one of ${SHARD_COUNTS.join(', ')}`,
+    })
+    .default(1)
+    .describe(
+      'shards of Redis, over which campaigns spread; on a cluster, each shard is on one node. 16 are enough for 8 nodes. All processes must have the same number, and `npm run reshard` changes it',
     ),
   DATABASE_URL: url(['postgres:', 'postgresql:']).describe(
     'Postgres 14 or newer, or PgBouncer before it (docs/postgres.md)',
@@ -50,7 +60,7 @@ export const ENVIRONMENT = {
     .describe(
       'comma-separated origins (`https://shop.example`) whose pages may call the API from a browser and open sockets; pages of this server always may',
     ),
-  IDEMPOTENCY_TTL_SECONDS: integer(600, 30 * 86_400)
+  IDEMPOTENCY_TTL_SECONDS: integer(600, LONGEST_IDEMPOTENCY_TTL_MS / 1000)
     .default(86_400)
     .describe('how long a response is replayed for its idempotency key, seconds'),
   JOURNAL_LIMIT: integer(1_000, 50_000_000)

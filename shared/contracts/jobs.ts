@@ -18,16 +18,10 @@ export type Jobs = {
 export type QueueName = keyof Jobs;
 export const QUEUE_NAMES = ['promote', 'reconcile', 'deliver', 'codes'] as const satisfies readonly QueueName[];
 
-/** Names of the sweeps, which workers run at intervals and without a queue (worker/sweeps/sweeps.ts). */
-export const SWEEP_NAMES = [
-  'expire',
-  'tend',
-  'schedule',
-  'publish',
-  'codes',
-  'velocity',
-  'archive',
-  'reconcile',
-  'prune',
-] as const;
-export type SweepName = (typeof SWEEP_NAMES)[number];
+/**
+ * Sweeps over the campaigns of one shard, which workers run at intervals and without a queue (worker/sweeps/sweeps.ts).
+ */
+export type ShardSweepName = 'expire' | 'tend' | 'schedule' | 'velocity' | 'archive';
+/** Sweeps over what belongs to no shard. */
+export type HomeSweepName = 'publish' | 'codes' | 'reconcile' | 'prune';
+export type SweepName = ShardSweepName | HomeSweepName;

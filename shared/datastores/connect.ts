@@ -3,7 +3,6 @@ import { LIMITS } from '../config/limits.js';
 import type { Lifecycle } from '../observability/lifecycle.js';
 import type { Log } from '../observability/log.js';
 import { Database, type PoolOptions } from '../postgres/pool.js';
-import { RedisConnections } from '../redis/connections.js';
 import { requireRedis } from '../redis/require-redis.js';
 
 /** Opens a pool of connections to Postgres that is closed when the process stops. Default of `url`: DATABASE_URL. */
@@ -22,31 +21,16 @@ export async function inspectRedis(config: Config, log: Log): Promise<void> {
 }
 
 /**
- * Opens the connections of one process. Neither Redis nor Postgres has to be reachable yet. The connections are closed
- * after all parts that are registered later have stopped.
+ * Provides pools of connections to Postgres, which does not have to be reachable yet. They are closed after all parts
+ * that are registered later have stopped.
  */
-export function connectDatastores(
-  config: Config,
-  log: Log,
-  life: Lifecycle,
-  onRedisError: () => void = () => {},
-): { redis: RedisConnections; openPool: OpenPool } {
-  const redis = new RedisConnections(
-    config.redis,
-    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
-    (purpose, error) => {
-      onRedisError();
-      log.warn({ purpose, reason: error.message }, 'Redis is away');
-    },
-    (reason) => log.warn({ reason }, 'left the Redis server'),
-  );
-  life.add('connections to Redis', { stop: () => redis.close() });
+export function connectPostgres(config: Config, life: Lifecycle): OpenPool {
   const pools: Database[] = [];
   life.add('connections to Postgres', {
     // All pools are closed in parallel, because each waits for its running statements.
     stop: async () => void (await Promise.all(pools.map((pool) => pool.close()))),
   });
-  const openPool: OpenPool = (options) => {
+  return (options) => {
     const pool = new Database({
       onError: () => {},
       url: config.databaseUrl,
@@ -56,5 +40,4 @@ export function connectDatastores(
     pools.push(pool);
     return pool;
   };
-  return { redis, openPool };
 }

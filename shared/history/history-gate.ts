@@ -7,11 +7,15 @@ import { RecoveredEntries } from '../postgres/recovered-entries.js';
 import type { CommitWatermark } from '../redis/commit-watermark.js';
 import { RedisGate } from '../redis/gate.js';
 import { UnpersistedPromises } from '../sale/unpersisted-promises.js';
-import { HistoryWatch } from './history-watch.js';
+import { HistoryWatch, type HistoryWatchDeps } from './history-watch.js';
 
 export type HistoryGateDeps = {
   processId: string;
   kind: Heartbeat['kind'];
+  shard: number;
+  /** SHARDS */
+  shards: number;
+  map: HistoryWatchDeps['map'];
   /** The connection for calls of scripts. */
   redis: Redis;
   /** A pool of its own: reports must not wait behind other statements. */
@@ -37,9 +41,10 @@ export type HistoryGate = {
 };
 
 export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
-  const { processId, kind, redis, database, commits, shape, leaveServer, onInfo, log, limits } = deps;
-  const histories = new JournalHistories(database);
-  const recovered = new RecoveredEntries(database);
+  const { processId, kind, shard, shards, map, redis, database, commits, shape, leaveServer, onInfo, log, limits } =
+    deps;
+  const histories = new JournalHistories(database, shard, shards);
+  const recovered = new RecoveredEntries(database, shard);
   const promises = new UnpersistedPromises(limits.promisesKept);
   let away = false;
   const watch = new HistoryWatch({
@@ -49,6 +54,7 @@ export function createHistoryGate(deps: HistoryGateDeps): HistoryGate {
     recovered,
     promises,
     commits,
+    map,
     onSaved: (entries, generation) =>
       log.warn({ entries, generation }, 'promises that a new history of Redis lacks were saved'),
     onTrouble: (error) => {

@@ -34,6 +34,8 @@ export type HistoryWatchDeps = {
   recovered: RecoveredEntries;
   promises: UnpersistedPromises;
   commits: CommitWatermark;
+  /** Which campaigns have moved to another shard. `refresh` reads it. */
+  map: { readonly version: number; refresh(): Promise<void> };
   /** Called after entries that Redis lost were saved. */
   onSaved: (entries: number, generation: number) => void;
   onTrouble: (error: Error) => void;
@@ -112,11 +114,15 @@ export class HistoryWatch {
    * @throws EngineUnavailable when Postgres is needed and away
    */
   async judge(epoch: Epoch | null, server: string): Promise<GateVerdict> {
+    // Shards of another number have other tags, so this process finds nothing there.
+    const known = this.#state?.shards ?? this.deps.histories.shards;
+    if (known !== this.deps.histories.shards) return { open: false, reason: this.#otherShards(known) };
     if (epoch === null) return { open: false, reason: 'Redis is empty or being filled' };
     if (epoch.server !== server) return { open: false, reason: 'this Redis server has not been verified yet' };
     const newest = this.#state?.latest?.generation ?? 0;
     if (this.#verified.get(server) === epoch.generation && epoch.generation >= newest) return { open: true };
-    const { latest, current } = await this.beat();
+    const { latest, current, shards } = await this.beat();
+    if (shards !== this.deps.histories.shards) return { open: false, reason: this.#otherShards(shards) };
     if (current && epoch.generation < current.generation) {
       return { open: false, reason: 'another Redis server continues the journal', superseded: true };
     }
@@ -132,13 +138,14 @@ export class HistoryWatch {
   }
 
   async #beat(): Promise<JournalState> {
-    const { histories, processId, kind, commits } = this.deps;
+    const { histories, processId, kind, commits, map } = this.deps;
     const state = await histories.beat({
       processId,
       kind,
       generation: this.#saved,
       unsaved: this.#unsaved,
       serving: this.#gate?.isOpen ? this.#gate.generation : null,
+      mapVersion: map.version,
     });
     const now = performance.now();
     const silentMs = this.#reportedAt === null ? FIRST_OUTAGE_MS : now - this.#reportedAt;
@@ -147,6 +154,15 @@ export class HistoryWatch {
     this.deps.onBeat?.();
     const first = this.#state === null;
     this.#state = state;
+    if (state.mapVersion !== map.version) {
+      await map.refresh();
+      // The command that moves a campaign waits until each process reports the move.
+      this.#schedule(0);
+    }
+    if (state.shards !== histories.shards) {
+      this.#verified.clear();
+      this.#gate?.distrust(this.#otherShards(state.shards));
+    }
     commits.heard(state.cursor);
     const { latest } = state;
     if (latest === null) return state;
@@ -180,6 +196,10 @@ export class HistoryWatch {
     if (saved > 0) onSaved(saved, latest.generation);
     // The result is reported at once, because a worker may be waiting for it.
     this.#schedule(0);
+  }
+
+  #otherShards(installed: number): string {
+    return `SHARDS is ${this.deps.histories.shards}, but this installation has ${installed}`;
   }
 
   #schedule(afterMs: number): void {

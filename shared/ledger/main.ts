@@ -6,11 +6,9 @@ import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
 import { ReadReplica } from '../postgres/read-replica.js';
 import { RedemptionsTable } from '../postgres/redemptions.js';
-import { JournalCursor } from '../projection/journal-cursor.js';
-import { connectForCommands } from '../redis/connections.js';
-import { Journal } from '../redis/journal.js';
 import { ScriptRunner } from '../redis/script-runner.js';
 import { SaleReader } from '../sale/sale-reader.js';
+import { CommandShards } from '../shards/command-shards.js';
 import { compareLedger } from './compare.js';
 
 /**
@@ -27,21 +25,19 @@ if (!product || product.startsWith('-')) {
 }
 const { redis: target, databaseUrl, databaseReadUrl } = engineUrls();
 
-const redis = connectForCommands(target, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
 const databases: Database[] = [];
+let shards: CommandShards | null = null;
 try {
-  await new Promise<void>((resolve, reject) => {
-    redis.once('ready', resolve);
-    redis.once('error', reject);
-  });
   const { database, ...read } = await chooseDatabase();
+  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: 3_000 });
   const campaign = await new CampaignsTable(database).find(product);
   if (!campaign) throw new Error(`there is no campaign for ${product}`);
+  const { redis, journal, cursor } = await shards.of(campaign.productId);
   const verdict = await compareLedger(
     {
       sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),
-      journal: new Journal(redis),
-      cursor: new JournalCursor(database),
+      journal,
+      cursor,
       redemptions: new RedemptionsTable(database),
     },
     campaign,
@@ -53,7 +49,7 @@ try {
   process.stderr.write(`the ledger could not be compared: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;
 } finally {
-  redis.disconnect();
+  shards?.close();
   await Promise.all(databases.map((one) => one.close()));
 }
 

@@ -4,7 +4,21 @@ import pino from 'pino';
  * The methods of pino's logger that this project uses. ERROR alerts the person on call. Secrets, tokens, tickets and
  * codes are never logged.
  */
-export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
+export type Log = Pick<pino.Logger, (typeof LEVELS)[number]>;
+
+const LEVELS = ['debug', 'info', 'warn', 'error', 'fatal'] as const;
+
+/** Returns a log that writes these fields in every line, before the fields of the line. */
+export function withFields(log: Log, fields: Readonly<Record<string, unknown>>): Log {
+  const levelOf =
+    (level: (typeof LEVELS)[number]) =>
+    (first: unknown, ...others: unknown[]) => {
+      const write = log[level].bind(log) as (...all: unknown[]) => void;
+      if (typeof first === 'string') write(fields, first);
+      else write({ ...fields, ...(first as object) }, ...others);
+    };
+  return Object.fromEntries(LEVELS.map((level) => [level, levelOf(level)])) as unknown as Log;
+}
 
 type Output = { write(line: string): void; flushSync(): void };
 

@@ -56,7 +56,8 @@ export class Metrics {
   );
   readonly journalGap = new Gauge({
     name: `${PREFIX}journal_gap`,
-    help: '1 while Postgres lacks journal entries that it had committed, and nothing is persisted',
+    help: '1 while Postgres lacks journal entries of a shard that it had committed, and none of them is persisted',
+    labelNames: ['shard'],
     // 1 if any worker reports 1.
     aggregator: 'max',
     registers: [this.registry],

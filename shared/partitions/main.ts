@@ -6,10 +6,10 @@ import type { ProductId } from '../domain/ids.js';
 import { CampaignsTable, type StoredCampaign } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
 import { type Partition, PartitionRefused, RedemptionPartitions } from '../postgres/redemption-partitions.js';
-import { connectForCommands } from '../redis/connections.js';
 import { EventStream } from '../redis/event-stream.js';
 import { ScriptRunner } from '../redis/script-runner.js';
 import { SaleCopy } from '../sale/sale-copy.js';
+import { CommandShards } from '../shards/command-shards.js';
 
 /** `npm run partitions`: see scripts/partitions.mjs for its arguments. */
 /** Proving that no row is in the shared partition reads it once: about a minute for 100 million rows. */
@@ -70,22 +70,20 @@ async function drop(campaign: StoredCampaign, confirmed: boolean): Promise<void>
 async function refuseIfNeeded(campaign: StoredCampaign): Promise<void> {
   if (campaign.status !== 'closed') throw new PartitionRefused(`The campaign is ${campaign.status}. Close it first.`);
   if (campaign.held > 0) throw new PartitionRefused(`${campaign.held} units are held, and may still be paid.`);
-  const redis = connectForCommands(target, { commandMs: 10_000, connectMs: 3_000 }, () => {});
+  const shards = await CommandShards.of(target, database, { commandMs: 10_000, connectMs: 3_000 });
   try {
-    await new Promise<void>((resolve, reject) => {
-      redis.once('ready', resolve);
-      redis.once('error', reject);
-    });
+    const { redis } = await shards.of(campaign.productId);
     const copy = await new SaleCopy(redis).campaign(campaign.productId);
     if (copy && !copy.archived) {
       throw new PartitionRefused('Redis still has its reservations. Workers archive a closed campaign by themselves.');
     }
-    const stream = new EventStream(new ScriptRunner(redis, join(projectRoot(), 'lua')), 0);
+    const home = await shards.open(0);
+    const stream = new EventStream(new ScriptRunner(home.redis, join(projectRoot(), 'lua')), 0);
     if (await partitions.hasUnsentEvents(campaign, await stream.lastSeq())) {
       throw new PartitionRefused('Events of the campaign have not been sent to the stream and to every webhook yet.');
     }
   } finally {
-    redis.disconnect();
+    shards.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import { EngineUnavailable } from '../errors/faults.js';
 import type { Database, Queryable } from './pool.js';
 import { prepared } from './prepared.js';
 
@@ -29,6 +30,8 @@ export type Heartbeat = {
   unsaved: number;
   /** Generation of the Redis that the process uses; null while it uses none. */
   serving: number | null;
+  /** Of the moves of campaigns that the process knows. */
+  mapVersion: number;
 };
 
 /**
@@ -42,6 +45,10 @@ export type JournalState = {
   current: History | null;
   /** Whether there is a live worker, and all live workers can read journal entries with several promises. */
   mayPack: boolean;
+  /** Number of shards of this installation. */
+  shards: number;
+  /** Of the last move of a campaign to another shard. */
+  mapVersion: number;
 };
 
 /**
@@ -58,50 +65,84 @@ type HistoryRow = {
   opened: boolean;
 };
 
-type StateRow = HistoryRow & { last_id: string; may_pack: boolean | null };
+type StateRow = HistoryRow & { last_id: string; may_pack: boolean | null; shards: number; map_version: string };
 
-/** Joins the latest history and the latest opened history: one row or two. */
+/** Joins the latest history and the latest opened history of the shard: one row or two. */
 const LATEST = `left join lateral (
   (select generation, server, after_id, opened_at is not null as opened
-   from journal_histories order by generation desc limit 1)
+   from journal_histories where shard = $6 order by generation desc limit 1)
   union
   (select generation, server, after_id, true
-   from journal_histories where opened_at is not null order by generation desc limit 1)) h on true order by h.generation desc`;
+   from journal_histories where shard = $6 and opened_at is not null order by generation desc limit 1)) h on true
+  where c.shard = $6 order by h.generation desc`;
 
-/** Tables `journal_histories` and `journal_processes`. */
+/** The histories of one shard, and the processes that use it: tables `journal_histories` and `journal_processes`. */
 export class JournalHistories {
-  constructor(readonly database: Database) {}
+  constructor(
+    readonly database: Database,
+    readonly shard = 0,
+    /** SHARDS of this process. */
+    readonly shards = 1,
+  ) {}
 
-  /** Reports a process as alive and reads the state of the journal, in one statement. */
+  /**
+   * Reports a process as alive and reads the state of the journal, in one statement. A new installation gets as many
+   * shards as the first process has.
+   * @throws EngineUnavailable when the installation has no such shard
+   */
   async beat(heartbeat: Heartbeat): Promise<JournalState> {
-    const { processId, kind, generation, unsaved, serving } = heartbeat;
+    let rows = await this.#beat(heartbeat);
+    const [row] = rows;
+    if (row === undefined || (row.shards !== this.shards && row.generation === null)) {
+      await this.#adoptShards();
+      rows = await this.#beat(heartbeat);
+    }
+    if (rows.length === 0)
+      throw new EngineUnavailable('postgres', `this installation has no shard ${this.shard}; compare SHARDS`);
+    return stateOf(rows);
+  }
+
+  async #adoptShards(): Promise<void> {
+    await this.database.query(
+      `with adopted as (
+         update installation set shards = $1 where not exists (select 1 from journal_histories) returning shards)
+       insert into journal_cursor (shard, last_id)
+       select n, '0-0' from adopted, generate_series(0, adopted.shards - 1) n on conflict do nothing`,
+      [this.shards],
+    );
+  }
+
+  async #beat({ processId, kind, generation, unsaved, serving, mapVersion }: Heartbeat): Promise<StateRow[]> {
     const { rows } = await this.database.query<StateRow>(
       prepared(
         'beat',
         `with beat as (
-         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version)
-         values ($1, $2, clock_timestamp(), $3, $4, $5, ${PROCESS_VERSION})
+         insert into journal_processes (process_id, kind, seen_at, generation, unsaved, serving, version, shard,
+           map_version)
+         values ($1, $2, clock_timestamp(), $3, $4, $5, ${PROCESS_VERSION}, $6, $7)
          on conflict (process_id) do update set seen_at = excluded.seen_at, generation = excluded.generation,
-           unsaved = excluded.unsaved, serving = excluded.serving)
+           unsaved = excluded.unsaved, serving = excluded.serving,
+           map_version = excluded.map_version)
        select c.last_id, (select bool_and(version >= ${RECORDS_VERSION}) from journal_processes where kind = 'worker'
-         and seen_at > clock_timestamp() - make_interval(secs => case when version >= ${RECORDS_VERSION}
-           then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)) as may_pack, h.* from journal_cursor c ${LATEST}`,
-        [processId, kind, generation, unsaved, serving],
+         and shard = $6 and seen_at > clock_timestamp() - make_interval(secs => case when version >= ${RECORDS_VERSION}
+           then ${WORKER_ALIVE_SECONDS} else ${EARLIER_WORKER_SECONDS} end)) as may_pack,
+         i.shards, i.map_version, h.* from journal_cursor c cross join installation i ${LATEST}`,
+        [this.#idOf(processId), kind, generation, unsaved, serving, this.shard, mapVersion],
       ),
     );
-    return stateOf(rows);
+    return rows;
   }
 
   /** Removes a process that ends, so that no recovery waits for it. */
   async leave(processId: string): Promise<void> {
-    await this.database.query('delete from journal_processes where process_id = $1', [processId]);
+    await this.database.query('delete from journal_processes where process_id = $1', [this.#idOf(processId)]);
   }
 
   /** The last entry before a history; null when the history is not in Postgres. */
   async beginningOf(generation: number): Promise<string | null> {
     const { rows } = await this.database.query<{ after_id: string }>(
-      'select after_id from journal_histories where generation = $1',
-      [generation],
+      'select after_id from journal_histories where generation = $1 and shard = $2',
+      [generation, this.shard],
     );
     return rows[0]?.after_id ?? null;
   }
@@ -110,7 +151,8 @@ export class JournalHistories {
   async opened(client: Queryable = this.database): Promise<History[]> {
     const { rows } = await client.query<HistoryRow>(
       `select generation, server, after_id, true as opened
-       from journal_histories where opened_at is not null order by generation`,
+       from journal_histories where shard = $1 and opened_at is not null order by generation`,
+      [this.shard],
     );
     return rows.flatMap((row) => historyOf(row) ?? []);
   }
@@ -119,22 +161,25 @@ export class JournalHistories {
   async since(generation: number): Promise<History[]> {
     const { rows } = await this.database.query<HistoryRow>(
       `select generation, server, after_id, opened_at is not null as opened
-       from journal_histories where generation > $1 order by generation`,
-      [generation],
+       from journal_histories where shard = $2 and generation > $1 order by generation`,
+      [generation, this.shard],
     );
     return rows.flatMap((row) => historyOf(row) ?? []);
   }
 
   /**
    * Begins a history that is not in service yet. The caller holds the lock on the cursor.
-   * @returns false when a later history exists, because another worker has begun it
+   * @returns false when a later history exists, because another worker has begun it, or the number of shards has
+   *   changed
    */
   async begin(client: Queryable, history: Omit<History, 'opened'>, reason: string): Promise<boolean> {
     const { generation, server, afterId } = history;
     const { rowCount } = await client.query(
-      `insert into journal_histories (generation, server, after_id, reason)
-       select $1::bigint, $2, $3, $4 where not exists (select 1 from journal_histories where generation >= $1::bigint)`,
-      [generation, server, afterId, reason],
+      `insert into journal_histories (generation, server, after_id, reason, shard)
+       select $1::bigint, $2, $3, $4, $5
+       where not exists (select 1 from journal_histories where shard = $5 and generation >= $1::bigint)
+         and (select shards from installation) = $6`,
+      [generation, server, afterId, reason, this.shard, this.shards],
     );
     await client.query("delete from journal_processes where seen_at < now() - interval '1 hour'");
     return rowCount === 1;
@@ -155,10 +200,22 @@ export class JournalHistories {
   ): Promise<{ processes: number; unsaved: number }> {
     const { rows } = await this.database.query<{ processes: number; unsaved: number }>(
       `select count(*)::int as processes, coalesce(sum(unsaved), 0)::int as unsaved from journal_processes
-       where generation < $1 and process_id <> $2 and seen_at > clock_timestamp() - make_interval(secs => $3)`,
-      [generation, processId, withinMs / 1000],
+       where shard = $4 and generation < $1 and process_id <> $2
+         and seen_at > clock_timestamp() - make_interval(secs => $3)`,
+      [generation, this.#idOf(processId), withinMs / 1000, this.shard],
     );
     return rows[0] ?? { processes: 0, unsaved: 0 };
+  }
+
+  /** Whether every other process that was alive within `withinMs` knows this version of the moves of campaigns. */
+  async allKnowMap(version: number, processId: string, withinMs: number): Promise<boolean> {
+    const { rows } = await this.database.query(
+      `select 1 from journal_processes
+       where shard = $3 and map_version < $1 and process_id <> $2
+         and seen_at > clock_timestamp() - make_interval(secs => $4) limit 1`,
+      [version, this.#idOf(processId), this.shard, withinMs / 1000],
+    );
+    return rows.length === 0;
   }
 
   /** Whether another process used the Redis of this generation within `withinMs`. */
@@ -166,9 +223,14 @@ export class JournalHistories {
     const { rows } = await this.database.query(
       `select 1 from journal_processes
        where serving = $1 and process_id <> $2 and seen_at > clock_timestamp() - make_interval(secs => $3) limit 1`,
-      [generation, processId, withinMs / 1000],
+      [generation, this.#idOf(processId), withinMs / 1000],
     );
     return rows.length > 0;
+  }
+
+  /** A process reports once for each shard. Processes of earlier versions use shard 0 and their plain name. */
+  #idOf(processId: string): string {
+    return this.shard === 0 ? processId : `${processId}/${this.shard}`;
   }
 }
 
@@ -181,6 +243,8 @@ function stateOf(rows: readonly StateRow[]): JournalState {
     latest: historyOf(row),
     current: open ? historyOf(open) : null,
     mayPack: row.may_pack ?? false,
+    shards: row.shards,
+    mapVersion: Number(row.map_version),
   };
 }
 

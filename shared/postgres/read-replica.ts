@@ -9,16 +9,20 @@ export type ReplicaLimits = {
 };
 
 /**
- * Where to read. `asOf`: the journal entry up to which that database contains everything; rows of later entries may be
- * there too.
+ * Where to read. `asOf`: the journal entry up to which that database contains everything, or the entries of all shards,
+ * separated by commas; rows of later entries may be there too.
  */
 export type CurrentRead = { source: 'replica' | 'primary'; asOf: string };
 
 const LOOK_EVERY_MS = 20;
-const OF_PRIMARY = 'select pg_current_wal_flush_lsn()::text as lsn, last_id from journal_cursor';
+const CURSORS = `(select string_agg(last_id, ',' order by shard) from journal_cursor) as last_id`;
+const OF_PRIMARY = `select pg_current_wal_flush_lsn()::text as lsn, ${CURSORS}`;
 /** A server that was promoted has a history of its own, so its position cannot be compared any more. */
 const OF_REPLICA = `select pg_is_in_recovery() as replica, coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) as reached,
-  string_to_array(last_id, '-')::bigint[] >= string_to_array($2, '-')::bigint[] as contained, last_id from journal_cursor`;
+  not exists (select 1 from unnest(string_to_array($2, ',')) with ordinality as p(id, n)
+    left join journal_cursor c on c.shard = p.n - 1
+    where coalesce(string_to_array(c.last_id, '-')::bigint[] < string_to_array(p.id, '-')::bigint[], true)) as contained,
+  ${CURSORS}`;
 
 type ReplicaState = { replica: boolean; reached: boolean; contained: boolean; last_id: string };
 
@@ -44,7 +48,7 @@ export class ReadReplica {
   async current(): Promise<CurrentRead> {
     const { rows } = await this.primary.query<{ lsn: string; last_id: string }>(OF_PRIMARY);
     const [now] = rows;
-    if (!now) throw new Error('journal_cursor has lost its row');
+    if (!now?.last_id) throw new Error('journal_cursor has lost its rows');
     if (performance.now() >= this.#awayUntil) {
       try {
         const asOf = await this.#reach(now.lsn, now.last_id);

@@ -2,34 +2,46 @@ import type { RawEntry } from '../contracts/journal.js';
 import type { Database, Queryable } from './pool.js';
 
 /**
- * Table `recovered_entries`: journal entries that a new history of Redis lacks. The processes that acknowledged the
- * entries write them. The worker that recovers Redis applies each once. Applied entries are kept, so that an entry that
- * a second process saves later is not applied again.
+ * Table `recovered_entries`: journal entries of one shard that a new history of Redis lacks. The processes that
+ * acknowledged the entries write them. The worker that recovers Redis applies each once. Applied entries are kept, so
+ * that an entry that a second process saves later is not applied again.
  */
 export class RecoveredEntries {
-  constructor(readonly database: Database) {}
+  constructor(
+    readonly database: Database,
+    readonly shard = 0,
+  ) {}
 
   /** Saves entries. An existing entry stays as it is. @param entries at most some thousand */
   async save(processId: string, entries: readonly RawEntry[]): Promise<void> {
     if (entries.length === 0) return;
     await this.database.query(
-      `insert into recovered_entries (journal_id, generation, number, fields, process_id)
-       select id, split_part(id, '-', 1)::bigint, split_part(id, '-', 2)::bigint, fields, $3
+      `insert into recovered_entries (journal_id, generation, number, fields, process_id, shard)
+       select id, split_part(id, '-', 1)::bigint, split_part(id, '-', 2)::bigint, fields, $3, $4
        from unnest($1::text[], $2::jsonb[]) as n(id, fields) on conflict (journal_id) do nothing`,
-      [entries.map(({ journalId }) => journalId), entries.map(({ fields }) => JSON.stringify(fields)), processId],
+      [
+        entries.map(({ journalId }) => journalId),
+        entries.map(({ fields }) => JSON.stringify(fields)),
+        processId,
+        this.shard,
+      ],
     );
   }
 
   async hasPending(): Promise<boolean> {
-    const { rows } = await this.database.query('select 1 from recovered_entries where applied_at is null limit 1');
+    const { rows } = await this.database.query(
+      'select 1 from recovered_entries where shard = $1 and applied_at is null limit 1',
+      [this.shard],
+    );
     return rows.length > 0;
   }
 
   /** Entries that are not applied yet, in the order of the journal. */
   async pending(client: Queryable, limit: number): Promise<RawEntry[]> {
     const { rows } = await client.query<{ journal_id: string; fields: Record<string, string> }>(
-      `select journal_id, fields from recovered_entries where applied_at is null order by generation, number limit $1`,
-      [limit],
+      `select journal_id, fields from recovered_entries where shard = $2 and applied_at is null
+       order by generation, number limit $1`,
+      [limit, this.shard],
     );
     return rows.map(({ journal_id, fields }) => ({ journalId: journal_id, fields }));
   }

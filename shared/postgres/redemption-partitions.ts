@@ -62,8 +62,8 @@ export class RedemptionPartitions {
   }
 
   /**
-   * Whether events of a campaign wait to be sent: to the stream, a webhook or Kafka. A Kafka to which no worker has sent
-   * for a day was turned off, and does not count.
+   * Whether events of a campaign wait to be sent: to the stream, a webhook or Kafka. A Kafka to which no worker has
+   * sent for a day was turned off, and does not count.
    * @param published `seq` of the last event in the stream
    */
   async hasUnsentEvents(campaign: StoredCampaign, published: number): Promise<boolean> {

@@ -53,18 +53,18 @@ export class EventWriter {
 
   /**
    * Writes new reservations from `reservationsIn`, their events and the cursor of the journal, with one statement.
-   * @param upTo id of the last entry
+   * @param cursor to which entry the cursor of which shard moves
    * @returns null when there are no events
    * @throws pg.DatabaseError of class 23 when a row breaks the cap or an allowance, or its campaign does not exist
    */
   async writeReservations(
     client: Queryable,
     entries: readonly NewReservation[],
-    upTo: string,
+    cursor: { upTo: string; shard: number },
   ): Promise<WrittenEvents | null> {
     const campaigns = new Map<number, string>();
     for (const { no, terms } of entries) campaigns.set(no, String(this.#terms.get(`${no}/${terms}`)?.campaignId));
-    const span = await insertReservations(client, entries, campaigns, upTo);
+    const span = await insertReservations(client, entries, campaigns, cursor);
     if (span?.count === entries.length) {
       const events = eventsOf(entries);
       const byId = new Map(entries.map((entry) => [entry.reservation, entry]));

@@ -28,7 +28,7 @@ const INSERT = `
     select 'dev.doorbuster.redemption.' || status || '.v1', campaign_id, reserved_at, redemption_id from rows
     returning seq
   ), moved as (
-    update journal_cursor set last_id = $19, updated_at = now()
+    update journal_cursor set last_id = $19, updated_at = now() where shard = $20
   ) ${spanSql('made')}`;
 
 /** The fields of an entry in the order of the statement's parameters. */
@@ -72,9 +72,9 @@ export async function insertReservations(
   client: Queryable,
   entries: readonly NewReservation[],
   campaigns: ReadonlyMap<number, string>,
-  upTo: string,
+  { upTo, shard }: { upTo: string; shard: number },
 ): Promise<EventSpan | null> {
   const columns: unknown[] = FIELDS.map((field) => columnOf(entries, field));
-  const values = [...columns, [...campaigns.keys()], [...campaigns.values()], upTo];
+  const values = [...columns, [...campaigns.keys()], [...campaigns.values()], upTo, shard];
   return spanOf(client, await client.query<SpanRow>(prepared('insert_reservations', INSERT, values)));
 }

@@ -1,7 +1,7 @@
 import { type Job, type JobsOptions, Queue, Worker, type WorkerOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { type Jobs, QUEUE_NAMES, type QueueName } from '../contracts/jobs.js';
-import { BULLMQ_PREFIX } from '../redis/keys.js';
+import { bullmqPrefix } from '../redis/keys.js';
 
 /**
  * A job is retried until it succeeds. The number of attempts is unlimited, and the pause between them stays short, so
@@ -37,11 +37,12 @@ export class JobQueues {
   readonly #queues: { [Name in QueueName]: Queue };
   readonly #make: (name: string) => Queue;
 
-  constructor(connection: Redis, onError: (queue: QueueName, error: Error) => void) {
+  /** @param shardPrefix of the home shard, to whose server the connection goes */
+  constructor(connection: Redis, shardPrefix: string, onError: (queue: QueueName, error: Error) => void) {
     this.#make = (name) => {
       const queue = new Queue(name, {
         connection,
-        prefix: BULLMQ_PREFIX,
+        prefix: bullmqPrefix(shardPrefix),
         defaultJobOptions: UNTIL_DONE,
         streams: { events: { maxLen: 1_000 } },
       });
@@ -105,12 +106,12 @@ export function startJobWorker<Name extends QueueName>(
   name: Name,
   processor: Processor<Name>,
   connection: Redis,
-  options: Pick<WorkerOptions, 'concurrency'>,
+  { shardPrefix, ...options }: Pick<WorkerOptions, 'concurrency'> & { shardPrefix: string },
   on: { failed: (queue: QueueName, error: Error) => void; error: (queue: QueueName, error: Error) => void },
 ): Worker {
   const worker = new Worker(name, async (job: Job) => processor(job.data as Jobs[Name]), {
     connection,
-    prefix: BULLMQ_PREFIX,
+    prefix: bullmqPrefix(shardPrefix),
     ...options,
     lockDuration: 4_000,
     stalledInterval: 2_000,

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis';
+import { onShardMessage, subscribeInShard } from './channels.js';
 import { compareJournalIds, generationOf, JOURNAL_START } from './journal-ids.js';
 import { keys } from './keys.js';
 
@@ -20,10 +21,10 @@ export class CommitWatermark {
   ) {}
 
   async start(): Promise<void> {
-    this.subscriber.on('message', (channel: string, message: string) => {
+    onShardMessage(this.subscriber, (channel, message) => {
       if (channel === keys.persisted) this.#advance(message);
     });
-    await this.subscriber.subscribe(keys.persisted);
+    await subscribeInShard(this.subscriber, keys.persisted);
   }
 
   /** Journal id up to which this process knows that the journal is committed. */

@@ -28,9 +28,18 @@ export const COMMON_OPTIONS = {
   maxLoadingRetryTime: LOADING_RETRY_MS,
 } as const satisfies RedisOptions;
 
-/** Options by which a connection finds its server. */
-export function addressOptions(target: RedisTarget, limits: ConnectionLimits): RedisOptions {
-  const common = { ...loginOptions(target), ...tlsOptions(target.tls), db: target.db };
+/**
+ * Options by which a connection finds its server.
+ * @param connector finds the server of a slot; only on a cluster
+ */
+export function addressOptions(
+  target: RedisTarget,
+  limits: ConnectionLimits,
+  connector: RedisOptions['Connector'],
+): RedisOptions {
+  const secured = { ...loginOptions(target), ...tlsOptions(target.tls) };
+  if (target.kind === 'cluster') return { ...secured, Connector: connector };
+  const common = { ...secured, db: target.db };
   if (target.kind === 'server') return { ...common, ...target.server };
   return {
     ...common,

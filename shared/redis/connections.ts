@@ -1,5 +1,8 @@
 import { isIP } from 'node:net';
+import slotOf from 'cluster-key-slot';
 import { Redis, type RedisOptions } from 'ioredis';
+import { shardPrefix } from '../domain/shards.js';
+import { ClusterNodes, clusterConnector } from './cluster-connector.js';
 import {
   addressOptions,
   COMMON_OPTIONS,
@@ -20,13 +23,24 @@ const PING_SUBSCRIPTIONS_EVERY_MS = 2_000;
 const SUBSCRIPTION_SILENCE_MS = 5_000;
 /**
  * Error replies of a server that is not the primary. Scripts and Redis 6 wrap the code: `ERR Error running script …:
- * -READONLY …`. A blocked client gets UNBLOCKED when its server is demoted.
+ * -READONLY …`. A blocked client gets UNBLOCKED when its server is demoted. A node of a cluster replies MOVED when
+ * another one has the slot.
  */
-const NOT_PRIMARY = /^(?:ERR .*-)?(?:READONLY|MASTERDOWN|LOADING|UNKILLABLE)\b|^UNBLOCKED .*instance state changed/;
+const NOT_PRIMARY =
+  /^(?:ERR .*-)?(?:READONLY|MASTERDOWN|LOADING|UNKILLABLE|MOVED)\b|^UNBLOCKED .*instance state changed/;
 
 export function isNotPrimaryError(error: Error): boolean {
   return NOT_PRIMARY.test(error.message);
 }
+
+/** Options of a connection whose commands fail at once during an outage. */
+const AT_ONCE = {
+  enableAutoPipelining: true,
+  enableOfflineQueue: false,
+  maxRetriesPerRequest: 0,
+  // A command without a reply may have been executed, so the caller decides whether to retry it.
+  autoResendUnfulfilledCommands: false,
+} as const satisfies RedisOptions;
 
 type Purpose = 'commands' | 'jobs' | 'subscription';
 type Made = {
@@ -39,15 +53,19 @@ type Made = {
   leaveWhenConnected: boolean;
 };
 
+/** What a shard is for its connections: what precedes its keys, which all have its tag. */
+export type KeyPrefix = string;
+
 /**
- * Creates every connection of a process to Redis, and makes all of them leave a server together. After a failover the
- * old primary may stay reachable. The first connection that detects the demotion moves the others, some of which never
- * would detect it (a subscription, a blocking read that a replica serves as well).
+ * Creates every connection of a process to one shard, and makes all of them leave a server together. After a failover
+ * the old primary may stay reachable. The first connection that detects the demotion moves the others, some of which
+ * never would detect it (a subscription, a blocking read that a replica serves as well).
  *
- * The three kinds differ in their behaviour during an outage of Redis. No other module creates connections.
+ * The kinds differ in their behaviour during an outage of Redis. No other module creates connections.
  */
 export class RedisConnections {
   readonly #made = new Set<Made>();
+  readonly #address: RedisOptions;
   readonly #sentinels: SentinelWatch | null;
   readonly #pings: NodeJS.Timeout;
   #leftAt = Number.NEGATIVE_INFINITY;
@@ -62,7 +80,12 @@ export class RedisConnections {
     readonly onError: OnRedisError,
     /** Called when connections leave their server. */
     readonly onLeave: (reason: string) => void = () => {},
+    /** Precedes every key of these connections, in scripts as well, but not the names of unsharded channels. */
+    readonly prefix: KeyPrefix = firstPrefix(target),
   ) {
+    const connector =
+      target.kind === 'cluster' ? clusterConnector(this.#clusterNodes(target), slotOf(prefix)) : undefined;
+    this.#address = addressOptions(target, limits, connector);
     this.#sentinels =
       target.kind === 'sentinel'
         ? new SentinelWatch(target.name, this.#sentinelClients(target), (address, decided) =>
@@ -78,22 +101,31 @@ export class RedisConnections {
    */
   forCommands(): Redis {
     return this.#connect('commands', {
-      enableAutoPipelining: true,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
+      ...AT_ONCE,
+      keyPrefix: this.prefix,
       // Closes a connection without replies and rejects its commands. A timer per command would cost as much as sending
       // it. Calls of requests have their own, shorter limit (deadline.ts).
       socketTimeout: this.limits.commandMs,
-      // A command without a reply may have been executed, so the caller decides whether to retry it.
-      autoResendUnfulfilledCommands: false,
     });
   }
 
-  /**
-   * Creates a connection for BullMQ and blocking reads: commands wait for the end of an outage, because jobs stay due.
-   */
+  /** Creates a connection for BullMQ: commands wait for the end of an outage, because jobs stay due. */
   forJobs(): Redis {
     return this.#connect('jobs', { maxRetriesPerRequest: null, socketTimeout: JOBS_SILENCE_MS });
+  }
+
+  /** Creates a connection for BullMQ that adds jobs for requests: commands fail at once during an outage. */
+  forQueues(): Redis {
+    return this.#connect('commands', { ...AT_ONCE, socketTimeout: this.limits.commandMs });
+  }
+
+  /** Creates a connection for blocking reads, which wait for the end of an outage. */
+  forBlockingReads(): Redis {
+    return this.#connect('jobs', {
+      keyPrefix: this.prefix,
+      maxRetriesPerRequest: null,
+      socketTimeout: JOBS_SILENCE_MS,
+    });
   }
 
   /**
@@ -102,6 +134,7 @@ export class RedisConnections {
    */
   forSubscription(): Redis {
     return this.#connect('subscription', {
+      keyPrefix: this.prefix,
       maxRetriesPerRequest: null,
       autoResubscribe: true,
       socketTimeout: SUBSCRIPTION_SILENCE_MS,
@@ -139,7 +172,7 @@ export class RedisConnections {
 
   #connect(purpose: Purpose, options: RedisOptions): Redis {
     const redis = new Redis({
-      ...addressOptions(this.target, this.limits),
+      ...this.#address,
       ...options,
       ...COMMON_OPTIONS,
       connectTimeout: this.limits.connectMs,
@@ -222,6 +255,26 @@ export class RedisConnections {
     }
   }
 
+  /** The nodes of a cluster. Each is asked over a connection of its own, which ends after the reply. */
+  #clusterNodes(target: RedisTarget & { kind: 'cluster' }): ClusterNodes {
+    return new ClusterNodes(
+      target.nodes,
+      (node) =>
+        new Redis({
+          ...node,
+          ...loginOptions(target),
+          ...tlsOptions(target.tls),
+          ...COMMON_OPTIONS,
+          retryStrategy: () => null,
+          connectTimeout: this.limits.connectMs,
+          socketTimeout: this.limits.commandMs,
+          enableReadyCheck: false,
+          maxRetriesPerRequest: 0,
+          connectionName: 'doorbuster:slots',
+        }),
+    );
+  }
+
   #sentinelClients(target: RedisTarget & { kind: 'sentinel' }): Redis[] {
     return target.sentinels.map(({ host, port }) => {
       const redis = new Redis({
@@ -247,9 +300,17 @@ export class RedisConnections {
   }
 }
 
-/** Creates a single connection for commands, for scripts and tests. Processes use RedisConnections. */
-export function connectForCommands(url: string | RedisTarget, limits: ConnectionLimits, onError: OnRedisError): Redis {
-  return lone(url, limits, onError, (connections) => connections.forCommands());
+/**
+ * Creates a single connection for commands, for scripts and tests. Processes use RedisConnections.
+ * @param prefix of the keys of a shard, by default of the only one
+ */
+export function connectForCommands(
+  url: string | RedisTarget,
+  limits: ConnectionLimits,
+  onError: OnRedisError,
+  prefix?: KeyPrefix,
+): Redis {
+  return lone(url, limits, onError, (connections) => connections.forCommands(), prefix);
 }
 
 /** Creates a single connection for jobs, for scripts and tests. Processes use RedisConnections. */
@@ -262,6 +323,11 @@ export function connectForSubscription(url: string | RedisTarget, onError: OnRed
   return lone(url, LONE_LIMITS, onError, (connections) => connections.forSubscription());
 }
 
+/** What precedes the keys of an installation with one shard. */
+export function firstPrefix(target: RedisTarget): KeyPrefix {
+  return shardPrefix(0, 1, target.kind === 'cluster', target.kind === 'cluster' ? target.namespace : '');
+}
+
 const LONE_LIMITS: ConnectionLimits = { commandMs: 1_500, connectMs: 1_500 };
 
 /** Creates one connection, whose end also ends everything that was created for it. */
@@ -270,8 +336,10 @@ function lone(
   limits: ConnectionLimits,
   onError: OnRedisError,
   connect: (connections: RedisConnections) => Redis,
+  prefix?: KeyPrefix,
 ): Redis {
-  const connections = new RedisConnections(typeof url === 'string' ? targetOrThrow(url) : url, limits, onError);
+  const target = typeof url === 'string' ? targetOrThrow(url) : url;
+  const connections = new RedisConnections(target, limits, onError, () => {}, prefix ?? firstPrefix(target));
   const redis = connect(connections);
   redis.on('end', () => connections.close());
   return redis;

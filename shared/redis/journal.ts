@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { RawEntry } from '../contracts/journal.js';
 import { EngineUnavailable } from '../errors/faults.js';
+import { publishInShard } from './channels.js';
 import { type Epoch, readEpoch } from './epoch.js';
 import { entriesOf, type StreamRow, whole } from './journal-entries.js';
 import { JOURNAL_START, journalPlace } from './journal-ids.js';
@@ -79,7 +80,7 @@ export class Journal {
   }
 
   async announcePersisted(upTo: string): Promise<void> {
-    await engine(() => this.redis.publish(keys.persisted, upTo));
+    await engine(() => publishInShard(this.redis, keys.persisted, upTo));
   }
 
   /** Returns the number of promises that Postgres has not committed, and the time of the oldest (null = none). */

@@ -20,6 +20,8 @@ export const KEY_DOCS = {
     'string · the worker that relays the journal, 5 s; an optimisation, because two relays do no harm. Workers of an earlier version use another lease, because they cannot read packed entries.',
   mark: 'string · a number that processes write so that WAIT has a write to wait for (REDIS_WAIT_REPLICAS).',
   directory: 'hash · campaign number → product id, for reservation ids.',
+  displaced:
+    'set · products whose number another campaign got, because Postgres had been set back; they are not in the directory.',
   events: 'stream · CloudEvents for external readers; ids are `<seq of the outbox>-0`, about 100,000 are kept.',
   codes: 'channel · codes that are about to be issued, comma-separated, for the filters of the APIs.',
   termsNotifications: 'channel · product id of a campaign whose terms have changed.',
@@ -41,6 +43,8 @@ export const KEY_DOCS = {
   news: 'channel · notifications about users of a campaign, for the processes that hold sockets.',
   idempotency:
     'string · idempotency record of a key of a user ("" = of the operators), for IDEMPOTENCY_TTL_SECONDS or until its campaign is archived.',
+  requests:
+    'list · users and idempotency keys of promises that were persisted in one hour, one JSON text for each batch; kept as long as their records.',
   unscopedIdempotency: 'string · idempotency record of an earlier version, without its user; read until it expires.',
   order:
     'string · reservations and places of one order of a user, each with its stacking rules; until seven days after the last one.',
@@ -71,6 +75,7 @@ export const keys = {
   relayLease: `${PREFIX}:relay2`,
   mark: `${PREFIX}:mark`,
   directory: `${PREFIX}:campaigns`,
+  displaced: `${PREFIX}:displaced`,
   metrics: `${PREFIX}:metrics`,
   events: `${PREFIX}:events`,
   codes: `${PREFIX}:codes`,
@@ -90,6 +95,7 @@ export const keys = {
   holders: (product: ProductId) => `${PREFIX}:{${product}}:holders`,
   news: (product: ProductId) => `${PREFIX}:{${product}}:news`,
   idempotency: (user: UserId | typeof OPERATORS, key: IdempotencyKey) => `${PREFIX}:i:${user}|${key}`,
+  requests: (hour: number) => `${PREFIX}:r:${hour}`,
   unscopedIdempotency: (key: IdempotencyKey) => `${PREFIX}:i:${key}`,
   ruleBans: (hour: number) => `${PREFIX}:bans:${hour}`,
   order: (user: UserId, order: OrderId) => `${PREFIX}:d:${user}|${order}`,
@@ -120,6 +126,7 @@ export function saleKeys(product: ProductId) {
     news: keys.news(product),
     journal: keys.journal,
     directory: keys.directory,
+    displaced: keys.displaced,
     filler: keys.filler,
     epoch: keys.epoch,
   };
@@ -131,5 +138,10 @@ export function campaignKeys(product: ProductId): string[] {
   return [campaign, people, reservations, deadlines, line, presence, codes, holders];
 }
 
-/** Prefix of BullMQ's own keys. The braces are a hash tag, which keeps the keys of a queue together. */
-export const BULLMQ_PREFIX = `{${PREFIX}:queues}`;
+/**
+ * Prefix of BullMQ's own keys, which it adds itself. The braces are a hash tag, which keeps the keys of a queue
+ * together.
+ * @param shardPrefix of the home shard, whose tag is enough; "" = the keys have no tag
+ */
+export const bullmqPrefix = (shardPrefix: string): string =>
+  shardPrefix === '' ? `{${PREFIX}:queues}` : `${shardPrefix}${PREFIX}:queues`;

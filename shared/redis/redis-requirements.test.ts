@@ -3,8 +3,9 @@ import type { Redis } from 'ioredis';
 import { inspectRedis, judgeRedis, parseInfo } from './redis-requirements.js';
 
 const INFO = { redis_version: '7.0.15', maxmemory_policy: 'noeviction', aof_enabled: '1', connected_slaves: '0' };
+const REQUIREMENTS = { production: true, waitReplicas: 0, onCluster: false };
 const judge = (fields: Record<string, string> = {}, appendfsync: string | null = 'always', waitReplicas = 0) =>
-  judgeRedis(new Map(Object.entries({ ...INFO, ...fields })), appendfsync, { production: true, waitReplicas });
+  judgeRedis(new Map(Object.entries({ ...INFO, ...fields })), { appendfsync }, { ...REQUIREMENTS, waitReplicas });
 
 describe('judgeRedis', () => {
   it.each(['7.0.0', '7.0.15', '7.2.4-rc1', '8.0.0', '10.1.0'])('accepts version %s', (redis_version) => {
@@ -45,13 +46,33 @@ describe('judgeRedis', () => {
 
   it('demands no protection outside production', () => {
     const info = new Map(Object.entries({ ...INFO, aof_enabled: '0' }));
-    expect(judgeRedis(info, null, { production: false, waitReplicas: 0 }).problems).toEqual([]);
+    expect(judgeRedis(info, { appendfsync: null }, { ...REQUIREMENTS, production: false }).problems).toEqual([]);
   });
 
   it('warns, and does not refuse, while fewer replicas are connected than a promise needs', () => {
     const { problems, warnings } = judge({ connected_slaves: '1' }, 'always', 2);
     expect(problems).toEqual([]);
     expect(warnings).toEqual([expect.stringContaining('REDIS_WAIT_REPLICAS is 2 and 1 replicas are connected')]);
+  });
+});
+
+describe('judgeRedis on a cluster', () => {
+  const onCluster = { ...REQUIREMENTS, onCluster: true };
+  const info = new Map(Object.entries({ ...INFO, cluster_enabled: '1' }));
+
+  it('refuses a node of a cluster when REDIS_URL names a single server', () => {
+    expect(judge({ cluster_enabled: '1' }).problems).toEqual([expect.stringContaining('redis+cluster://')]);
+    expect(judgeRedis(info, { appendfsync: 'always' }, onCluster).problems).toEqual([]);
+  });
+
+  it.each([
+    ['yes', 1],
+    ['no', 0],
+    [null, 0],
+  ])('with cluster-require-full-coverage %s there are %s warnings', (fullCoverage, count) => {
+    const { problems, warnings } = judgeRedis(info, { appendfsync: 'always', fullCoverage }, onCluster);
+    expect(problems).toEqual([]);
+    expect(warnings).toEqual(Array(count).fill(expect.stringContaining('cluster-require-full-coverage is yes')));
   });
 });
 
@@ -64,13 +85,12 @@ describe('inspectRedis', () => {
           .join('')}`,
       config,
     }) as unknown as Redis;
-  const requirements = { production: true, waitReplicas: 0 };
 
   it('takes a CONFIG that is refused for unknown', async () => {
     const refused = async () => {
       throw Object.assign(new Error('ERR unknown command CONFIG'), { name: 'ReplyError' });
     };
-    const { problems } = await inspectRedis(redis(refused), requirements);
+    const { problems } = await inspectRedis(redis(refused), REQUIREMENTS);
     expect(problems).toEqual([expect.stringContaining('CONFIG GET is refused')]);
   });
 
@@ -79,7 +99,7 @@ describe('inspectRedis', () => {
       (
         await inspectRedis(
           redis(async () => ['appendfsync', 'always']),
-          requirements,
+          REQUIREMENTS,
         )
       ).problems,
     ).toEqual([]);
@@ -89,7 +109,7 @@ describe('inspectRedis', () => {
     const away = async () => {
       throw new Error('Connection is closed.');
     };
-    await expect(inspectRedis(redis(away), requirements)).rejects.toThrow('closed');
+    await expect(inspectRedis(redis(away), REQUIREMENTS)).rejects.toThrow('closed');
   });
 });
 

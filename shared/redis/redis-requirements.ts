@@ -8,6 +8,8 @@ export type RedisRequirements = {
   production: boolean;
   /** REDIS_WAIT_REPLICAS. */
   waitReplicas: number;
+  /** Whether REDIS_URL names a cluster. */
+  onCluster: boolean;
 };
 
 /** How a promise survives the loss of the primary: on its disk, on replicas, on both, or not at all. */
@@ -25,15 +27,27 @@ export type RedisSetup = {
 
 /** Inspects Redis through INFO, which managed services allow, and CONFIG GET, which many of them refuse. */
 export async function inspectRedis(redis: Redis, requirements: RedisRequirements): Promise<RedisSetup> {
-  const [info, appendfsync] = await Promise.all([redis.info(), readAppendfsync(redis)]);
-  return judgeRedis(parseInfo(info), appendfsync, requirements);
+  const [info, appendfsync, fullCoverage] = await Promise.all([
+    redis.info(),
+    readSetting(redis, 'appendfsync'),
+    requirements.onCluster ? readSetting(redis, 'cluster-require-full-coverage') : null,
+  ]);
+  return judgeRedis(parseInfo(info), { appendfsync, fullCoverage }, requirements);
 }
 
-/** Compares a Redis with the requirements. @param appendfsync null = unknown */
+/** What CONFIG GET returns; null = unknown, because managed services refuse it. */
+export type RedisSettings = { appendfsync: string | null; fullCoverage?: string | null };
+
+/** Whether a server is a node of a cluster. */
+export async function isClusterNode(redis: Redis): Promise<boolean> {
+  return parseInfo(await redis.info('cluster')).get('cluster_enabled') === '1';
+}
+
+/** Compares a Redis with the requirements. */
 export function judgeRedis(
   info: ReadonlyMap<string, string>,
-  appendfsync: string | null,
-  { production, waitReplicas }: RedisRequirements,
+  { appendfsync, fullCoverage = null }: RedisSettings,
+  { production, waitReplicas, onCluster }: RedisRequirements,
 ): RedisSetup {
   const problems: string[] = [];
   const warnings: string[] = [];
@@ -42,6 +56,12 @@ export function judgeRedis(
   if (major < OLDEST_VERSION[0] || (major === OLDEST_VERSION[0] && minor < OLDEST_VERSION[1])) {
     problems.push(
       `Redis has version ${version}; ${OLDEST_VERSION.join('.')} or newer is required. Remedy: upgrade it.`,
+    );
+  }
+  if (!onCluster && info.get('cluster_enabled') === '1') {
+    problems.push(
+      'Redis is a node of a cluster (cluster-enabled is yes), but REDIS_URL does not name a cluster. ' +
+        'Remedy: a REDIS_URL that starts with redis+cluster:// or rediss+cluster://.',
     );
   }
   const policy = info.get('maxmemory_policy') ?? 'unknown';
@@ -68,12 +88,18 @@ export function judgeRedis(
         'they are. Remedy: start the replicas, or set a smaller REDIS_WAIT_REPLICAS.',
     );
   }
+  if (fullCoverage === 'yes') {
+    warnings.push(
+      'cluster-require-full-coverage is yes: a primary that is lost with its replicas stops the campaigns of all ' +
+        'shards. Remedy: redis-cli CONFIG SET cluster-require-full-coverage no, and in the configuration of each node.',
+    );
+  }
   return { problems, warnings, protection, summary: summaryOf(protection, waitReplicas) };
 }
 
 /** Returns the problems of this Redis, each with its remedy; empty = suitable. */
-export async function redisProblems(redis: Redis, production: boolean, waitReplicas = 0): Promise<readonly string[]> {
-  return (await inspectRedis(redis, { production, waitReplicas })).problems;
+export async function redisProblems(redis: Redis, requirements: RedisRequirements): Promise<readonly string[]> {
+  return (await inspectRedis(redis, requirements)).problems;
 }
 
 export function parseInfo(text: string): Map<string, string> {
@@ -85,10 +111,10 @@ export function parseInfo(text: string): Map<string, string> {
   );
 }
 
-/** Returns `appendfsync`; null = Redis refuses CONFIG GET, as managed services do. */
-async function readAppendfsync(redis: Redis): Promise<string | null> {
+/** Returns a setting; null = Redis refuses CONFIG GET, as managed services do. */
+async function readSetting(redis: Redis, name: string): Promise<string | null> {
   try {
-    const [, value] = (await redis.config('GET', 'appendfsync')) as string[];
+    const [, value] = (await redis.config('GET', name)) as string[];
     return value ?? null;
   } catch (error) {
     if (error instanceof Error && error.name === 'ReplyError') return null;

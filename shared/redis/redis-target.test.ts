@@ -22,6 +22,17 @@ const SERVER = {
   db: 0,
   tls: null,
 };
+const CLUSTER = {
+  kind: 'cluster',
+  nodes: [
+    { host: 'h1', port: 6379 },
+    { host: 'h2', port: 7001 },
+  ],
+  namespace: '',
+  username: null,
+  password: null,
+  tls: null,
+};
 const SENTINELS = {
   kind: 'sentinel',
   sentinels: [
@@ -53,6 +64,18 @@ describe('parseRedisUrl', () => {
   });
 
   it.each([
+    ['redis+cluster://h1,h2:7001', {}],
+    ['REDIS+CLUSTER://h1,h2:7001/', {}],
+    [
+      'redis+cluster://api:p%40ss@h1,h2:7001/0?namespace=shop',
+      { username: 'api', password: 'p@ss', namespace: 'shop' },
+    ],
+    ['rediss+cluster://h1,h2:7001', { tls: { ca: null } }],
+  ])('reads %s', (url, expected) => {
+    expect(parse(url)).toEqual({ target: { ...CLUSTER, ...expected } });
+  });
+
+  it.each([
     ['redis+sentinel://h1,h2:26380,h3/doorbuster', {}],
     ['redis+sentinel://api:secret@h1,h2:26380,h3/doorbuster/2', { username: 'api', password: 'secret', db: 2 }],
     [
@@ -68,7 +91,9 @@ describe('parseRedisUrl', () => {
   it.each([
     ['http://h', 'must be a URL starting with redis://'],
     ['h:6379', 'must be a URL starting with redis://'],
-    ['redis+cluster://h1,h2', 'Redis Cluster is not supported yet'],
+    ['redis+cluster://h1,h2/1', 'a cluster has only database 0'],
+    ['redis+cluster://h1?namespace=a:b', '`namespace` must have at most 32 letters'],
+    ['redis+cluster://h1?tls=1', 'has the unknown parameter `tls`'],
     ['redis://', 'each host must be a name or an address'],
     ['redis://h:0', 'with a port from 1 to 65535'],
     ['redis://h:70000', 'with a port from 1 to 65535'],

@@ -8,7 +8,7 @@ export type Tls = { ca: string | null };
 
 type Login = { username: string | null; password: string | null };
 
-/** Location of Redis: one address, or the Sentinels that return the address of the primary. */
+/** Location of Redis: one address, the Sentinels that return the address of the primary, or nodes of a cluster. */
 export type RedisTarget =
   | ({ kind: 'server'; server: HostAndPort; db: number; tls: Tls | null } & Login)
   | ({
@@ -20,6 +20,14 @@ export type RedisTarget =
       tls: Tls | null;
       sentinelLogin: Login;
       sentinelTls: Tls | null;
+    } & Login)
+  | ({
+      kind: 'cluster';
+      /** Some nodes of the cluster, which name the others. */
+      nodes: readonly HostAndPort[];
+      /** In front of every key, because a cluster has no numbered databases; "" = none. */
+      namespace: string;
+      tls: Tls | null;
     } & Login);
 
 export type ParsedTarget = { target: RedisTarget } | { problem: string };
@@ -28,7 +36,8 @@ const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26379;
 
 /** Valid forms of REDIS_URL, for messages. */
-export const REDIS_URL_FORMS = 'redis://, rediss://, redis+sentinel://h1,h2,h3/name or rediss+sentinel://h1,h2,h3/name';
+export const REDIS_URL_FORMS =
+  'redis://, rediss://, redis+sentinel://h1,h2,h3/name, rediss+sentinel://h1,h2,h3/name, redis+cluster://h1,h2 or rediss+cluster://h1,h2';
 
 class Malformed extends Error {}
 
@@ -77,7 +86,7 @@ function targetOf(url: string, readFile: (path: string) => string): RedisTarget 
       return sentinelTarget(scheme.toLowerCase() === 'rediss+sentinel', login, hosts, path, query, readFile);
     case 'redis+cluster':
     case 'rediss+cluster':
-      throw new Malformed(`Redis Cluster is not supported yet; use one of ${REDIS_URL_FORMS}`);
+      return clusterTarget(scheme.toLowerCase() === 'rediss+cluster', login, hosts, path, query, readFile);
     default:
       throw new Malformed(`must be a URL starting with ${REDIS_URL_FORMS}`);
   }
@@ -131,6 +140,28 @@ function sentinelTarget(
       password: parameters.get('sentinel_password') || null,
     },
     sentinelTls: withTls ? tlsOf(true, parameters, '', readFile) : null,
+  };
+}
+
+function clusterTarget(
+  withTls: boolean,
+  login: string | undefined,
+  hosts: string,
+  path: string,
+  query: string,
+  readFile: (path: string) => string,
+): RedisTarget {
+  if (!/^\/?0?$/.test(path)) throw new Malformed('must have no path: a cluster has only database 0');
+  const parameters = parametersOf(query, ['ca', 'namespace']);
+  const namespace = parameters.get('namespace') ?? '';
+  if (!/^[\w.-]{0,32}$/.test(namespace))
+    throw new Malformed('`namespace` must have at most 32 letters, digits, dots, dashes and underscores');
+  return {
+    kind: 'cluster',
+    nodes: addressesOf(hosts, REDIS_PORT),
+    namespace,
+    ...loginOf(login),
+    tls: tlsOf(withTls, parameters, 'rediss+cluster://', readFile),
   };
 }
 

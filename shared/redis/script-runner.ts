@@ -4,16 +4,23 @@ import { type RedisGate, staleReply } from './gate.js';
 import type { CallOf, OutcomeOf, ScriptContract } from './script-contract.js';
 import { inOrder, type LoadedScript, loadScript, withOrigins } from './script-source.js';
 
+type CommandOptions = ConstructorParameters<typeof Command>[2] & object;
+
 /** Runs scripts by their digest, and sends the source if Redis does not have it (SCRIPT FLUSH, restart). */
 export class ScriptRunner {
   readonly #loaded = new Map<string, LoadedScript>();
+  /** Options of a command that is not sent through a method of the connection. */
+  readonly #batched: CommandOptions;
 
   constructor(
     readonly redis: Redis,
     readonly luaFolder: string,
     /** Refuses calls while Redis is not verified; null = no check, for workers that fill Redis. */
     readonly gate: RedisGate | null = null,
-  ) {}
+  ) {
+    const { keyPrefix } = redis.options;
+    this.#batched = { replyEncoding: 'utf8', ...(keyPrefix ? { keyPrefix } : {}) };
+  }
 
   /**
    * Runs a script.
@@ -33,7 +40,7 @@ export class ScriptRunner {
       const values = [script.sha, keyNames.length, ...keyNames, ...args] as const;
       // `evalsha` of ioredis would delay the call until the end of the next turn of the event loop.
       const sent = contract.batched
-        ? (this.redis.sendCommand(new Command('evalsha', [...values], { replyEncoding: 'utf8' })) as Promise<unknown>)
+        ? (this.redis.sendCommand(new Command('evalsha', [...values], this.#batched)) as Promise<unknown>)
         : this.redis.evalsha(...values);
       sent.then(
         (reply) => {

@@ -6,12 +6,10 @@ import { compareLedger } from '../ledger/compare.js';
 import { CampaignsTable } from '../postgres/campaigns.js';
 import { Database } from '../postgres/pool.js';
 import { RedemptionsTable } from '../postgres/redemptions.js';
-import { JournalCursor } from '../projection/journal-cursor.js';
-import { connectForCommands } from '../redis/connections.js';
 import { EventStream } from '../redis/event-stream.js';
-import { Journal } from '../redis/journal.js';
 import { ScriptRunner } from '../redis/script-runner.js';
 import { SaleReader } from '../sale/sale-reader.js';
+import { type CommandShard, CommandShards } from '../shards/command-shards.js';
 import type { Findings } from './findings.js';
 import { isWhole, reportOf, verdictLine } from './report.js';
 import { restorePostgres } from './restore.js';
@@ -24,12 +22,12 @@ const STATEMENT_MS = 120_000;
 /** How long the cursor may stay unchanged before the command assumes that no worker is persisting. */
 const STANDSTILL_MS = 2_000;
 const LEDGER_SETTLE_MS = 3_000;
+const LUA = join(projectRoot(), 'lua');
 
 const { dryRun } = options();
 const { redis: target, databaseUrl } = engineUrls();
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
-const redis = connectForCommands(target, { commandMs: STATEMENT_MS, connectMs: 3_000 }, () => {});
 const database = new Database({
   url: databaseUrl,
   name: 'doorbuster-reconcile',
@@ -39,33 +37,49 @@ const database = new Database({
   onError: () => {},
 });
 let failed = 'nothing was written';
+let shards: CommandShards | null = null;
 try {
-  await new Promise<void>((resolve, reject) => {
-    redis.once('ready', resolve);
-    redis.once('error', reject);
-  });
-  const journal = new Journal(redis);
-  const cursor = new JournalCursor(database);
-  const stream = new EventStream(new ScriptRunner(redis, join(projectRoot(), 'lua')), 0);
-  const findings = await restorePostgres(
-    { redis, journal, stream, database, cursor },
-    { dryRun, settleMs: STANDSTILL_MS },
-  );
-  failed = 'the ledger could not be compared; repeat the command';
-  for (const line of reportOf(findings, dryRun)) print(line);
-  process.exitCode = dryRun ? (isWhole(findings) ? 0 : 1) : await judge(findings, journal, cursor);
+  shards = await CommandShards.of(target, database, { commandMs: STATEMENT_MS, connectMs: 3_000 });
+  const stream = new EventStream(new ScriptRunner((await shards.open(0)).redis, LUA), 0);
+  let code = 0;
+  for (let index = 0; index < shards.map.count; index += 1) {
+    if (shards.map.count > 1) print(`shard ${index}`);
+    code = Math.max(code, await repairOne(shards, index, stream));
+  }
+  process.exitCode = code;
 } catch (error) {
   process.stderr.write(`${failed}: ${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 2;
 } finally {
-  redis.disconnect();
+  shards?.close();
   await database.close();
 }
 
+/** Goes on after a shard that cannot be repaired, because the others may be. @returns the exit code */
+async function repairOne(all: CommandShards, index: number, stream: EventStream): Promise<number> {
+  try {
+    return await repairShard(await all.open(index), stream);
+  } catch (error) {
+    if (all.map.count === 1) throw error;
+    process.stderr.write(`shard ${index}: ${failed}: ${error instanceof Error ? error.message : error}\n`);
+    return 2;
+  }
+}
+
+/** @returns the exit code */
+async function repairShard(shard: CommandShard, stream: EventStream): Promise<number> {
+  failed = 'nothing was written';
+  const findings = await restorePostgres({ ...shard, stream, database }, { dryRun, settleMs: STANDSTILL_MS });
+  failed = 'the ledger could not be compared; repeat the command';
+  for (const line of reportOf(findings, dryRun)) print(line);
+  if (dryRun) return isWhole(findings) ? 0 : 1;
+  return judge(findings, shard);
+}
+
 /** Prints the ledger's verdict on every campaign. @returns the exit code */
-async function judge({ campaigns }: Findings, journal: Journal, cursor: JournalCursor): Promise<number> {
+async function judge({ campaigns }: Findings, { redis, journal, cursor }: CommandShard): Promise<number> {
   const parts = {
-    sale: new SaleReader(new ScriptRunner(redis, join(projectRoot(), 'lua'))),
+    sale: new SaleReader(new ScriptRunner(redis, LUA)),
     journal,
     cursor,
     redemptions: new RedemptionsTable(database),

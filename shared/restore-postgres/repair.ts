@@ -94,7 +94,7 @@ export class Repair {
     await this.#fillAnswers(plans);
     for (const plan of plans) await this.#fillFromRecords(plan, nowMs);
     const epoch = await readEpoch(this.deps.redis);
-    if (epoch) await this.#rows.keepHistory(epoch.generation, epoch.server, this.picture.lastId);
+    if (epoch) await this.#rows.keepHistory(epoch, this.picture.lastId, this.deps.cursor.shard);
     await this.deps.cursor.move(this.client, this.picture.lastId);
     return renumbered;
   }
@@ -163,7 +163,7 @@ export class Repair {
       ),
     );
     if (reservations.size + users.size === 0) return;
-    for await (const answers of new SaleCopy(this.deps.redis).answers(BATCH)) {
+    for await (const answers of new SaleCopy(this.deps.redis).answers()) {
       const completed = [];
       const queued = [];
       for (const { key, answer } of answers) {

@@ -1,14 +1,14 @@
 import type { Redis } from 'ioredis';
+import type { ProductId } from '../domain/ids.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { settle } from '../ledger/compare.js';
-import type { Database } from '../postgres/pool.js';
+import type { Database, Queryable } from '../postgres/pool.js';
 import type { JournalCursor } from '../projection/journal-cursor.js';
 import { readEpoch } from '../redis/epoch.js';
 import type { EventStream } from '../redis/event-stream.js';
 import type { Journal } from '../redis/journal.js';
 import { compareJournalIds } from '../redis/journal-ids.js';
 import { type CampaignCopy, SaleCopy } from '../sale/sale-copy.js';
-import { BATCH } from './chunks.js';
 import { converge, Names } from './converge.js';
 import type { Findings } from './findings.js';
 import { Repair } from './repair.js';
@@ -25,6 +25,8 @@ export type RestoreDeps = {
   stream: EventStream;
   database: Database;
   cursor: JournalCursor;
+  /** Whether a campaign is in this shard. An interrupted move may have left a copy of another shard's. */
+  has: (product: ProductId) => boolean;
 };
 
 export type RestoreOptions = {
@@ -45,13 +47,13 @@ export class RedisBehind extends Error {
  * @throws RedisBehind, EngineUnavailable
  */
 export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions): Promise<Findings> {
-  const { redis, journal, database, cursor } = deps;
+  const { redis, journal, database, cursor, has } = deps;
   if ((await readEpoch(redis)) === null) throw new EngineUnavailable('redis', 'it is empty or being filled');
   // First waits while workers persist the journal. The repair writes only what they cannot write.
   await settle({ journal, cursor }, options.settleMs);
   const copy = new SaleCopy(redis);
   const from = await journal.lastId();
-  const directory = new Map(await copy.directory());
+  const directory = new Map([...(await copy.directory())].filter(([, product]) => has(product)));
   const suspects = new Names();
   const rows = new RestoredRows(database);
   const known = new Map((await new RestoredCampaigns(database).all()).map((row) => [row.no, row]));
@@ -60,9 +62,9 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
     if (campaign && !campaign.archived) await scanCampaign(copy, rows, product, known.get(no) ?? null, suspects);
   }
   const unnamed: CampaignCopy[] = [];
-  const named = new Set(directory.values());
-  for (const product of await copy.products(BATCH)) {
-    const campaign = named.has(product) ? null : await copy.campaign(product);
+  for (const product of await copy.displaced()) {
+    if (!has(product)) continue;
+    const campaign = await copy.campaign(product);
     if (campaign && directory.get(campaign.no) !== product) unnamed.push(campaign);
   }
   const findings = await database.transaction(async (client) => {
@@ -70,6 +72,8 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
       String(IDLE_IN_TRANSACTION_MS),
     ]);
     const committed = await cursor.lock(client);
+    await cursor.lockWrites(client);
+    if (await isNewHistory(deps, client, committed)) return nothingMissing(committed);
     const picture = await converge({ copy, journal }, directory, suspects, from);
     if (compareJournalIds(picture.lastId, committed) < 0) {
       throw new RedisBehind(`Redis has the journal up to ${picture.lastId}, Postgres up to ${committed}`);
@@ -83,3 +87,23 @@ export async function restorePostgres(deps: RestoreDeps, options: RestoreOptions
   }
   return findings;
 }
+
+/** Whether the history of Redis began after the last entry that Postgres has, and nothing was written in it yet. */
+async function isNewHistory({ redis, journal }: RestoreDeps, client: Queryable, committed: string): Promise<boolean> {
+  const [epoch, { entries, lastId }] = await Promise.all([readEpoch(redis), journal.position()]);
+  if (epoch === null || entries > 0 || compareJournalIds(lastId, committed) >= 0) return false;
+  const { rows } = await client.query('select 1 from journal_histories where generation = $1 and after_id = $2', [
+    epoch.generation,
+    committed,
+  ]);
+  return rows.length > 0;
+}
+
+const nothingMissing = (cursor: string): Findings => ({
+  cursor,
+  lastId: cursor,
+  backlog: 0,
+  gap: false,
+  campaigns: [],
+  renumberedEvents: null,
+});

@@ -5,6 +5,7 @@ import {
   type SnapshotTicket,
   TICKET_COLUMNS,
 } from '../postgres/snapshot.js';
+import type { Epoch } from '../redis/epoch.js';
 import { raiseSequence } from './restored-campaigns.js';
 
 /**
@@ -88,11 +89,11 @@ export class RestoredRows {
   }
 
   /** Writes the current history of Redis, if Postgres lacks it. */
-  async keepHistory(generation: number, server: string, afterId: string): Promise<void> {
+  async keepHistory({ generation, server }: Epoch, afterId: string, shard: number): Promise<void> {
     await this.client.query(
-      `insert into journal_histories (generation, server, after_id, reason, opened_at)
-       values ($1, $2, $3, 'postgres restored', now()) on conflict (generation) do nothing`,
-      [generation, server, afterId],
+      `insert into journal_histories (generation, server, after_id, reason, opened_at, shard)
+       values ($1, $2, $3, 'postgres restored', now(), $4) on conflict (generation) do nothing`,
+      [generation, server, afterId, shard],
     );
   }
 }

@@ -20,6 +20,8 @@ export class ActiveCampaigns {
     readonly sale: Pick<SaleReader, 'directory'>,
     readonly redis: Redis,
     readonly clock: Pick<RedisClock, 'nowMs'>,
+    /** Whether a campaign is in this shard. A move that was interrupted may have left a copy of another shard's. */
+    readonly has: (product: ProductId) => boolean = () => true,
   ) {}
 
   /** Campaigns in which users wait. @throws EngineUnavailable */
@@ -60,7 +62,7 @@ export class ActiveCampaigns {
   async #directory(): Promise<ProductId[]> {
     const now = performance.now();
     if (now - this.#readAt >= DIRECTORY_FRESH_MS) {
-      this.#products = [...(await this.sale.directory()).values()];
+      this.#products = [...(await this.sale.directory()).values()].filter((product) => this.has(product));
       this.#readAt = now;
     }
     return this.#products;

@@ -1,11 +1,11 @@
 import type { CampaignNo, ProductId } from '../domain/ids.js';
-import type { SaleReader } from './sale-reader.js';
+import type { Sales } from './sales.js';
 
 /** Looks up the product of a campaign number. Caches it, because it never changes. */
 export class CampaignDirectory {
   readonly #products = new Map<number, ProductId>();
 
-  constructor(readonly sale: SaleReader) {}
+  constructor(readonly sales: Pick<Sales, 'productOf'>) {}
 
   /**
    * Reads unknown numbers from Redis each time: the campaign may be new, and a look-up costs no more than the call that
@@ -15,7 +15,7 @@ export class CampaignDirectory {
   async productOf(no: CampaignNo): Promise<ProductId | null> {
     const known = this.#products.get(no);
     if (known) return known;
-    const product = await this.sale.productOf(no);
+    const product = await this.sales.productOf(no);
     if (product) this.#products.set(no, product);
     return product;
   }

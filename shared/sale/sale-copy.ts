@@ -1,13 +1,14 @@
 import type { Redis } from 'ioredis';
 import type { RawEntry } from '../contracts/journal.js';
 import type { CampaignStatus, CampaignType } from '../domain/campaign.js';
-import type { ProductId } from '../domain/ids.js';
+import type { IdempotencyKey, ProductId, UserId } from '../domain/ids.js';
 import { type FieldTerms, termsOfFields } from '../domain/terms.js';
 import { EngineUnavailable } from '../errors/faults.js';
 import { entriesOf } from '../redis/journal-entries.js';
 import { keys } from '../redis/keys.js';
 import { parseRecord } from '../redis/record-format.js';
 import { PERSON } from '../redis/record-formats.js';
+import { RequestNames } from '../redis/request-names.js';
 import { type CampaignDetails, detailsOf } from './campaign-details.js';
 import { decodeReservation, type ReservationRecord } from './reservation-record.js';
 
@@ -72,19 +73,9 @@ export class SaleCopy {
     return new Map(Object.entries(entries).map(([no, product]) => [Number(no), product as ProductId]));
   }
 
-  /** Returns every product that has a campaign, even if the directory lacks it. */
-  async products(batch: number): Promise<ProductId[]> {
-    const [before, after] = keys.campaign('*' as ProductId).split('*') as [string, string];
-    const products = new Set<string>();
-    let cursor = '0';
-    do {
-      const [next, names] = await engine(() =>
-        this.redis.scan(cursor, 'MATCH', `${before}*${after}`, 'COUNT', batch, 'TYPE', 'hash'),
-      );
-      cursor = next;
-      for (const name of names) products.add(name.slice(before.length, -after.length));
-    } while (cursor !== '0');
-    return [...products] as ProductId[];
+  /** Returns the products whose number another campaign got, so that the directory lacks them. */
+  async displaced(): Promise<ProductId[]> {
+    return (await engine(() => this.redis.smembers(keys.displaced))) as ProductId[];
   }
 
   /** Returns null when Redis lacks the campaign. */
@@ -145,20 +136,19 @@ export class SaleCopy {
     return { lastId, entries, campaigns, records };
   }
 
-  /** Yields the idempotency keys of users with their records, in batches. */
-  async *answers(batch: number): AsyncGenerator<{ key: string; answer: string }[]> {
-    const prefix = keys.unscopedIdempotency('' as never);
-    let cursor = '0';
-    do {
-      const [next, names] = await engine(() => this.redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', batch));
-      cursor = next;
-      const texts = names.length === 0 ? [] : await engine(() => this.redis.mget(...names));
-      yield names.flatMap((name, i) => {
+  /** Yields the idempotency keys of persisted promises with their records, in batches. A key may come twice. */
+  async *answers(): AsyncGenerator<{ key: string; answer: string }[]> {
+    const requests = new RequestNames(this.redis).all();
+    for (;;) {
+      const { done, value } = await engine(() => requests.next());
+      if (done) return;
+      const names = value.map(({ user, key }) => keys.idempotency(user as UserId, key as IdempotencyKey));
+      const texts = await engine(() => this.redis.mget(...names));
+      yield value.flatMap(({ key }, i) => {
         const answer = texts[i];
-        // `user|key`, or only the key for a record of an earlier version, which contains the user.
-        return answer ? [{ key: name.slice(Math.max(prefix.length, name.lastIndexOf('|') + 1)), answer }] : [];
+        return answer ? [{ key, answer }] : [];
       });
-    } while (cursor !== '0');
+    }
   }
 }
 

@@ -46,3 +46,18 @@ export class VelocityStore {
     return (await this.redis.set(keys.used(`vp:${product}`), '1', 'EX', PAUSE_SECONDS, 'NX')) === 'OK';
   }
 }
+
+/** The counts of all shards: those of a campaign are in its shard. */
+export class VelocityStores {
+  constructor(
+    /** By shard. */
+    readonly stores: readonly VelocityStore[],
+    readonly shardOf: (product: string) => number,
+  ) {}
+
+  async add(minute: number, counts: ReadonlyMap<string, number>): Promise<void> {
+    const byShard = this.stores.map(() => new Map<string, number>());
+    for (const [product, count] of counts) byShard[this.shardOf(product)]?.set(product, count);
+    await Promise.all(this.stores.map((store, shard) => store.add(minute, byShard[shard] ?? new Map())));
+  }
+}

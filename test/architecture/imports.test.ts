@@ -26,11 +26,13 @@ const SHARED_RULES: Record<string, readonly string[]> = {
   // Whether Redis continues the history that Postgres knows.
   'shared/history': [...BASIS, 'shared/observability', 'shared/redis', 'shared/sale', 'shared/postgres'],
   // The comparison of Redis, journal and Postgres.
-  'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', ...STORES],
+  'shared/ledger': [...BASIS, 'shared/config', 'shared/observability', 'shared/shards', ...STORES],
   // The repair of a Postgres that was set back.
-  'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', ...STORES],
+  'shared/restore-postgres': [...BASIS, 'shared/config', 'shared/ledger', 'shared/shards', ...STORES],
+  // What a process or a command has for each shard of Redis.
+  'shared/shards': [...BASIS, 'shared/config', 'shared/observability', 'shared/history', ...STORES],
   // The command that gives campaigns partitions, and drops those of closed ones.
-  'shared/partitions': [...BASIS, 'shared/config', ...STORES],
+  'shared/partitions': [...BASIS, 'shared/config', 'shared/shards', ...STORES],
   // The connections of one process.
   'shared/datastores': [...BASIS, 'shared/config', 'shared/observability', 'shared/redis', 'shared/postgres'],
   // BullMQ keeps its keys in the same Redis, so their prefix stands with all the others.
@@ -50,6 +52,8 @@ const OF_PROCESS: Record<string, readonly string[]> = {
   'api/core': [],
   'api/servers': ['api/core', 'api/http'],
   'worker/core': [],
+  // `npm run reshard` is a worker that recovers shards on request.
+  'worker/reshard-command': ['worker/core', 'worker/persist', 'worker/recovery', 'worker/reshard'],
   'worker/job-workers': ['worker/core', 'worker/processors', 'worker/sweeps'],
 };
 

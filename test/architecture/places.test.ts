@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { ERRORS } from '../../shared/errors/catalogue.js';
-import { BULLMQ_PREFIX, keys } from '../../shared/redis/keys.js';
+import { bullmqPrefix, keys } from '../../shared/redis/keys.js';
 import { CLAIM_REFUSALS } from '../../shared/sale/scripts/claim-refusals.js';
 import { nameOf, type Source, sourcesIn, withoutComments } from './sources.js';
 
@@ -36,7 +36,7 @@ test('each key of Redis that the runbook names is a key of keys.ts', () => {
   const known = Object.values(keys).map((key) =>
     typeof key === 'string' ? key : (key as (...parts: string[]) => string)('<product>', '<id>'),
   );
-  const isOfQueue = (key: string) => `{${key}`.startsWith(`${BULLMQ_PREFIX}:`);
+  const isOfQueue = (key: string) => `{${key}`.startsWith(`${bullmqPrefix('')}:`);
   expect(named.length).toBeGreaterThan(3);
   expect(named.filter((key) => !known.includes(key) && !isOfQueue(key))).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { keyNames } from '../harness/key-names.js';
 import { EngineProxy } from '../harness/proxy.js';
 import { startApiProcess, startService, startWorkerProcess } from '../harness/service.js';
 import { ShopperSocket } from '../harness/sockets.js';
@@ -16,7 +17,7 @@ const { client: redis } = service.redis;
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 
 const field = (product: string, name: string) => redis.hget(`db1:{${product}}:campaign`, name);
-const leftOf = async (product: string) => (await redis.keys(`db1:{${product}}:*`)).sort();
+const leftOf = async (product: string) => (await keyNames(redis, `db1:{${product}}:*`)).sort();
 
 /** Closes a campaign as if that had been longer ago than the pause for returning users. */
 async function close(product: string): Promise<void> {
@@ -79,7 +80,7 @@ test('an archived campaign returns the same responses byte for byte, refuses new
   await close(product);
   await archived(product);
   expect(await leftOf(product)).toEqual([`db1:{${product}}:campaign`]);
-  expect(await redis.keys('db1:i:*')).toEqual([]);
+  expect(await keyNames(redis, 'db1:i:*')).toEqual([]);
   expect(await ledger(service.env, product)).toMatchObject({
     code: 0,
     verdict: { confirmed: 3, persisted: 3, ...CLEAN },

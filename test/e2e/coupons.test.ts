@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectStock } from '../harness/checks.js';
 import { Operator, PaymentService, Shopper, send } from '../harness/clients.js';
 import { generateCodes, importCodes } from '../harness/issued-codes.js';
+import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { startService } from '../harness/service.js';
 import { countStatuses } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -66,7 +67,7 @@ describe('redeeming', () => {
         total: 874,
         pay_before: null,
         ticket: expect.any(String),
-        durability: 'journaled',
+        durability: ON_CLUSTER ? 'replicated' : 'journaled',
       },
     ]);
     expectProblem(await redeem(code, { user_id: user }), 409, 'already_redeemed');

@@ -7,8 +7,8 @@ import { parse, parseAllDocuments } from 'yaml';
 import { ENVIRONMENT, SECRET_NAMES } from '../../shared/config/environment.js';
 import { LIMITS } from '../../shared/config/limits.js';
 import { projectRoot } from '../../shared/config/project-root.js';
-import { freePort } from '../faults/stage.js';
 import { atEnd } from '../harness/cleanup.js';
+import { freePort } from '../harness/free-port.js';
 import { itWith, runProgram, startProgram } from '../harness/programs.js';
 import { until } from '../harness/until.js';
 

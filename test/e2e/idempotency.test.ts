@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { expectProblem, expectRows, expectStock, pointersOf } from '../harness/checks.js';
 import { type Answer, Operator, PaymentService, Shopper, send } from '../harness/clients.js';
+import { keyNames } from '../harness/key-names.js';
 import { startService } from '../harness/service.js';
 import { arrive, checkoutAtOnce, countStatuses, range, theOne } from '../harness/shoppers.js';
 import { redisSeconds, signToken } from '../harness/tokens.js';
@@ -223,7 +224,7 @@ describe('what is replayed', () => {
       const info = await journal();
       return Number(String(info[info.indexOf('last-generated-id') + 1]).split('-')[1]);
     };
-    const records = async () => (await service.redis.client.keys('db1:i:*')).length;
+    const records = async () => (await keyNames(service.redis.client, 'db1:i:*')).length;
     const before = [await records(), await added()] as const;
     const from = (address: string, key: string) => {
       const stranger = arrive(service.url, product, shopper.user);

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { atEnd } from '../harness/cleanup.js';
-import { createTestDatabase, startTestRedis } from '../harness/engines.js';
+import { RedisCluster } from '../harness/cluster.js';
+import { createTestDatabase, startTestServer } from '../harness/engines.js';
 import { serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { until } from '../harness/until.js';
 
+/** These are about the setup of one server, hence the same servers in every run of the suite. */
 const database = await createTestDatabase();
 const production = { NODE_ENV: 'production', SHOPPER_IDENTITY: 'gateway' };
 
@@ -25,7 +27,7 @@ function refusal(name: 'api' | 'worker', env: NodeJS.ProcessEnv): Promise<{ code
 }
 
 test.each(['api', 'worker'] as const)('the %s refuses a Redis that evicts, and says how to mend it', async (name) => {
-  const redis = await startTestRedis(['--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru']);
+  const redis = await startTestServer(['--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru']);
   const { code, told } = await refusal(name, serviceEnv(redis.url, database.url));
   expect(code).toBe(1);
   expect(told).toContain('maxmemory-policy is allkeys-lru');
@@ -36,7 +38,7 @@ test.each(['api', 'worker'] as const)('the %s refuses a Redis that evicts, and s
 test.each(['api', 'worker'] as const)(
   'in production the %s refuses a Redis without an append-only file, and tells every problem at once',
   async (name) => {
-    const redis = await startTestRedis(['--appendonly', 'no', '--maxmemory-policy', 'volatile-ttl']);
+    const redis = await startTestServer(['--appendonly', 'no', '--maxmemory-policy', 'volatile-ttl']);
     const { code, told } = await refusal(name, serviceEnv(redis.url, database.url, production));
     expect(code).toBe(1);
     expect(told).toContain('maxmemory-policy is volatile-ttl');
@@ -45,7 +47,7 @@ test.each(['api', 'worker'] as const)(
 );
 
 test('in production a file that is written later than the reply is not enough, unless replicas have the promise', async () => {
-  const redis = await startTestRedis(['--appendfsync', 'everysec']);
+  const redis = await startTestServer(['--appendfsync', 'everysec']);
   const { code, told } = await refusal('worker', serviceEnv(redis.url, database.url, production));
   expect(code).toBe(1);
   expect(told).toContain('appendfsync is everysec');
@@ -58,7 +60,7 @@ test('in production a file that is written later than the reply is not enough, u
 });
 
 test('the remedies mend it, and outside production no append-only file is needed', async () => {
-  const redis = await startTestRedis(['--appendonly', 'no', '--maxmemory-policy', 'allkeys-lru']);
+  const redis = await startTestServer(['--appendonly', 'no', '--maxmemory-policy', 'allkeys-lru']);
   await redis.client.config('SET', 'maxmemory-policy', 'noeviction');
   const worker = await startWorkerProcess(serviceEnv(redis.url, database.url));
   await worker.stop();
@@ -68,7 +70,7 @@ test('the remedies mend it, and outside production no append-only file is needed
 });
 
 test('a Redis that takes another shape while it is away is not asked any more until it is mended', async () => {
-  const redis = await startTestRedis([]);
+  const redis = await startTestServer([]);
   await startWorkerProcess(serviceEnv(redis.url, database.url));
   const { url } = await startApiProcess(serviceEnv(redis.url, database.url));
   const ready = () => fetch(`${url}/readyz`).then(({ status }) => status);
@@ -78,4 +80,32 @@ test('a Redis that takes another shape while it is away is not asked any more un
   await until('it does not serve', async () => (await ready()) === 503);
   await redis.client.config('SET', 'maxmemory-policy', 'noeviction');
   await until('it serves again', async () => (await ready()) === 200);
+});
+
+test.each(['api', 'worker'] as const)('the %s refuses a REDIS_URL that names the other kind of Redis', async (name) => {
+  const server = await startTestServer();
+  const ofCluster = `redis+cluster://127.0.0.1:${server.port}`;
+  const wrong = await refusal(name, serviceEnv(ofCluster, database.url));
+  expect([wrong.code, wrong.told]).toEqual([1, expect.stringContaining(`127.0.0.1:${server.port} is a single server`)]);
+  expect(wrong.told).toContain(`Remedy: REDIS_URL=redis://127.0.0.1:${server.port}`);
+  const cluster = await RedisCluster.start({ replicas: 0 });
+  const ofServer = `redis://127.0.0.1:${cluster.nodes[0]?.engine.port}`;
+  const other = await refusal(name, serviceEnv(ofServer, database.url));
+  expect([other.code, other.told]).toEqual([1, expect.stringContaining('Redis is a node of a cluster')]);
+  expect(other.told).toContain('Remedy: a REDIS_URL that starts with redis+cluster://');
+});
+
+test('on a cluster the server of each shard is checked, and a cluster that needs full coverage is warned about', async () => {
+  const extraArgs = ['--cluster-require-full-coverage', 'yes'];
+  const cluster = await RedisCluster.start({ replicas: 0, extraArgs });
+  const { url } = await createTestDatabase();
+  const env = serviceEnv(cluster.url, url, { SHARDS: '8', REDIS_WAIT_REPLICAS: '0' });
+  const [, , last] = cluster.nodes;
+  await last?.redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  const { code, told } = await refusal('worker', env);
+  expect([code, told.trim()]).toEqual([1, expect.stringContaining(`127.0.0.1:${last?.engine.port}: Redis may evict`)]);
+  await last?.redis.config('SET', 'maxmemory-policy', 'noeviction');
+  const worker = await startWorkerProcess(env);
+  const warned = worker.log.filter((line) => line.includes('cluster-require-full-coverage is yes'));
+  expect(warned).toHaveLength(3);
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { expectProblem } from '../harness/checks.js';
 import { Operator, send } from '../harness/clients.js';
+import { keyNames } from '../harness/key-names.js';
 import { startService } from '../harness/service.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
@@ -136,7 +137,7 @@ test('the floor follows the units of a campaign, and what an operator resumes is
   for (const product of [small, large]) await service.redis.client.hset(`db1:n:${another}`, product, 1_000_000);
   // Each minute is judged product by product, so the small one has been judged as well.
   await until('another minute was judged', async () => (await statusOf(large)) === 'paused');
-  const alerted = async () => (await service.redis.client.keys(`db1:u:v:*:${small}`)).length;
+  const alerted = async () => (await keyNames(service.redis.client, `db1:u:v:*:${small}`)).length;
   await until('another minute of the small one was judged', async () => (await alerted()) >= 2);
   expect(await statusOf(small)).toBe('open');
 });

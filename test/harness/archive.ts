@@ -49,6 +49,7 @@ export class TestArchive {
   worker(limits: Partial<ArchiveLimits> = {}, parts: Partial<ArchiveDeps> = {}): ArchiveClosed {
     const { database, campaigns, cursor, log } = this.persistence;
     return new ArchiveClosed({
+      has: () => true,
       redemptions: new RedemptionsTable(database),
       campaigns,
       cursor,

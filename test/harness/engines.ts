@@ -1,30 +1,64 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startRedis } from '../../scripts/engines/redis.mjs';
+import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from './cleanup.js';
+import { NO_FAILOVER_MS, RedisCluster } from './cluster.js';
+import { ON_CLUSTER } from './redis-mode.js';
 
-export type TestRedis = RunningEngine & { dataDir: string; client: Redis };
+export type TestRedis = RunningEngine & {
+  dataDir: string;
+  /** Adds the prefix of the shard to keys, as the product's connections do. */
+  client: Redis;
+  /** What precedes the keys of the shard; "" = nothing, on a single server. */
+  prefix: string;
+};
 
-/** A Redis of its own for a test file: isolation by process, not by flushing. */
-export async function startTestRedis(extraArgs: readonly string[] = ['--appendfsync', 'no']): Promise<TestRedis> {
+type StartTestRedis = (extraArgs?: readonly string[]) => Promise<TestRedis>;
+
+/**
+ * A Redis of its own for a test file: isolation by process, not by flushing. With `npm test -- --redis cluster` it is a
+ * cluster with one shard: `url` names the cluster, and everything else is about the primary of that shard.
+ * @param extraArgs for each server
+ */
+export const startTestRedis: StartTestRedis = (extraArgs = ['--appendfsync', 'no']) =>
+  ON_CLUSTER ? startTestCluster(extraArgs) : startTestServer(extraArgs);
+
+/** A single server in every run of the suite, for tests that build something of servers themselves. */
+export async function startTestServer(extraArgs: readonly string[] = ['--appendfsync', 'no']): Promise<TestRedis> {
   const dataDir = await mkdtemp(join(tmpdir(), 'doorbuster-redis-'));
   const binary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
   const engine = await startRedis({ dataDir, extraArgs, ...(binary ? { binary } : {}) });
-  const client = new Redis(engine.url, { maxRetriesPerRequest: null });
-  client.on('error', () => {
-    // Fault tests end Redis on purpose; a command that fails says so itself.
-  });
+  const client = connectTo(engine, '');
   atEnd('Redis', async () => {
     client.disconnect();
     await engine.stop();
     await rm(dataDir, { recursive: true, force: true });
   });
-  return { ...engine, dataDir, client };
+  return { ...engine, dataDir, client, prefix: '' };
+}
+
+async function startTestCluster(extraArgs: readonly string[]): Promise<TestRedis> {
+  const cluster = await RedisCluster.start({ nodeTimeoutMs: NO_FAILOVER_MS, extraArgs });
+  const prefix = shardPrefix(0, 1, true);
+  const { engine, folder } = await cluster.primaryOf(slotOf(prefix));
+  const client = connectTo(engine, prefix);
+  atEnd('a client of the primary', () => client.disconnect());
+  return { ...engine, url: cluster.url, dataDir: folder, client, prefix };
+}
+
+function connectTo(engine: RunningEngine, keyPrefix: string): Redis {
+  const client = new Redis(engine.url, { maxRetriesPerRequest: null, keyPrefix });
+  client.on('error', () => {
+    // Fault tests end Redis on purpose; a command that fails says so itself.
+  });
+  return client;
 }
 
 /**

@@ -16,6 +16,7 @@ import { readEpoch, writeEpoch } from '../../shared/redis/epoch.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { JOURNAL_START, journalPlace } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
+import { RequestNames } from '../../shared/redis/request-names.js';
 import { Persist } from '../../worker/persist/persist.js';
 import { RefusedEntries } from '../../worker/persist/refused-entries.js';
 import { type Applied, applyRecovered } from '../../worker/recovery/apply-recovered.js';
@@ -23,7 +24,7 @@ import { TestCampaign } from './campaign.js';
 import { atEnd } from './cleanup.js';
 import { createTestDatabase } from './engines.js';
 import { recordingLog } from './recording-log.js';
-import { describeCampaign, type Sale } from './sale.js';
+import { describeCampaign, type Sale, TEST_LIMITS } from './sale.js';
 
 /** Postgres behind a sale: a database of its own and the worker's writing, called directly. */
 export async function startPersistence(sale: Sale): Promise<Persistence> {
@@ -104,9 +105,10 @@ export class Persistence {
       cursor,
       histories,
       refused,
+      requests: new RequestNames(this.sale.redis),
       metrics,
       log,
-      limits: { batchEntries },
+      limits: { batchEntries, idempotencyTtlMs: TEST_LIMITS.idempotencyTtlMs },
       publish,
     });
   }

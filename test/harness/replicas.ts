@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findRedisServer } from '../../scripts/engines/redis.mjs';
 import { atEnd } from './cleanup.js';
-import { startTestRedis, type TestRedis } from './engines.js';
+import { startTestServer, type TestRedis } from './engines.js';
 import { until } from './until.js';
 
 /** Returns when the replica follows the primary: what is written from now on reaches it at once. */
@@ -18,7 +18,7 @@ export async function attach(replica: Redis, primaryPort: number): Promise<void>
 
 /** A replica of that primary; ended with the test file. */
 export async function startReplica(primaryPort: number, extraArgs: readonly string[] = []): Promise<TestRedis> {
-  const replica = await startTestRedis(['--appendfsync', 'no', '--repl-diskless-sync-delay', '0', ...extraArgs]);
+  const replica = await startTestServer(['--appendfsync', 'no', '--repl-diskless-sync-delay', '0', ...extraArgs]);
   await attach(replica.client, primaryPort);
   return replica;
 }

@@ -29,6 +29,7 @@ const parts = {
   stream,
   database: store.database,
   cursor: store.cursor,
+  has: () => true,
 };
 const CLEAN = { lost: 0, duplicated: 0, over_cap: 0, drift: 0, differences: [] };
 

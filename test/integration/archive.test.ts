@@ -9,6 +9,7 @@ import { IdempotencyKeys } from '../../worker/archive/idempotency-keys.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { TestArchive } from '../harness/archive.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
+import { keyNames } from '../harness/key-names.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
 
@@ -18,7 +19,7 @@ const store = await startPersistence(sale);
 const archive = new TestArchive(sale, store);
 afterEach(async () => expect(await sale.audit()).toEqual([]));
 
-const left = async (campaign: TestCampaign) => (await sale.redis.keys(`*${campaign.product}*`)).sort();
+const left = async (campaign: TestCampaign) => (await keyNames(sale.redis, `*${campaign.product}*`)).sort();
 const keyOf = (campaign: TestCampaign, name: string) => `${campaign.product}-${name}`;
 
 async function verdictOf(campaign: TestCampaign) {

@@ -25,6 +25,7 @@ async function start(promises = new UnpersistedPromises(100_000)) {
     recovered: new RecoveredEntries(database),
     promises,
     commits,
+    map: { version: 0, refresh: async () => {} },
     onSaved: (entries) => saved.push(entries),
     onTrouble: () => {},
   });
@@ -123,7 +124,7 @@ test('HistoryWatch lets no reply wait for a commit of an older history', async (
 test('HistoryWatch reports whether every worker that is alive can read packed journal entries', async () => {
   const { watch, histories, rows } = await start();
   const report = (processId: string, kind: 'api' | 'worker') =>
-    histories.beat({ processId, kind, generation: 0, unsaved: 0, serving: null });
+    histories.beat({ processId, kind, generation: 0, unsaved: 0, serving: null, mapVersion: 0 });
   expect((await watch.beat()).mayPack).toBe(false);
   await report('worker-1', 'worker');
   expect((await watch.beat()).mayPack).toBe(true);

@@ -1,11 +1,14 @@
 import { afterEach, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { LOCK_WITH_HISTORY, lockedCursor } from '../../shared/projection/journal-cursor.js';
+import { lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
+import { onShardMessage, subscribeInShard } from '../../shared/redis/channels.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { keys } from '../../shared/redis/keys.js';
+import { type RequestName, RequestNames } from '../../shared/redis/request-names.js';
 import type { TestCampaign } from '../harness/campaign.js';
+import { keyNames } from '../harness/key-names.js';
 import { connectDatabase, type Persistence, startPersistence } from '../harness/persistence.js';
-import { connectToRedis, startSale } from '../harness/sale.js';
+import { connectToRedis, startSale, TEST_LIMITS } from '../harness/sale.js';
 import { until } from '../harness/until.js';
 
 const sale = await startSale();
@@ -212,8 +215,8 @@ test('Persist moves the cursor, announces how far it came and trims what is writ
   await campaign.take('bob');
   const subscriber = await connectToRedis(sale.engine.url);
   const heard: string[] = [];
-  subscriber.on('message', (_channel, message) => heard.push(message));
-  await subscriber.subscribe(keys.persisted);
+  onShardMessage(subscriber, (_channel, message) => heard.push(message));
+  await subscribeInShard(subscriber, keys.persisted);
   await store.persistWith({ batchEntries: 1 }).upTo(upTo);
   expect(await store.cursor.read()).toBe(upTo);
   expect((await campaign.entries()).map((entry) => 'user' in entry && entry.user)).toEqual(['bob']);
@@ -222,6 +225,23 @@ test('Persist moves the cursor, announces how far it came and trims what is writ
   expect(await store.cursor.read()).toBe(await sale.journal.lastId());
   await until('both announcements have been heard', () => heard.length >= 2);
   expect(heard).toEqual([upTo, await sale.journal.lastId()]);
+});
+
+test('Persist keeps the names of idempotency records for as long as Redis has them', async () => {
+  const campaign = await store.openCampaign({ totalLimit: 1 });
+  await campaign.take('ann', { key: 'key|of ann' });
+  await campaign.join('bob', { key: 'key-of-bob' });
+  await store.persist();
+  const names: RequestName[] = [];
+  for await (const some of new RequestNames(sale.redis).all()) names.push(...some);
+  expect(names).toEqual(
+    expect.arrayContaining([
+      { user: 'ann', key: 'key|of ann' },
+      { user: 'bob', key: 'key-of-bob' },
+    ]),
+  );
+  const [list] = await keyNames(sale.redis, 'db1:r:*');
+  expect(await sale.redis.pttl(String(list))).toBeGreaterThan(TEST_LIMITS.idempotencyTtlMs);
 });
 
 test('Persist writes the same range once, whenever it is asked to', async () => {
@@ -242,7 +262,7 @@ test('Persist writes the same range once, whenever it is asked to', async () => 
 test('Persist reads the history that began while it waited for the cursor', async () => {
   await store.sql.query('begin');
   await store.sql.query('select 1 from journal_cursor for update');
-  const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), LOCK_WITH_HISTORY);
+  const waiting = store.database.transaction(async (_client, results) => lockedCursor(results), lockWithHistory(0));
   const waits = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'begin;% select 1 from journal_cursor%'`;
   await until('it waits', async () => (await store.database.query(waits)).rows.length > 0);
   const begun = await store.sql.query(

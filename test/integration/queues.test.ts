@@ -3,7 +3,7 @@ import { Queue } from 'bullmq';
 import type { QueueName } from '../../shared/contracts/jobs.js';
 import { JobQueues, type Processor, startJobWorker } from '../../shared/queues/queues.js';
 import { connectForJobs } from '../../shared/redis/connections.js';
-import { BULLMQ_PREFIX } from '../../shared/redis/keys.js';
+import { bullmqPrefix } from '../../shared/redis/keys.js';
 import { atEnd } from '../harness/cleanup.js';
 import { startTestRedis } from '../harness/engines.js';
 import { HOUR_MS } from '../harness/moved-clock.js';
@@ -15,14 +15,14 @@ const connect = () => {
   atEnd('a connection', () => redis.disconnect());
   return redis;
 };
-const queues = new JobQueues(connect(), (_queue, error) => {
+const queues = new JobQueues(connect(), engine.prefix, (_queue, error) => {
   throw error;
 });
 atEnd('the queues', () => queues.close());
 
 function work<Name extends QueueName>(name: Name, processor: Processor<Name>): void {
   const ignore = { failed: () => {}, error: () => {} };
-  const worker = startJobWorker(name, processor, connect(), { concurrency: 1 }, ignore);
+  const worker = startJobWorker(name, processor, connect(), { concurrency: 1, shardPrefix: engine.prefix }, ignore);
   atEnd('a worker', () => worker.close());
 }
 
@@ -38,20 +38,21 @@ async function laterBy(ms: number, run: () => Promise<void>): Promise<void> {
 }
 
 test('the worker removes the intervals that earlier versions planned, and no other job', async () => {
+  const [redis, prefix] = [connect(), bullmqPrefix(engine.prefix)];
   for (const name of ['expire', 'codes']) {
-    const queue = new Queue(name, { connection: connect(), prefix: BULLMQ_PREFIX });
+    const queue = new Queue(name, { connection: connect(), prefix });
     atEnd('a queue', () => queue.close());
     await queue.upsertJobScheduler(name, { every: HOUR_MS }, { name, data: {} });
     await queue.add(name, { jobId: 'kept' }, { jobId: 'kept' });
   }
   const planned = async () => [
-    await engine.client.zcard('{db1:queues}:expire:repeat'),
-    await engine.client.zcard('{db1:queues}:codes:repeat'),
+    await redis.zcard(`${prefix}:expire:repeat`),
+    await redis.zcard(`${prefix}:codes:repeat`),
   ];
   expect(await planned()).toEqual([1, 1]);
   await queues.removeIntervals();
   expect(await planned()).toEqual([0, 0]);
-  expect(await engine.client.hget('{db1:queues}:codes:kept', 'data')).toBe('{"jobId":"kept"}');
+  expect(await redis.hget(`${prefix}:codes:kept`, 'data')).toBe('{"jobId":"kept"}');
   expect((await queues.counts('codes')).delayed).toBe(0);
 });
 

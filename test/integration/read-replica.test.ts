@@ -82,7 +82,7 @@ test('a server that is no replica is not read', async () => {
 test('the replica of another database is not read', async () => {
   await ofPrimary.query('create database another');
   const another = connectDatabase(Object.assign(new URL(primary.url), { pathname: '/another' }).href);
-  await another.query("create table journal_cursor as select '9-9'::text as last_id");
+  await another.query("create table journal_cursor as select 0 as shard, '9-9'::text as last_id");
   const reasons: string[] = [];
   const reads = new ReadReplica(another, ofReplica, PATIENT, (reason) => reasons.push(reason));
   expect(await reads.current()).toEqual({ source: 'primary', asOf: '9-9' });

@@ -6,11 +6,11 @@ import { JobQueues, startJobWorker } from '../../shared/queues/queues.js';
 import { RedisConnections } from '../../shared/redis/connections.js';
 import { parseRedisUrl } from '../../shared/redis/redis-target.js';
 import { atEnd } from '../harness/cleanup.js';
-import { startTestRedis } from '../harness/engines.js';
+import { startTestServer } from '../harness/engines.js';
 import { EngineProxy } from '../harness/proxy.js';
 import { until } from '../harness/until.js';
 
-const [first, second] = [await startTestRedis(), await startTestRedis()];
+const [first, second] = [await startTestServer(), await startTestServer()];
 
 /** The connections of a process to an address behind which the primary changes, as with a managed service. */
 async function connectThroughProxy() {
@@ -56,10 +56,16 @@ describe('RedisConnections', () => {
     const heard: string[] = [];
     subscription.on('message', (_channel, message) => heard.push(message));
     await subscription.subscribe('news');
-    const queues = new JobQueues(jobs, () => {});
+    const queues = new JobQueues(jobs, '', () => {});
     const ran: string[] = [];
     const workers = QUEUE_NAMES.map((queue) =>
-      startJobWorker(queue, async () => void ran.push(queue), jobs, { concurrency: 1 }, { failed() {}, error() {} }),
+      startJobWorker(
+        queue,
+        async () => void ran.push(queue),
+        jobs,
+        { concurrency: 1, shardPrefix: '' },
+        { failed() {}, error() {} },
+      ),
     );
     await queues.add('promote', 'before', { productId: 'p' });
     await until('the first job ran', () => ran.includes('promote'));

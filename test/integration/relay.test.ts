@@ -1,5 +1,4 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { connectForJobs } from '../../shared/redis/connections.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { compareJournalIds } from '../../shared/redis/journal-ids.js';
 import { keys } from '../../shared/redis/keys.js';
@@ -22,10 +21,11 @@ type RelayOptions = { holder?: string; inService?: () => boolean; persist?: Pick
 /** A relay as the worker composes it, and the ids that it was asked to persist up to. */
 async function startRelay(sale: Sale, store: Persistence, options: RelayOptions = {}) {
   const { holder = 'one', inService = () => true, persist = store.persistWith(), gatherMs = 1 } = options;
-  const blocking = connectForJobs(sale.engine.url, () => {});
+  const blocking = sale.engine.client.duplicate();
   atEnd('a blocking connection', () => blocking.disconnect());
   const asked: string[] = [];
   const relay = new JournalRelay({
+    shard: 0,
     journal: new Journal(blocking),
     persist: {
       upTo: (to) => {

@@ -4,15 +4,15 @@ import type { Redis } from 'ioredis';
 import { type ReplicationLimits, ReplicationWatch } from '../../api/claim/replication-watch.js';
 import { keys } from '../../shared/redis/keys.js';
 import { atEnd } from '../harness/cleanup.js';
-import { startTestRedis } from '../harness/engines.js';
+import { startTestServer } from '../harness/engines.js';
 import { EngineProxy } from '../harness/proxy.js';
 import { startReplica } from '../harness/replicas.js';
 import { connectToRedis } from '../harness/sale.js';
 import { until } from '../harness/until.js';
 
-const primary = await startTestRedis();
+const primary = await startTestServer();
 const replica = await startReplica(primary.port);
-const other = await startTestRedis();
+const other = await startTestServer();
 const commands = await connectToRedis(primary.url);
 const LIMITS = { waitMs: 500, roundMs: 100, maxWaiting: 10_000 };
 

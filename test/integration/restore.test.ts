@@ -6,6 +6,7 @@ import { SaleStore } from '../../shared/sale/sale-store.js';
 import { UnpersistedPromises } from '../../shared/sale/unpersisted-promises.js';
 import { restoreCampaign } from '../../worker/recovery/restore-campaign.js';
 import { newKey, type TestCampaign } from '../harness/campaign.js';
+import { keyNames } from '../harness/key-names.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
 
@@ -21,7 +22,7 @@ afterEach(async () => expect(await sale.audit()).toEqual([]));
 async function loseAndRestore(campaign: TestCampaign, answers: readonly string[] = []): Promise<void> {
   const { product } = campaign;
   await store.persist();
-  const records = answers.map((key) => sale.redis.keys(keys.idempotency('*' as UserId, key as IdempotencyKey)));
+  const records = answers.map((key) => keyNames(sale.redis, keys.idempotency('*' as UserId, key as IdempotencyKey)));
   await sale.redis.del(...campaignKeys(product), ...(await Promise.all(records)).flat());
   const stored = await store.campaigns.find(product);
   if (!stored) throw new Error('the campaign is not in Postgres');

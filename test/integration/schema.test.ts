@@ -288,13 +288,16 @@ test('the audit log can only be added to', async () => {
   expect((await sql.query('select actor from audit_log')).rows).toEqual([{ actor: 'olga' }]);
 });
 
-test('the journal has one cursor, which cannot be doubled', async () => {
-  expect((await sql.query('select last_id from journal_cursor')).rows).toEqual([{ last_id: '0-0' }]);
+test('each shard has one cursor of its journal, and a new installation has one shard', async () => {
+  expect((await sql.query('select shard, last_id from journal_cursor')).rows).toEqual([{ shard: 0, last_id: '0-0' }]);
   await expect(sql.query("insert into journal_cursor (last_id) values ('1-1')")).rejects.toEqual(
     refusedBy('journal_cursor_pkey'),
   );
-  await expect(sql.query("insert into journal_cursor (only_row, last_id) values (false, '1-1')")).rejects.toEqual(
-    refusedBy('journal_cursor_only_row_check'),
+  await expect(sql.query("insert into journal_cursor (shard, last_id) values (64, '1-1')")).rejects.toEqual(
+    refusedBy('journal_cursor_shard_check'),
+  );
+  await expect(sql.query('insert into installation (only_row) values (false)')).rejects.toEqual(
+    refusedBy('installation_only_row_check'),
   );
 });
 

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { keys } from '../../shared/redis/keys.js';
 import { SweepTurns } from '../../worker/sweeps/sweep-turns.js';
 import { type Sweep, Sweeps } from '../../worker/sweeps/sweeps.js';
@@ -20,7 +19,7 @@ type Options = { inService?: () => boolean; failures?: string[] };
 
 /** A worker's sweeps, on a connection of its own. */
 function work(sweeps: Record<string, Sweep>, { inService = () => true, failures = [] }: Options = {}): Sweeps<string> {
-  const connection = new Redis(engine.url);
+  const connection = redis.duplicate();
   atEnd('a connection', () => connection.disconnect());
   const worker = new Sweeps({
     sweeps,

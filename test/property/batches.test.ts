@@ -15,6 +15,7 @@ import {
   type ReservationId,
   type UserId,
 } from '../../shared/domain/ids.js';
+import { shardPrefix } from '../../shared/domain/shards.js';
 import { writeEpoch } from '../../shared/redis/epoch.js';
 import { Journal } from '../../shared/redis/journal.js';
 import { JOURNAL_START } from '../../shared/redis/journal-ids.js';
@@ -32,6 +33,8 @@ import {
 } from '../../shared/sale/scripts/settlement.js';
 import { startTestRedis } from '../harness/engines.js';
 import { luaWithClockIn } from '../harness/frozen-clock.js';
+import { keyNames } from '../harness/key-names.js';
+import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { connectToRedis, describeCampaign, TEST_LIMITS } from '../harness/sale.js';
 
 /**
@@ -319,7 +322,7 @@ class World {
 
   /** All that is in Redis; the journal promise by promise. */
   async everything(): Promise<Record<string, unknown>> {
-    const names = (await this.redis.keys('*')).sort();
+    const names = (await keyNames(this.redis, '*')).sort();
     const values = await Promise.all(names.map((name) => this.#value(name)));
     const found: Record<string, unknown> = Object.fromEntries(names.map((name, i) => [name, values[i]]));
     const journal = new Journal(this.redis);
@@ -392,7 +395,8 @@ function inputsOf({ steps: all }: RandomSale): Map<Step, ReserveInput[]> {
   return inputs;
 }
 
-const lua = luaWithClockIn(join(projectRoot(), 'lua'), CLOCK);
+// Scripts see the names of keys with the prefix, which clients add.
+const lua = luaWithClockIn(join(projectRoot(), 'lua'), `${shardPrefix(0, 1, ON_CLUSTER)}${CLOCK}`);
 const kinds = new Map<string, number>();
 let alone: World;
 let together: World;

@@ -4,6 +4,7 @@ import type { OrderId, UserId } from '../../shared/domain/ids.js';
 import { keys } from '../../shared/redis/keys.js';
 import { SaleStore } from '../../shared/sale/sale-store.js';
 import { TestArchive } from '../harness/archive.js';
+import { keyNames } from '../harness/key-names.js';
 import { startPersistence } from '../harness/persistence.js';
 import { startSale, TEST_LIMITS } from '../harness/sale.js';
 import { anyStep } from './commands.js';
@@ -51,7 +52,7 @@ const opening = fc.record<Opening>({
 /** Opens a campaign on both sides. */
 async function open({ total, status, type, codes, terms }: Opening): Promise<{ model: SaleModel; real: Real }> {
   // An order of a user is one for all campaigns, and has room for a limited number of claims.
-  const orders = await sale.redis.keys(keys.order('*' as UserId, '*' as OrderId));
+  const orders = await keyNames(sale.redis, keys.order('*' as UserId, '*' as OrderId));
   if (orders.length > 0) await sale.redis.unlink(...orders);
   const room = { waitingRoom: { enabled: true, maxSize: 1, presenceSeconds: null } };
   const stored = await store.openCampaign({ ...campaignTerms(terms, room), totalLimit: total, status, type });

@@ -21,6 +21,8 @@ export type ArchiveDeps = {
   campaigns: Pick<CampaignsTable, 'find'>;
   cursor: JournalCursor;
   sale: Pick<SaleReader, 'directory'>;
+  /** Whether a campaign is in this shard. */
+  has: (product: ProductId) => boolean;
   archive: CampaignArchive;
   idempotencyKeys: Pick<IdempotencyKeys, 'page'>;
   log: Log;
@@ -48,13 +50,14 @@ export class ArchiveClosed {
   constructor(readonly deps: ArchiveDeps) {}
 
   async run(): Promise<void> {
-    const { sale, cursor, limits } = this.deps;
+    const { sale, has, cursor, limits } = this.deps;
     const endsAt = performance.now() + limits.archiveRunMs;
     // Read once for all campaigns. If it is out of date for a campaign, the script finds that campaign unsettled, and
     // the next run archives it.
     const committed = await cursor.read();
     let remembered: Remembered[] = [];
     for (const product of (await sale.directory()).values()) {
+      if (!has(product)) continue;
       const one = await this.#archive(product, committed);
       if (one) remembered.push(one);
       // Campaigns that are done cost almost nothing, so the next run gets further.

@@ -9,23 +9,30 @@ import { IdempotencyKeys } from './idempotency-keys.js';
 import { IdempotencyRows } from './idempotency-rows.js';
 
 export type Archiving = {
-  /** Removes closed campaigns from Redis. */
-  run: () => Promise<void>;
+  /** Removes the closed campaigns of a shard from Redis. */
+  runOf: (shard: number) => Promise<void>;
   /** Deletes idempotency records in Postgres that have expired. */
   prune: () => Promise<void>;
 };
 
-export function archiveModule({ config, database, sale, log }: Core): Archiving {
-  const archive = new ArchiveClosed({
-    redemptions: new RedemptionsTable(database),
-    campaigns: new CampaignsTable(database),
-    cursor: new JournalCursor(database),
-    sale: sale.reader,
-    archive: new CampaignArchive(sale.scripts),
-    idempotencyKeys: new IdempotencyKeys(database),
-    log,
-    limits: LIMITS,
-  });
+export function archiveModule({ config, database, shards }: Core): Archiving {
+  const archives = shards.all.map(
+    ({ index, sale, scripts, has, log }) =>
+      new ArchiveClosed({
+        redemptions: new RedemptionsTable(database),
+        campaigns: new CampaignsTable(database),
+        cursor: new JournalCursor(database, index),
+        sale: sale.reader,
+        has,
+        archive: new CampaignArchive(scripts),
+        idempotencyKeys: new IdempotencyKeys(database),
+        log,
+        limits: LIMITS,
+      }),
+  );
   const rows = new IdempotencyRows(database);
-  return { run: () => archive.run(), prune: () => rows.prune(config.idempotencyTtlMs, LIMITS.pruneBatch) };
+  return {
+    runOf: (shard) => (archives[shard] as ArchiveClosed).run(),
+    prune: () => rows.prune(config.idempotencyTtlMs, LIMITS.pruneBatch),
+  };
 }

@@ -9,17 +9,17 @@ import { type IssueDeps, issueCodes, resumeLeftJobs } from './issue-codes.js';
 export type CodeIssuing = { issue: (jobId: string) => Promise<void>; resumeLeft: () => Promise<void> };
 
 /** Generates and imports codes, and adds the issued ones to their campaign in Redis. */
-export function codesModule({ database, commands, sale, queues, metrics, log }: Core): CodeIssuing {
+export function codesModule({ database, shards, sales, queues, metrics, log }: Core): CodeIssuing {
   const campaigns = new CampaignsTable(database);
   const deps: IssueDeps = {
     database,
     jobs: new CodeJobs(database),
     codes: new CodesTable(database),
-    news: new CodeNotifications(commands, LIMITS),
+    news: new CodeNotifications(shards.home.commands, LIMITS),
     issued: async (campaignId) => {
       const campaign = await campaigns.find(campaignId);
       if (!campaign) return;
-      await sale.campaigns.addCodes(campaign.productId, campaign.codes);
+      await sales.of(campaign.productId).campaigns.addCodes(campaign.productId, campaign.codes);
       await queues.add('promote', `codes-${campaign.no}-${campaign.codes}`, { productId: campaign.productId });
     },
     again: ({ id, processed }) => queues.add('codes', `${id}-${processed}`, { jobId: id }),

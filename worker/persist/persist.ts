@@ -5,12 +5,14 @@ import type { Metrics } from '../../shared/observability/metrics.js';
 import type { JournalHistories } from '../../shared/postgres/journal-histories.js';
 import { type Database, isRefusal, type Queryable } from '../../shared/postgres/pool.js';
 import { EventWriter, type WrittenEvents } from '../../shared/projection/event-writer.js';
-import { type JournalCursor, LOCK_WITH_HISTORY, lockedCursor } from '../../shared/projection/journal-cursor.js';
+import { type JournalCursor, lockedCursor, lockWithHistory } from '../../shared/projection/journal-cursor.js';
 import { projectEntries } from '../../shared/projection/projection.js';
 import { UnknownCampaigns, UnknownReservations, writeProjection } from '../../shared/projection/write-projection.js';
+import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
+import type { RequestNames } from '../../shared/redis/request-names.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
@@ -23,9 +25,10 @@ export type PersistDeps = {
   cursor: JournalCursor;
   histories: Pick<JournalHistories, 'since'>;
   refused: RefusedEntries;
+  requests: Pick<RequestNames, 'keep'>;
   metrics: Metrics;
   log: Log;
-  limits: { batchEntries: number };
+  limits: { batchEntries: number /** Of idempotency records. */; idempotencyTtlMs: number };
   /** Receives the events of each committed batch. */
   publish?: (written: WrittenEvents) => void;
 };
@@ -51,8 +54,10 @@ export class Persist {
   #firstBatch: number;
   readonly #events = new EventWriter();
   readonly #awaited = new AwaitedCampaigns();
+  readonly #lock: readonly string[];
 
   constructor(readonly deps: PersistDeps) {
+    this.#lock = lockWithHistory(deps.cursor.shard);
     this.#firstBatch = deps.limits.batchEntries;
   }
 
@@ -107,9 +112,10 @@ export class Persist {
         const last = read.at(-1);
         if (!last) return locked.cursor;
         const entries = read.map(decodeEntry);
+        await this.deps.cursor.lockWrites(client);
         written = await this.#write(client, entries, last.journalId);
         return last.journalId;
-      }, LOCK_WITH_HISTORY);
+      }, this.#lock);
     } catch (error) {
       if (!isRefusedBatch(error)) throw error;
       if (read.length > 1) return { kind: 'refused', entries: read.length, error };
@@ -126,14 +132,15 @@ export class Persist {
     end();
     metrics.persistedEntries.inc(read.length);
     if (written) this.deps.publish?.(written);
-    await this.#committed(upTo);
+    await Promise.all([this.#committed(upTo), this.#keepNames(read)]);
     const isUrgent = this.#awaited.areIn(read) || read.length >= size;
     return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
   }
 
   async #write(client: Queryable, entries: readonly JournalEntry[], upTo: string): Promise<WrittenEvents | null> {
     const reservations = await this.#events.reservationsIn(client, entries);
-    if (reservations) return this.#events.writeReservations(client, reservations, upTo);
+    if (reservations)
+      return this.#events.writeReservations(client, reservations, { upTo, shard: this.deps.cursor.shard });
     const rowsAreNew = await writeProjection(client, projectEntries(entries));
     const written = await this.#events.write(client, entries, rowsAreNew);
     await this.deps.cursor.move(client, upTo);
@@ -184,6 +191,19 @@ export class Persist {
       if (entry && !draining) await refused.assertCampaign(client, entry);
       await refused.settle(client, raw, entry, error);
       await cursor.move(client, raw.journalId);
+    });
+  }
+
+  /** Keeps the names of idempotency records. Without them a repair of Postgres writes rows without their keys. */
+  async #keepNames(entries: readonly RawEntry[]): Promise<void> {
+    const { requests, limits, log } = this.deps;
+    const names = entries.flatMap(({ fields: { key = '', user, answer = '' } }) => {
+      const owner = user ?? decodeStoredRequest(answer)?.user;
+      return key === '' || !owner ? [] : [{ user: owner, key }];
+    });
+    // Redis may be full, and only what is trimmed here makes room.
+    await requests.keep(names, limits.idempotencyTtlMs).catch((error: unknown) => {
+      log.warn({ err: error, names: names.length }, 'names of idempotency records were not kept');
     });
   }
 

@@ -115,6 +115,7 @@ export class RefusedEntries {
     const unit =
       constraint === CODE_CONSTRAINT ? 'code_used' : TAKEN_CONSTRAINTS.has(constraint) ? 'returns' : 'never_existed';
     const outcome = await this.sale.reservations.void(product, entry.reservation as ReservationId, unit, constraint);
+    await this.cursor.lockWrites(client);
     await client.query('savepoint voided');
     try {
       if (entry.kind === 'reserved') await this.redemptions.void(client, entry, constraint);

@@ -20,6 +20,7 @@ const LAST_RETRY_MS = 1_000;
 const REPORT_GAP_EVERY_MS = 10_000;
 
 export type RelayDeps = {
+  shard: number;
   /** Has a connection of its own, which it blocks while it waits for entries. */
   journal: Journal;
   persist: Pick<Persist, 'upTo'>;
@@ -76,21 +77,21 @@ export class JournalRelay {
   }
 
   async #relayOnce(): Promise<void> {
-    const { journal, persist, metrics, limits } = this.deps;
+    const { shard, journal, persist, metrics, limits } = this.deps;
     const found = await journal.waitForEntryAfter(this.#persisted, Math.ceil(untilNext(WAIT_MS)));
     if (found === null) return;
     const began = performance.now();
     const { upTo, isUrgent } = await persist.upTo(found);
-    metrics.journalGap.set(0);
+    metrics.journalGap.set({ shard }, 0);
     this.#persisted = upTo;
     if (!isUrgent) await this.#pause(Math.max(0, limits.gatherMs - (performance.now() - began)));
   }
 
   #report(error: unknown): void {
-    const { metrics, log } = this.deps;
+    const { shard, metrics, log } = this.deps;
     metrics.relayFailures.inc();
     if (error instanceof JournalGap || error instanceof PostgresBehind) {
-      metrics.journalGap.set(1);
+      metrics.journalGap.set({ shard }, 1);
       if (performance.now() - this.#gapReportedAt < REPORT_GAP_EVERY_MS) return;
       this.#gapReportedAt = performance.now();
       log.error(

@@ -18,9 +18,9 @@ export type Events = {
 
 /** Publishes committed events to the event stream, to webhooks and to Kafka. */
 export function publishOutboxModule(core: Core): Events {
-  const { config, log, metrics, life, clock, database, filler, queues } = core;
+  const { config, log, metrics, life, clock, database, shards, queues } = core;
   const outbox = new Outbox(database);
-  const stream = new EventStream(filler.scripts, LIMITS.eventStreamLength);
+  const stream = new EventStream(shards.home.filler.scripts, LIMITS.eventStreamLength);
   const cursors = new OutboxCursors(database);
   const deps = {
     outbox,
@@ -45,7 +45,7 @@ export function publishOutboxModule(core: Core): Events {
 }
 
 /** Sends to Kafka beside the other destinations. Neither the start nor the sale waits for it. */
-function addKafka({ config, log, metrics, life, commits }: Core, outbox: Outbox, cursors: OutboxCursors): void {
+function addKafka({ config, log, metrics, life, shards }: Core, outbox: Outbox, cursors: OutboxCursors): void {
   const { kafka } = config;
   if (!kafka) return;
   const publisher = new KafkaPublisher({
@@ -53,6 +53,6 @@ function addKafka({ config, log, metrics, life, commits }: Core, outbox: Outbox,
     // Loaded on use, because most installations have no Kafka.
     open: async () => (await import('./kafka/kafka-client.js')).openKafka(kafka, LIMITS, log),
   });
-  commits.onCommit(() => publisher.notify());
+  for (const { commits } of shards.all) commits.onCommit(() => publisher.notify());
   life.add('Kafka publisher', { start: () => publisher.start(), stop: () => publisher.stop() });
 }

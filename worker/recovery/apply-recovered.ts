@@ -92,6 +92,7 @@ async function applyChunk(deps: ApplyRecoveredDeps, histories: readonly Beginnin
 }
 
 async function writeChunk(deps: ApplyRecoveredDeps, client: Queryable, raws: readonly RawEntry[]): Promise<Chunk> {
+  await deps.cursor.lockWrites(client);
   const decoded = raws.map(decodeEntry);
   const adapted: Adapted = adaptEntries(raws, decoded, await readKnownRows(client, decoded));
   await writeProjection(client, projectEntries(adapted.entries));
@@ -118,6 +119,7 @@ async function rejectAlone(deps: ApplyRecoveredDeps, raw: RawEntry, error: Error
   const entry = decodedOrNull(raw);
   await database.transaction(async (client) => {
     await cursor.lock(client);
+    await cursor.lockWrites(client);
     await client.query('savepoint rejected');
     try {
       if (!(entry && isRefusal(error) && (await voidReservation(deps, client, entry, reason)))) {

@@ -9,13 +9,17 @@ import { LockLost } from './recovery-lock.js';
 
 type Deps = { database: Database; cursor: JournalCursor; histories: JournalHistories; journal: Journal };
 
+/** Generations of different shards differ by their remainder of this, the largest number of shards. */
+const GENERATIONS_APART = 64;
+
 /**
- * A generation later than all known ones. It is later even than those that Postgres has lost by being set back, because
- * it is at least the current time.
+ * A generation of the shard later than all known ones. It is later even than those that Postgres has lost by being set
+ * back, because it is at least the current time.
  */
 export async function nextGeneration(
   { postgres, epoch, journal }: Look,
   nowMs: () => Promise<number>,
+  shard: number,
 ): Promise<number> {
   const known = [
     postgres.latest?.generation,
@@ -24,7 +28,8 @@ export async function nextGeneration(
     generationOf(journal.lastId),
   ];
   const highest = Math.max(...known.map((generation) => generation ?? 0));
-  return Math.max(highest + 1, Math.floor(await nowMs()));
+  const earliest = Math.max(highest + 1, Math.floor(await nowMs()));
+  return earliest + ((((shard - earliest) % GENERATIONS_APART) + GENERATIONS_APART) % GENERATIONS_APART);
 }
 
 /**

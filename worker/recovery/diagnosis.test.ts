@@ -16,7 +16,7 @@ const inService: Omit<Look, 'cursorAfter'> = {
   server: 'primary',
   epoch: { generation: GENERATION, server: 'primary' },
   journal: { firstId: '100-11', lastId: '100-12', entries: 2 },
-  postgres: { cursor: '100-10', latest: opened, current: opened, mayPack: true },
+  postgres: { cursor: '100-10', latest: opened, current: opened, mayPack: true, shards: 1, mapVersion: 0 },
   firstBegins: '90-7',
   recovered: false,
 };
@@ -87,6 +87,8 @@ describe('diagnose', () => {
       latest: { ...opened, opened: false },
       current: { ...opened, generation: 90 },
       mayPack: true,
+      shards: 1,
+      mapVersion: 0,
     };
     expect(diagnose({ ...inService, postgres, journal: empty })).toMatchObject({ kind: 'recover', intact: true });
   });

@@ -1,7 +1,9 @@
 import type { Database, Queryable } from '../../shared/postgres/pool.js';
 
-/** Number of the advisory lock in PostgreSQL. Any number works that no other code uses. */
+/** The advisory lock in PostgreSQL of shard 0. Any number works that no other code uses. */
 const RECOVERY_LOCK = 7_102_001;
+/** The locks of the other shards are pairs of this number and the shard. */
+const SHARD_LOCKS = 7_102;
 /** A holder that is frozen for longer loses the lock, because Postgres ends its transaction. */
 const HOLDER_LIMIT_MS = 3_000;
 const RENEW_EVERY_MS = 500;
@@ -12,12 +14,15 @@ export class LockLost extends Error {
 }
 
 /**
- * Decides which worker recovers Redis. It is an advisory lock of a transaction in Postgres, renewed twice a second. A
+ * Decides which worker recovers a shard. It is an advisory lock of a transaction in Postgres, renewed twice a second. A
  * holder that is frozen or disconnected loses it after three seconds. The lock makes recoveries exclusive in ordinary
  * operation. If a former holder still writes to Redis, the scripts reject its token.
  */
 export class RecoveryLock {
-  constructor(readonly database: Database) {}
+  constructor(
+    readonly database: Database,
+    readonly shard = 0,
+  ) {}
 
   /**
    * Runs `work` while holding the lock.
@@ -27,9 +32,12 @@ export class RecoveryLock {
   async hold(work: (assertHeld: () => void) => Promise<void>): Promise<boolean> {
     return this.database.transaction(async (client: Queryable) => {
       await client.query(`set local idle_in_transaction_session_timeout = ${HOLDER_LIMIT_MS}`);
-      const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [
-        RECOVERY_LOCK,
-      ]);
+      const { rows } = await client.query<{ mine: boolean }>(
+        // Workers of the version before lock shard 0 by one number.
+        this.shard === 0
+          ? `select pg_try_advisory_xact_lock(${RECOVERY_LOCK}) as mine`
+          : `select pg_try_advisory_xact_lock(${SHARD_LOCKS}, ${this.shard}) as mine`,
+      );
       if (!rows[0]?.mine) return false;
       let lost: unknown = null;
       const renewing = setInterval(() => {

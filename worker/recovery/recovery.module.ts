@@ -3,7 +3,7 @@ import { CampaignsTable, type StoredCampaign } from '../../shared/postgres/campa
 import { RedemptionsTable } from '../../shared/postgres/redemptions.js';
 import { JournalCursor } from '../../shared/projection/journal-cursor.js';
 import type { RedisGate } from '../../shared/redis/gate.js';
-import type { Core } from '../core.js';
+import type { Core, WorkerShard } from '../core.js';
 import { preheat } from './preheat.js';
 import { Recovery, type RecoveryDeps } from './recovery.js';
 import { RedisFill } from './redis-fill.js';
@@ -26,25 +26,52 @@ type Persisting = {
   upTo: (journalId: string) => Promise<unknown>;
 };
 
-/** Verifies Redis after every change of server, and refills it from Postgres. */
-export function recoveryModule(core: Core, persist: Persisting): Refilling {
-  const { name, config, log, metrics, life, redis, clock, journal, database, history, sale, filler } = core;
+/**
+ * Verifies each shard after every change of its server, and refills it from Postgres.
+ * @param persists by shard
+ */
+export function recoveryModule(core: Core, persists: readonly Persisting[]): Refilling {
+  const all = core.shards.all.map((shard) => createRecovery(core, shard, persists[shard.index] as Persisting));
+  core.life.add('recovery of Redis', {
+    async start() {
+      for (const { recovery } of all) recovery.start();
+      await inServiceWithin(
+        core.shards.all.map(({ gate }) => gate),
+        SERVICE_WAIT_MS,
+      );
+    },
+    quiet: async () => void (await Promise.all(all.map(({ recovery }) => recovery.stop()))),
+  });
+  const of = (campaign: StoredCampaign) => all[core.shards.of(campaign.productId).index] as (typeof all)[number];
+  return {
+    refill: (campaign, reason) => of(campaign).recovery.refill(campaign, reason),
+    preheat: (campaign) => of(campaign).preheat(campaign),
+  };
+}
+
+/** Makes what recovers one shard. Only the command that moves campaigns calls it without starting it. */
+export function createRecovery(
+  { name, config, metrics, database, lockDatabase, shards }: Core,
+  { index, log, redis, clock, journal, histories, recovered, watch, sale, filler, has }: WorkerShard,
+  persist: Persisting,
+): { recovery: Recovery; preheat: Refilling['preheat'] } {
   const campaigns = new CampaignsTable(database);
   const recovery = new Recovery({
     database,
     sale: filler,
     log,
     idempotencyTtlMs: config.idempotencyTtlMs,
-    lockDatabase: history.database,
+    lockDatabase,
     processId: name,
     campaigns,
-    cursor: new JournalCursor(database),
-    histories: history.histories,
-    recovered: history.recovered,
+    has,
+    cursor: new JournalCursor(database, index, shards.all.length > 1),
+    histories,
+    recovered,
     redemptions: new RedemptionsTable(database),
     journal,
     fill: new RedisFill(filler.scripts),
-    watch: history.watch,
+    watch,
     drain: (upTo, numbered) => persist.drain(upTo, numbered),
     leaveServer: (reason) => redis.leaveServer(reason),
     nowMs: async () => {
@@ -53,20 +80,13 @@ export function recoveryModule(core: Core, persist: Persisting): Refilling {
     },
     metrics,
   });
-  life.add('recovery of Redis', {
-    async start() {
-      recovery.start();
-      await inServiceWithin(history.gate, SERVICE_WAIT_MS);
-    },
-    quiet: () => recovery.stop(),
-  });
   const refill: Refilling['refill'] = (campaign, reason) => recovery.refill(campaign, reason);
   const drain = async () => void (await persist.upTo(await journal.lastId()));
-  return { refill, preheat: (campaign) => preheat({ database, campaigns, sale, drain, refill }, campaign) };
+  return { recovery, preheat: (campaign) => preheat({ database, campaigns, sale, drain, refill }, campaign) };
 }
 
-/** Waits until Redis is in service, at most `limitMs`. */
-async function inServiceWithin(gate: RedisGate, limitMs: number): Promise<void> {
+/** Waits until all shards are in service, at most `limitMs`. */
+async function inServiceWithin(gates: readonly RedisGate[], limitMs: number): Promise<void> {
   const until = performance.now() + limitMs;
-  while (!gate.isOpen && performance.now() < until) await sleep(10);
+  while (!gates.every((gate) => gate.isOpen) && performance.now() < until) await sleep(10);
 }

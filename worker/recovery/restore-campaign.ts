@@ -5,6 +5,7 @@ import type { Log } from '../../shared/observability/log.js';
 import type { StoredCampaign } from '../../shared/postgres/campaigns.js';
 import type { Database } from '../../shared/postgres/pool.js';
 import { CampaignSnapshot, type SnapshotOrder, type SnapshotTicket } from '../../shared/postgres/snapshot.js';
+import { RequestNames } from '../../shared/redis/request-names.js';
 import type { KnownCounters } from '../../shared/sale/campaigns.js';
 import { type ReservationRecord, takesUnits } from '../../shared/sale/reservation-record.js';
 import type { SaleStore } from '../../shared/sale/sale-store.js';
@@ -42,7 +43,12 @@ export async function restoreCampaign(
   const known: KnownCounters = { held: 0, redeemed: 0, burned: 0, waiting: 0, lastLineNo: 0 };
   let reservations = 0;
 
-  const remember = (rows: readonly Answered[]) => restore.answers(stillRemembered(rows, deps.idempotencyTtlMs, nowMs));
+  const names = new RequestNames(deps.sale.scripts.redis);
+  const remember = async (rows: readonly Answered[]) => {
+    const some = stillRemembered(rows, deps.idempotencyTtlMs, nowMs);
+    await restore.answers(some);
+    await names.keep(some, deps.idempotencyTtlMs);
+  };
 
   await restore.clear();
   const { orderMemoryMs } = deps.sale.limits;

@@ -20,6 +20,8 @@ export type Schedule = {
   sale: SaleStore;
   copy: Pick<SaleCopy, 'campaign'>;
   campaigns: CampaignsTable;
+  /** Whether a campaign is in this shard. */
+  has: (product: ProductId) => boolean;
   log: Log;
   /** By the clock of Redis. */
   nowMs: number;
@@ -38,7 +40,7 @@ export type Schedule = {
  */
 export async function keepSchedule(schedule: Schedule): Promise<void> {
   const { sale, campaigns, log, nowMs, limits, preheat } = schedule;
-  const live = await campaigns.live();
+  const live = (await campaigns.live()).filter(({ productId }) => schedule.has(productId));
   await Promise.all(
     live.map(async (campaign) => {
       const outcome = await sale.campaigns.updateTerms(campaign);

@@ -25,7 +25,7 @@ export type Abuse = {
 };
 
 export function abuseModule(core: Core, guards: { limits: Limits; attestation: Attestations }): Abuse {
-  const { log, life, clock, commands } = core;
+  const { log, life, clock, shards } = core;
   const rejects = new FastRejects(log);
   life.add('log of refused requests', { stop: () => rejects.flush() });
   const bans = createBans(core);
@@ -33,12 +33,13 @@ export function abuseModule(core: Core, guards: { limits: Limits; attestation: A
     bans,
     blocklist: new BlocklistGuard(bans, rejects, () => clock.nowMs()),
     riskGate: createRiskGate(core, { ...guards, bans }),
-    failures: new FailedAttemptLimiter(commands, bans, log, LIMITS),
+    failures: new FailedAttemptLimiter(shards, bans, log, LIMITS),
     rejects,
   };
 }
 
-function createBans({ log, metrics, life, clock, commands, subscriber, database }: Core): Bans {
+function createBans({ log, metrics, life, clock, shards, database }: Core): Bans {
+  const { commands, subscriber } = shards.home;
   const nowMs = () => clock.nowMs();
   const bans = new Bans({
     store: new BanStore(commands, subscriber, LIMITS.deviceBanMs, nowMs),
@@ -56,15 +57,14 @@ function createBans({ log, metrics, life, clock, commands, subscriber, database 
 
 /** @throws Error without an attestation key, which the configuration never leaves out */
 function createRiskGate(
-  { config, clock, commands, gate, log, metrics, sale }: Core,
+  { config, clock, shards, log, metrics, sales }: Core,
   { limits, attestation, bans }: { limits: Limits; attestation: Attestations; bans: Bans },
 ): RiskGate {
   const [attestationKey] = config.attestationKeys;
   if (!attestationKey) throw new Error('at least one attestation key is needed');
   const nowMs = () => clock.nowMs();
   const risk = new Risk({
-    counts: new AccountCounts(commands, attestationKey.key, LIMITS),
-    gate,
+    counts: new AccountCounts(shards, attestationKey.key, LIMITS),
     bans,
     nowMs,
     log,
@@ -86,7 +86,7 @@ function createRiskGate(
     },
   };
   return new RiskGate({
-    remembers: (user, key) => sale.reader.remembers(user, key),
+    remembers: (product, user, key) => sales.of(product).reader.remembers(user, key),
     risk,
     bans,
     challenges: attestation.challenges,

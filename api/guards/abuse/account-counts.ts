@@ -1,7 +1,9 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
+import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
+import type { CallerShards } from '../../../shared/shards/shards.js';
 import { LocalQuota } from '../limits/local-quota.js';
 
 export type AccountCountLimits = {
@@ -24,7 +26,7 @@ export class AccountCounts {
 
   /** @param secret the same in all processes; a change resets the counts of networks */
   constructor(
-    readonly redis: Redis,
+    readonly shards: CallerShards,
     secret: KeyObject,
     readonly limits: AccountCountLimits,
   ) {
@@ -43,31 +45,49 @@ export class AccountCounts {
   async onDevice(device: DeviceId, user: UserId, network: string): Promise<number | null> {
     const { accountsMemoryMs, firstAccountMs, newDevicesPerHour } = this.limits;
     const key = keys.accounts(`d:${device}`);
-    if (this.#newDevices.countOf(network) >= newDevicesPerHour && (await this.redis.exists(key)) === 0) return null;
-    const [added, , count] = await Promise.all([
-      this.redis.sadd(key, user),
-      this.redis.pexpire(key, firstAccountMs, 'NX'),
-      this.redis.scard(key),
-    ]);
-    if (count > 1) await this.redis.pexpire(key, accountsMemoryMs);
-    else if (added === 1) this.#newDevices.count(network);
-    return count;
+    return this.#guarded(device, async (redis) => {
+      if (this.#newDevices.countOf(network) >= newDevicesPerHour && (await redis.exists(key)) === 0) return null;
+      const [added, , count] = await Promise.all([
+        redis.sadd(key, user),
+        redis.pexpire(key, firstAccountMs, 'NX'),
+        redis.scard(key),
+      ]);
+      if (count > 1) await redis.pexpire(key, accountsMemoryMs);
+      else if (added === 1) this.#newDevices.count(network);
+      return count;
+    });
   }
 
   /**
    * Counts a user of a network in a HyperLogLog: at most 12 KiB, with an error of about 1 %. Its hash function is
    * public, so an attacker could choose user ids that do not raise the count; the ids are therefore replaced by an
    * HMAC.
-   * @returns number of users including this one
+   * @returns number of users including this one; null = not counted
    */
-  async inNetwork(network: string, user: UserId): Promise<number> {
+  async inNetwork(network: string, user: UserId): Promise<number | null> {
     const key = keys.accounts(`n:${this.#keyId}:${network}`);
-    const [, , count] = await Promise.all([
-      this.redis.pfadd(key, this.#hmac(user)),
-      this.redis.pexpire(key, this.limits.accountsMemoryMs),
-      this.redis.pfcount(key),
-    ]);
-    return count;
+    return this.#guarded(network, async (redis) => {
+      const [, , count] = await Promise.all([
+        redis.pfadd(key, this.#hmac(user)),
+        redis.pexpire(key, this.limits.accountsMemoryMs),
+        redis.pfcount(key),
+      ]);
+      return count;
+    });
+  }
+
+  /**
+   * Counts in the shard of a device or network. With several shards, it may be away while the campaign is served; then
+   * nothing is counted.
+   */
+  async #guarded(name: string, count: (redis: Redis) => Promise<number | null>): Promise<number | null> {
+    const { gate, commands } = this.shards.spread(name);
+    try {
+      return await gate.guard(() => count(commands));
+    } catch (error) {
+      if (this.shards.all.length > 1) return null;
+      throw EngineUnavailable.from('redis', error);
+    }
   }
 
   #hmac(text: string): string {

@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { UserId } from '../../../shared/domain/ids.js';
 import type { Log } from '../../../shared/observability/log.js';
 import { keys } from '../../../shared/redis/keys.js';
+import type { CallerShards } from '../../../shared/shards/shards.js';
 import type { Bans } from './bans.js';
 
 export type FailedAttemptLimits = {
@@ -34,7 +34,7 @@ export function callerOf({ user, network, proven }: Guesser): string {
  */
 export class FailedAttemptLimiter {
   constructor(
-    readonly redis: Redis,
+    readonly shards: Pick<CallerShards, 'spread'>,
     readonly bans: Bans,
     readonly log: Log,
     readonly limits: FailedAttemptLimits,
@@ -48,9 +48,13 @@ export class FailedAttemptLimiter {
   }
 
   succeeded(guesser: Guesser): void {
-    this.redis.unlink(keys.failures(callerOf(guesser))).catch(() => {
-      // The count expires by itself.
-    });
+    const caller = callerOf(guesser);
+    this.shards
+      .spread(caller)
+      .commands.unlink(keys.failures(caller))
+      .catch(() => {
+        // The count expires by itself.
+      });
   }
 
   /** Returns the cooldown after a number of failures, milliseconds; 0 = none. */
@@ -65,9 +69,10 @@ export class FailedAttemptLimiter {
     if (this.bans.isAllowed(guesser)) return;
     const caller = callerOf(guesser);
     const key = keys.failures(caller);
+    const { commands } = this.shards.spread(caller);
     const [failures] = await Promise.all([
-      this.redis.incrby(key, requests),
-      this.redis.pexpire(key, this.limits.failureMemoryMs),
+      commands.incrby(key, requests),
+      commands.pexpire(key, this.limits.failureMemoryMs),
     ]);
     const waitMs = this.waitMs(failures, guesser.proven);
     if (waitMs > 0) await this.bans.pause(caller, waitMs);

@@ -1,5 +1,5 @@
 import type { CampaignLimits, CampaignPolicy } from '../../../shared/domain/campaign-policy.js';
-import type { DeviceId, IdempotencyKey, UserId } from '../../../shared/domain/ids.js';
+import type { DeviceId, IdempotencyKey, ProductId, UserId } from '../../../shared/domain/ids.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import type { GenuineToken } from '../attestation/attestation.js';
 import type { Challenges } from '../attestation/challenges.js';
@@ -28,7 +28,7 @@ export type RiskGateDeps = {
   challenges: Challenges;
   platform: PlatformAttestation;
   /** Whether an idempotency record exists for a key. Called only if a request would be refused. */
-  remembers: (user: UserId, key: IdempotencyKey) => Promise<boolean>;
+  remembers: (product: ProductId, user: UserId, key: IdempotencyKey) => Promise<boolean>;
   addressLimits: { checkout: AddressLimit; redeem: AddressLimit };
   nowMs: () => number;
   limits: { callersKept: number };
@@ -98,7 +98,11 @@ export class RiskGate {
     try {
       await judged;
     } catch (error) {
-      if (!(error instanceof Problem) || !(await this.deps.remembers(request.user, request.key))) throw error;
+      if (
+        !(error instanceof Problem) ||
+        !(await this.deps.remembers(request.policy.product as ProductId, request.user, request.key))
+      )
+        throw error;
     }
   }
 

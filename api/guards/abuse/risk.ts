@@ -6,9 +6,7 @@ import {
   type RiskMode,
 } from '../../../shared/domain/campaign-policy.js';
 import type { DeviceId, UserId } from '../../../shared/domain/ids.js';
-import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { Log } from '../../../shared/observability/log.js';
-import type { RedisGate } from '../../../shared/redis/gate.js';
 import { LocalQuota } from '../limits/local-quota.js';
 import type { AccountCounts } from './account-counts.js';
 import { type Bans, blocked } from './bans.js';
@@ -32,7 +30,6 @@ export type AddressRule = 'checkout_per_address' | 'redeem_per_address';
 
 export type RiskDeps = {
   counts: AccountCounts;
-  gate: RedisGate;
   bans: Bans;
   nowMs: () => number;
   log: Log;
@@ -115,26 +112,15 @@ export class Risk {
     const { user, device, network, accountCreatedAt } = subject;
     const { accountsPerDevice, accountsPerAddress } = policy.limits;
     const { counts } = this.deps;
-    const [accountsOnDevice, accountsInNetwork] = await this.#guarded(() =>
-      Promise.all([
-        device === null || accountsPerDevice === null ? null : counts.onDevice(device, user, network),
-        accountsPerAddress === null ? null : counts.inNetwork(network, user),
-      ]),
-    );
+    const [accountsOnDevice, accountsInNetwork] = await Promise.all([
+      device === null || accountsPerDevice === null ? null : counts.onDevice(device, user, network),
+      accountsPerAddress === null ? null : counts.inNetwork(network, user),
+    ]);
     const accountAgeHours = this.#ageHours(accountCreatedAt);
     return judge(
       { accountsOnDevice, accountsInNetwork, accountAgeHours, hour: this.#hourIn(policy.timeZone) },
       policy.limits,
     );
-  }
-
-  async #guarded<Value>(call: () => Promise<Value>): Promise<Value> {
-    try {
-      return await this.deps.gate.guard(call);
-    } catch (error) {
-      if (error instanceof EngineUnavailable) throw error;
-      throw new EngineUnavailable('redis', String(error), { cause: error });
-    }
   }
 
   #report(policy: CampaignPolicy, { rule, verdict, reason }: Finding): void {

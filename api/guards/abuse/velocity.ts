@@ -24,7 +24,7 @@ export class Velocity {
   readonly #byUser: LocalQuota;
 
   constructor(
-    readonly store: VelocityStore,
+    readonly store: Pick<VelocityStore, 'add'>,
     readonly nowMs: () => number,
     limits: VelocityLimits,
   ) {

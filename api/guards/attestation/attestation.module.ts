@@ -19,21 +19,20 @@ export type Attestations = {
 
 /** @param velocity attempts at a product, per second; challenges get harder as it grows */
 export function attestationModule(
-  { config, clock, metrics, commands, gate }: Core,
+  { config, clock, metrics, shards }: Core,
   velocity: { perSecond(product: string): number },
 ): Attestations {
   const nowMs = () => clock.nowMs();
   const { appAttest, playIntegrity } = config.platforms;
   const challenges = new Challenges({
     keys: config.attestationKeys,
-    redis: commands,
-    gate,
+    shards,
     nowMs,
     perSecond: (product) => velocity.perSecond(product),
     onOutcome: (outcome) => metrics.challenges.inc({ outcome }),
     limits: LIMITS,
   });
-  const keys = new AttestedKeys(commands, gate, LIMITS.attestedKeyMs);
+  const keys = new AttestedKeys(shards, LIMITS.attestedKeyMs);
   return {
     tokens: new Attestation(config.attestationKeys),
     challenges,

@@ -2,13 +2,12 @@ import { createHmac, type KeyObject } from 'node:crypto';
 import { createChallenge, verifySolution } from 'altcha-lib';
 import { deriveKey } from 'altcha-lib/algorithms/sha';
 import type { Challenge, Payload } from 'altcha-lib/types';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { SigningKey } from '../../../shared/config/environment-values.js';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import type { RedisGate } from '../../../shared/redis/gate.js';
 import { keys } from '../../../shared/redis/keys.js';
+import type { CallerShards } from '../../../shared/shards/shards.js';
 
 /** Binding of a challenge: one campaign, and one device or, without a device, one user. */
 export type ChallengeFor = { product: string; subject: string };
@@ -17,8 +16,7 @@ export type SolutionOutcome = 'passed' | 'failed';
 
 export type ChallengeDeps = {
   keys: readonly SigningKey[];
-  redis: Redis;
-  gate: RedisGate;
+  shards: CallerShards;
   nowMs: () => number;
   /** Number of attempts on a campaign in the last second. */
   perSecond: (product: string) => number;
@@ -118,9 +116,9 @@ export class Challenges {
 
   /** Records the use of an id for `forMs` milliseconds. @returns whether `use` is the first one or the recorded one */
   async claim(id: string, use: string, forMs: number): Promise<boolean> {
-    const { gate, redis } = this.deps;
+    const { gate, commands } = this.deps.shards.spread(id);
     try {
-      const before = await gate.guard(() => redis.set(keys.used(id), use, 'PX', forMs, 'NX', 'GET'));
+      const before = await gate.guard(() => commands.set(keys.used(id), use, 'PX', forMs, 'NX', 'GET'));
       return before === null || before === use;
     } catch (error) {
       throw EngineUnavailable.from('redis', error);

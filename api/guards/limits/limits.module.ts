@@ -19,13 +19,14 @@ export type Limits = {
   perAddress: (name: string, perMinute: number) => CampaignQuota;
 };
 
-export function limitsModule({ config, log, metrics, life, commands, gate, database }: Core): Limits {
+export function limitsModule({ config, log, metrics, life, shards, database }: Core): Limits {
   const onLimited = (policy: string) => metrics.limited.inc({ policy });
+  // With several shards, the one that counts a caller may be away while the campaign is served.
+  const insured = shards.all.length > 1;
   const quota = (name: string, limit: number, seconds: number, counter = name) =>
-    new Quota(commands, gate, name, limit, seconds, onLimited, counter);
+    new Quota(shards, name, limit, seconds, onLimited, counter, insured);
   // Tokens are signed without Redis.
-  const insuredQuota = (name: string, limit: number) =>
-    new Quota(commands, gate, name, limit, 60, onLimited, name, true);
+  const insuredQuota = (name: string, limit: number) => new Quota(shards, name, limit, 60, onLimited, name, true);
 
   const loadShedder = new LoadShedder(LIMITS);
   life.add('load shedding', loadShedder);

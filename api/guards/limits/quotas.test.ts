@@ -3,15 +3,14 @@ import { Problem } from '../../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import type { RedisGate } from '../../../shared/redis/gate.js';
 import { startTestRedis } from '../../../test/harness/engines.js';
+import { keyNames } from '../../../test/harness/key-names.js';
+import { oneShard, openGate } from '../../../test/harness/one-shard.js';
 import { connectToRedis } from '../../../test/harness/sale.js';
 import { policyField, Quota, rateLimited } from './quotas.js';
 
-/** A gate that is always open. */
-const open = { guard: <Value>(call: () => Promise<Value>) => call() } as unknown as RedisGate;
-
 test('admits the calls of a caller up to the limit, returns the remaining quota, and then `Retry-After`', async () => {
   const redis = await connectToRedis((await startTestRedis()).url);
-  const quota = new Quota(redis, open, 'poll', 2, 60);
+  const quota = new Quota(oneShard(redis), 'poll', 2, 60);
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=1;t=60']);
   expect(await quota.take('ann')).toEqual(['RateLimit-Policy', '"poll";q=2;w=60', 'RateLimit', '"poll";r=0;t=60']);
   const refusal = await quota.take('ann').catch((error: unknown) => error);
@@ -27,7 +26,7 @@ test('admits the calls of a caller up to the limit, returns the remaining quota,
 test('counts over all processes', async () => {
   const engine = await startTestRedis();
   const [one, other] = [await connectToRedis(engine.url), await connectToRedis(engine.url)].map(
-    (redis) => new Quota(redis, open, 'poll', 3, 60),
+    (redis) => new Quota(oneShard(redis), 'poll', 3, 60),
   );
   for (const quota of [one, other, one]) await quota?.take('ann');
   await expect(other?.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
@@ -35,7 +34,7 @@ test('counts over all processes', async () => {
 
 test('distinguishes a failed store from an exceeded limit, and admits no call', async () => {
   const engine = await startTestRedis();
-  const quota = new Quota(await connectToRedis(engine.url), open, 'poll', 2, 60);
+  const quota = new Quota(oneShard(await connectToRedis(engine.url)), 'poll', 2, 60);
   await engine.stop();
   await expect(quota.take('ann')).rejects.toThrow(EngineUnavailable);
 });
@@ -43,9 +42,9 @@ test('distinguishes a failed store from an exceeded limit, and admits no call', 
 test('goes on by itself while Redis is away where it is insured, with the same limit', async () => {
   const engine = await startTestRedis();
   const redis = await connectToRedis(engine.url);
-  const insured = (gate: RedisGate) => new Quota(redis, gate, 'token', 2, 60, () => {}, 'token', true);
+  const insured = (gate: RedisGate) => new Quota(oneShard(redis, gate), 'token', 2, 60, () => {}, 'token', true);
   const closed = { guard: () => Promise.reject(new EngineUnavailable('redis', 'away')) } as unknown as RedisGate;
-  const [behindGate, direct] = [insured(closed), insured(open)];
+  const [behindGate, direct] = [insured(closed), insured(openGate)];
   await direct.take('ann');
   await engine.stop();
   for (const quota of [behindGate, direct]) {
@@ -60,11 +59,11 @@ test('goes on by itself while Redis is away where it is insured, with the same l
 test('rejects no caller for longer than a window, although a clock went back', async () => {
   const engine = await startTestRedis();
   const redis = await connectToRedis(engine.url);
-  const [one, other] = [new Quota(redis, open, 'poll', 1, 60), new Quota(redis, open, 'poll', 1, 60)];
+  const [one, other] = [new Quota(oneShard(redis), 'poll', 1, 60), new Quota(oneShard(redis), 'poll', 1, 60)];
   await one.take('ann');
   await expect(one.take('ann')).rejects.toMatchObject({ code: 'rate_limited' });
   // The count in Redis expires at a time that is now an hour away …
-  const [key] = await redis.keys('*ann*');
+  const [key] = await keyNames(redis, '*ann*');
   await redis.pexpire(String(key), 3_600_000);
   await other.take('ann');
   // … and so does the memory of a process whose own clock went back.

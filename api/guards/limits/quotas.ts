@@ -1,10 +1,9 @@
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { Problem } from '../../../shared/errors/catalogue.js';
 import { EngineUnavailable } from '../../../shared/errors/faults.js';
-import type { RedisGate } from '../../../shared/redis/gate.js';
 import { keys } from '../../../shared/redis/keys.js';
+import type { CallerShards } from '../../../shared/shards/shards.js';
 
 /**
  * Maximum number of callers over one quota that a process remembers. It evicts the oldest, whose next call asks Redis.
@@ -17,7 +16,8 @@ const REFUSED_KEPT = 10_000;
  * over the quota until their window ends, so that a flood costs no round trips.
  */
 export class Quota {
-  readonly #limiter: RateLimiterRedis;
+  /** By shard. */
+  readonly #limiters: readonly RateLimiterRedis[];
   readonly #insurance: RateLimiterMemory | null;
   /**
    * Callers over the quota, each until its window ends by this process's clock. Created by the first refusal, because
@@ -26,8 +26,8 @@ export class Quota {
   #over: LRUCache<string, true> | undefined;
 
   constructor(
-    redis: Redis,
-    readonly gate: RedisGate,
+    /** Each caller is counted in one of them. */
+    readonly shards: CallerShards,
     readonly name: string,
     readonly limit: number,
     readonly windowSeconds: number,
@@ -38,14 +38,17 @@ export class Quota {
     insured = false,
   ) {
     this.#insurance = insured ? new RateLimiterMemory({ points: limit, duration: windowSeconds }) : null;
-    this.#limiter = new RateLimiterRedis({
-      storeClient: redis,
-      keyPrefix: keys.quota(counter),
-      points: limit,
-      duration: windowSeconds,
-      inMemoryBlockOnConsumed: limit + 1,
-      ...(this.#insurance ? { insuranceLimiter: this.#insurance } : {}),
-    });
+    this.#limiters = shards.all.map(
+      ({ commands }) =>
+        new RateLimiterRedis({
+          storeClient: commands,
+          keyPrefix: keys.quota(counter),
+          points: limit,
+          duration: windowSeconds,
+          inMemoryBlockOnConsumed: limit + 1,
+          ...(this.#insurance ? { insuranceLimiter: this.#insurance } : {}),
+        }),
+    );
   }
 
   /**
@@ -87,7 +90,8 @@ export class Quota {
 
   async #consume(caller: string): Promise<RateLimiterRes> {
     const insurance = this.#insurance;
-    const consume = () => this.gate.guard(() => this.#limiter.consume(caller));
+    const { gate, limiter } = this.#placeOf(caller);
+    const consume = () => gate.guard(() => limiter.consume(caller));
     try {
       return await consume();
     } catch (refusal) {
@@ -97,17 +101,19 @@ export class Quota {
       // A wait longer than the window means that a clock went back. The count is deleted, or the caller would have to
       // wait until the clock has caught up.
       if (!(refusal instanceof RateLimiterRes) || refusal.msBeforeNext <= this.windowSeconds * 1_000) throw refusal;
-      await this.gate.guard(() => this.#limiter.delete(caller));
+      await gate.guard(() => limiter.delete(caller));
       return consume();
     }
   }
 
   /** Counts one call. @returns the number of calls in this window; infinity = more than the limit */
   async count(caller: string): Promise<number> {
+    const { gate, limiter } = this.#placeOf(caller);
     try {
-      return (await this.gate.guard(() => this.#limiter.consume(caller))).consumedPoints;
+      return (await gate.guard(() => limiter.consume(caller))).consumedPoints;
     } catch (refusal) {
       if (refusal instanceof RateLimiterRes) return Number.POSITIVE_INFINITY;
+      if (this.#insurance) return countedBy(this.#insurance, caller);
       if (refusal instanceof EngineUnavailable) throw refusal;
       throw new EngineUnavailable('redis', String(refusal), { cause: refusal });
     }
@@ -115,9 +121,16 @@ export class Quota {
 
   /** Uncounts calls, in the background. */
   giveBack(caller: string, calls = 1): void {
-    this.#limiter.reward(caller, calls).catch(() => {
-      // The count expires with its window.
-    });
+    this.#placeOf(caller)
+      .limiter.reward(caller, calls)
+      .catch(() => {
+        // The count expires with its window.
+      });
+  }
+
+  #placeOf(caller: string) {
+    const { index, gate } = this.shards.spread(caller);
+    return { gate, limiter: this.#limiters[index] as RateLimiterRedis };
   }
 
   #fields(remaining: number, resetMs: number): string[] {
@@ -127,6 +140,15 @@ export class Quota {
       'RateLimit',
       `"${this.name}";r=${remaining};t=${Math.ceil(resetMs / 1000)}`,
     ];
+  }
+}
+
+/** Counts a call in this process alone. @returns the number of calls in this window; infinity = more than the limit */
+async function countedBy(limiter: RateLimiterMemory, caller: string): Promise<number> {
+  try {
+    return (await limiter.consume(caller)).consumedPoints;
+  } catch {
+    return Number.POSITIVE_INFINITY;
   }
 }
 

@@ -5,7 +5,7 @@ import { SALE_KEYS } from './sale-keys.js';
 
 export const loadCampaignScript = defineScript({
   name: 'load_campaign',
-  keys: ['campaign', 'directory', 'filler', 'epoch'],
+  keys: ['campaign', 'directory', 'displaced', 'filler', 'epoch'],
   args: [
     'no',
     'product_id',

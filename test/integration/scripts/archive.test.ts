@@ -4,6 +4,7 @@ import { EngineUnavailable } from '../../../shared/errors/faults.js';
 import { keys } from '../../../shared/redis/keys.js';
 import { CampaignArchive, type CountedRows } from '../../../shared/sale/campaign-archive.js';
 import { newKey, type TestCampaign } from '../../harness/campaign.js';
+import { keyNames } from '../../harness/key-names.js';
 import { startSale } from '../../harness/sale.js';
 
 const sale = await startSale();
@@ -27,7 +28,7 @@ async function closedCampaign(): Promise<TestCampaign> {
   return campaign;
 }
 
-const keysOf = async (campaign: TestCampaign) => (await sale.redis.keys(`*${campaign.product}*`)).sort();
+const keysOf = async (campaign: TestCampaign) => (await keyNames(sale.redis, `*${campaign.product}*`)).sort();
 
 test('archive leaves the hash of the campaign only, with its counters, and names the pass', async () => {
   const campaign = await closedCampaign();

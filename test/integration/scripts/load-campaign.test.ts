@@ -87,6 +87,20 @@ test('load_campaign never resets an existing campaign', async () => {
   expect(await campaign.inRedis()).toEqual(before);
 });
 
+test('load_campaign notes the campaign whose number it takes, because Postgres was set back', async () => {
+  const [campaign, other] = [await sale.openCampaign(), await sale.openCampaign()];
+  const { displaced, directory } = keys;
+  expect(await sale.redis.smembers(displaced)).toEqual([]);
+  const taking = sale.unknownCampaign();
+  const terms = { ...taking.terms, no: campaign.terms.no };
+  expect(await sale.store.campaigns.load(terms)).toEqual({ kind: 'loaded' });
+  expect(await sale.redis.smembers(displaced)).toEqual([campaign.product]);
+  expect(await sale.redis.hmget(directory, String(terms.no), String(other.terms.no))).toEqual([
+    taking.product,
+    other.product,
+  ]);
+});
+
 test('load_campaign continues with the values of Postgres', async () => {
   const campaign = sale.unknownCampaign({ totalLimit: 10 });
   const known = { held: 1, redeemed: 2, burned: 3, waiting: 0, lastLineNo: 40 };

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { DeviceId, IdempotencyKey } from '../../../shared/domain/ids.js';
+import { onShardMessage, subscribeInShard } from '../../../shared/redis/channels.js';
 import { keys, OPERATORS } from '../../../shared/redis/keys.js';
 import type { TestCampaign } from '../../harness/campaign.js';
 import { connectToRedis, startSale } from '../../harness/sale.js';
@@ -35,8 +36,8 @@ describe('a user at the head who has reached the limit', () => {
     await lowerLimit(campaign);
     const heard: string[] = [];
     const subscriber = await connectToRedis(sale.engine.url);
-    await subscriber.subscribe(keys.news(campaign.product));
-    subscriber.on('message', (_, message: string) => heard.push(message));
+    await subscribeInShard(subscriber, keys.news(campaign.product));
+    onShardMessage(subscriber, (_, message) => heard.push(message));
     expect(await campaign.release(held)).toMatchObject({ kind: 'released', state: 'released' });
     await expectPassedOver(campaign, 'limit_reached');
     await sale.redis.ping();

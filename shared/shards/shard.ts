@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import type { Config } from '../config/config.js';
+import { LIMITS } from '../config/limits.js';
+import { projectRoot } from '../config/project-root.js';
+import { shardPrefix } from '../domain/shards.js';
+import { createHistoryGate, type HistoryGate } from '../history/history-gate.js';
+import { endsWithItsConnection, type Lifecycle } from '../observability/lifecycle.js';
+import { type Log, withFields } from '../observability/log.js';
+import { readSharding } from '../postgres/installation.js';
+import type { Heartbeat } from '../postgres/journal-histories.js';
+import type { Database } from '../postgres/pool.js';
+import { CommitWatermark } from '../redis/commit-watermark.js';
+import { RedisConnections } from '../redis/connections.js';
+import { Journal } from '../redis/journal.js';
+import { RedisClock } from '../redis/redis-clock.js';
+import { redisProblems } from '../redis/redis-requirements.js';
+import { ScriptRunner } from '../redis/script-runner.js';
+import type { ShardMap } from './shard-map.js';
+
+/** The parts of one shard that every process has. */
+export type Shard = HistoryGate & {
+  index: number;
+  /** Names the shard in each line if there are several. */
+  log: Log;
+  redis: RedisConnections;
+  commands: Redis;
+  subscriber: Redis;
+  clock: RedisClock;
+  commits: CommitWatermark;
+  journal: Journal;
+  /** Calls scripts while the gate is open. */
+  scripts: ScriptRunner;
+};
+
+export type ShardDeps = {
+  processId: string;
+  kind: Heartbeat['kind'];
+  index: number;
+  config: Config;
+  map: ShardMap;
+  /** A pool of its own: reports must not wait behind other statements. */
+  historyDatabase: Database;
+  /** Responses that may wait for commits at once. */
+  commitsWaiting: number;
+  onRedisError?: () => void;
+  onInfo?: (info: ReadonlyMap<string, string>) => void;
+  log: Log;
+  life: Lifecycle;
+};
+
+/** Connects a process to one shard, which does not have to be reachable yet. */
+export function connectShard(deps: ShardDeps): Shard {
+  const { processId, kind, index, config, map, historyDatabase, commitsWaiting, onInfo, life } = deps;
+  const several = config.shards > 1;
+  const log = several ? withFields(deps.log, { shard: index }) : deps.log;
+  const of = several ? ` of shard ${index}` : '';
+  const redis = openConnections({ ...deps, log });
+  life.add(`connections to Redis${of}`, { stop: () => redis.close() });
+  const [commands, subscriber] = [redis.forCommands(), redis.forSubscription()];
+  const commits = new CommitWatermark(subscriber, commitsWaiting);
+  const history = createHistoryGate({
+    processId,
+    kind,
+    shard: index,
+    shards: config.shards,
+    map: {
+      get version() {
+        return map.version;
+      },
+      refresh: async () => map.replace(await readSharding(historyDatabase)),
+    },
+    redis: commands,
+    database: historyDatabase,
+    commits,
+    shape: () => redisProblems(commands, { ...config, onCluster: config.redis.kind === 'cluster' }),
+    leaveServer: (reason) => redis.leaveServer(reason),
+    ...(onInfo ? { onInfo } : {}),
+    log,
+    limits: LIMITS,
+  });
+  const { gate, watch } = history;
+  const clock = new RedisClock(commands);
+  life.add(`subscription to commits${of}`, {
+    // Not awaited: without Redis the process starts all the same.
+    start: () => void commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched')),
+    stop: endsWithItsConnection,
+  });
+  life.add(`Redis gate${of}`, kind === 'worker' ? { quiet: () => gate.stop() } : { stop: () => gate.stop() });
+  life.add(`history watch${of}`, { start: () => watch.start(gate), stop: () => watch.stop() });
+  life.add(`Redis clock${of}`, clock);
+  const scripts = new ScriptRunner(commands, join(projectRoot(), 'lua'), gate);
+  return {
+    ...history,
+    index,
+    log,
+    redis,
+    commands,
+    subscriber,
+    clock,
+    commits,
+    journal: new Journal(commands),
+    scripts,
+  };
+}
+
+function openConnections({ config, index, log, onRedisError }: ShardDeps): RedisConnections {
+  const { redis: target, shards } = config;
+  const onCluster = target.kind === 'cluster';
+  return new RedisConnections(
+    target,
+    { commandMs: LIMITS.redisSilenceMs, connectMs: LIMITS.redisConnectMs },
+    (purpose, error) => {
+      onRedisError?.();
+      log.warn({ purpose, reason: error.message }, 'Redis is away');
+    },
+    (reason) => log.warn({ reason }, 'left the Redis server'),
+    shardPrefix(index, shards, onCluster, onCluster ? target.namespace : ''),
+  );
+}
