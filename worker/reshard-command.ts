@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { ConfigError, readCommandConfig } from '../shared/config/config.js';
+import { SHARD_COUNTS } from '../shared/domain/shards.js';
+import { Lifecycle } from '../shared/observability/lifecycle.js';
+import { createLog } from '../shared/observability/log.js';
+import { CampaignsTable } from '../shared/postgres/campaigns.js';
+import { readSharding } from '../shared/postgres/installation.js';
+import { Database } from '../shared/postgres/pool.js';
+import { keys } from '../shared/redis/keys.js';
+import { type Core, connect, type WorkerShard } from './core.js';
+import type { Persist } from './persist/persist.js';
+import { persistModule } from './persist/persist.module.js';
+import { createRecovery } from './recovery/recovery.module.js';
+import { RedisFill } from './recovery/redis-fill.js';
+import { changeShards, clearOldShards, type OldShard, requireNoWorkers } from './reshard/change-shards.js';
+import { moveCampaign, recordsOf } from './reshard/move-campaign.js';
+
+/** `npm run reshard`: changes the number of shards, or moves one campaign (scripts/reshard.mjs has the usage). */
+const REACHED_WITHIN_MS = 15_000;
+const LOOK_AGAIN_MS = 20;
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+const wanted = options();
+const { config, installed, isLeft } = await configuration();
+// Everything else that a worker logs is of no use here.
+const log = createLog('reshard', 'error');
+const life = new Lifecycle(log);
+const core = connect(config, log, life);
+const persists = persistModule(core, { publish: () => {} });
+const recoveries = core.shards.all.map(
+  (shard) => createRecovery(core, shard, persists[shard.index] as Persist).recovery,
+);
+try {
+  await life.start();
+  if (wanted.kind === 'change') await change(wanted.shards);
+  else await move(wanted.product, wanted.shard);
+} catch (error) {
+  process.stderr.write(`stopped: ${error instanceof Error ? error.message : error}\nRepeat the command.\n`);
+  process.exitCode = 1;
+} finally {
+  await life.quiet();
+  await life.stop().catch(() => {});
+}
+process.exit();
+
+async function change(shards: number): Promise<void> {
+  const old = core.shards.all.map(oldShard);
+  if (isLeft) {
+    say(`this installation has ${installed} shards; its old ones are removed from Redis first`);
+    await clearOldShards(core.database, old, say);
+    if (shards !== installed) throw new Error('the old shards are removed now');
+  } else if (shards === installed) {
+    return void say(`this installation has ${shards} shards already`);
+  } else {
+    await requireNoWorkers(core.database, core.name);
+    await changeShards(core.database, core.name, old, shards, say);
+  }
+  say(`Start the workers and then the APIs with SHARDS=${shards}. The workers fill the new shards from Postgres.`);
+}
+
+function oldShard({ index, filler }: WorkerShard): OldShard {
+  const fill = new RedisFill(filler.scripts);
+  return {
+    retire: async () => (await (recoveries[index] as Recovery).retire()).generation,
+    clear: async () => {
+      const token = `${core.name}-left`;
+      await fill.begin(token);
+      for (const product of (await filler.reader.directory()).values())
+        await fill.write(token, 'remove', recordsOf(product));
+      await fill.write(token, 'remove', [keys.journal, keys.directory]);
+    },
+  };
+}
+
+async function move(product: string, index: number): Promise<void> {
+  const campaign = await new CampaignsTable(core.database).find(product);
+  if (!campaign) throw new Error(`there is no campaign for ${product}`);
+  core.shards.map.replace(await readSharding(core.database));
+  const from = core.shards.of(campaign.productId);
+  const to = core.shards.all[index];
+  if (!to) throw new Error(`there is no shard ${index}: this installation has 0 to ${core.shards.all.length - 1}`);
+  if (isLeft) throw new Error(`first complete the change: npm run reshard -- --to ${installed}`);
+  if (from === to) {
+    for (const shard of core.shards.all)
+      if (shard !== to) await (recoveries[shard.index] as Recovery).discard(campaign);
+    return void say(`${product} is in shard ${index} already`);
+  }
+  await Promise.all([reached(from), reached(to)]);
+  say(`${product} moves from shard ${from.index} to shard ${to.index}`);
+  const [taken, given] = [recoveries[from.index], recoveries[to.index]] as [Recovery, Recovery];
+  await moveCampaign(campaign, {
+    processId: core.name,
+    from: {
+      giveAway: (keyNames, steps) => taken.giveAway(keyNames, steps),
+      histories: from.histories,
+      aliveMs: () => from.watch.aliveMs,
+    },
+    to: { index, refill: (one, reason) => given.refill(one, reason) },
+    say,
+  });
+}
+
+type Recovery = (typeof recoveries)[number];
+
+/** @throws Error when the shard is not in service */
+async function reached({ index, gate }: WorkerShard): Promise<void> {
+  const until = performance.now() + REACHED_WITHIN_MS;
+  while (!gate.isOpen) {
+    if (performance.now() > until) throw new Error(`shard ${index} is not in service: ${gate.reason}`);
+    await sleep(LOOK_AGAIN_MS);
+  }
+}
+
+/**
+ * The configuration with the number of shards in Redis, whatever SHARDS says: those that the installation has, or those
+ * that it has left and that are still to be removed.
+ */
+async function configuration(): Promise<{ config: Core['config']; installed: number; isLeft: boolean }> {
+  try {
+    const given = readCommandConfig();
+    const database = new Database({
+      url: given.databaseUrl,
+      name: 'doorbuster-reshard',
+      connections: 1,
+      statementMs: 10_000,
+      connectMs: 3_000,
+      onError: () => {},
+    });
+    const { shards, left } = await readSharding(database).finally(() => database.close());
+    const config = { ...given, shards: (left ?? shards) as Core['config']['shards'] };
+    return { config, installed: shards, isLeft: left !== null };
+  } catch (error) {
+    process.stderr.write(`${error instanceof ConfigError ? error.message : `Postgres: ${(error as Error).message}`}\n`);
+    process.exit(2);
+  }
+}
+
+function options(): { kind: 'change'; shards: number } | { kind: 'move'; product: string; shard: number } {
+  try {
+    const { values } = parseArgs({
+      options: { to: { type: 'string' }, campaign: { type: 'string' }, 'to-shard': { type: 'string' } },
+    });
+    const { to, campaign, 'to-shard': shard } = values;
+    if (to !== undefined && campaign === undefined && (SHARD_COUNTS as readonly number[]).includes(Number(to)))
+      return { kind: 'change', shards: Number(to) };
+    if (campaign !== undefined && shard !== undefined && /^\d+$/.test(shard))
+      return { kind: 'move', product: campaign, shard: Number(shard) };
+    process.stderr.write(
+      `usage: npm run reshard -- --to ${SHARD_COUNTS.join('|')}\n       npm run reshard -- --campaign <product_id> --to-shard <n>\n`,
+    );
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  }
+  process.exit(2);
+}
