@@ -10,22 +10,24 @@ const CALL_LIMIT_MS = 600_000;
 /**
  * @typedef {{ store: any, decide: (product: string, checkouts: number, callers: number) => Promise<number>,
  *   open: () => Promise<string>, close: () => void }} Sale
+ * @typedef {{ store: any, newPrefix: () => string, begin: () => Promise<void>, close: () => void }} Store
  */
 
 /**
- * Connects to a Redis as an API process does.
+ * Connects to a Redis, or to the shard that a prefix names, as an API process does.
  * @param {string} root the checkout whose dist/ is used
  * @param {string} url
- * @returns {Promise<Sale>}
+ * @param {string} [keyPrefix] of a shard
+ * @returns {Promise<Store>} whose `begin` puts a Redis without API and worker into service
  */
-export async function connectSale(root, url) {
+export async function connectStore(root, url, keyPrefix) {
   const load = (/** @type {string} */ file) => import(join(root, 'dist/shared', `${file}.js`));
   const { connectForCommands } = await load('redis/connections');
   const { writeEpoch } = await load('redis/epoch');
   const { ScriptRunner } = await load('redis/script-runner');
   const { SaleStore } = await load('sale/sale-store').catch(() => load('redis/sale-store'));
   const { newReservationPrefix } = await load('domain/ids');
-  const redis = connectForCommands(url, { commandMs: CALL_LIMIT_MS, connectMs: 60_000 }, () => {});
+  const redis = connectForCommands(url, { commandMs: CALL_LIMIT_MS, connectMs: 60_000 }, () => {}, keyPrefix);
   await once(redis, 'ready');
   const store = new SaleStore(new ScriptRunner(redis, join(root, 'lua')), {
     idempotencyTtlMs: DAY_MS,
@@ -35,68 +37,112 @@ export async function connectSale(root, url) {
     orderMemoryMs: DAY_MS,
     waitReplicas: 0,
   });
+  return {
+    store,
+    newPrefix: newReservationPrefix,
+    begin: () => writeEpoch(redis, { generation: Date.now(), server: 'bench' }),
+    close: () => redis.disconnect(),
+  };
+}
+
+/**
+ * Loads a campaign of ten million units. Earlier revisions have this method in the store itself.
+ * @param {Store} store
+ * @param {number} no
+ * @param {string} product
+ */
+export async function loadCampaign({ store }, no, product) {
+  const { kind } = await (store.campaigns ?? store).load(campaign(no, product));
+  if (kind !== 'loaded') throw new Error(`the campaign was not loaded: ${kind}`);
+}
+
+/**
+ * Makes a checkout of a user with a device of their own, which takes a unit.
+ * @param {Store} store
+ * @param {string} product
+ * @param {string} id of the user
+ * @param {number} expiresAtSeconds of the device's token
+ */
+export async function reserveOne({ store, newPrefix }, product, id, expiresAtSeconds) {
+  const device = `fp-${id}`;
+  const { kind } = await (store.claims ?? store).reserve({
+    product,
+    user: id,
+    qty: 1,
+    reservationPrefix: newPrefix(),
+    order: null,
+    token: { expiresAtSeconds },
+    key: `key-${product}-${id}`,
+    ticketKey: 't1',
+    device,
+    proven: false,
+    holderDevice: device,
+    counted: device,
+    trace: '',
+    terms: 0,
+    coupon: null,
+    newKeys: 60,
+  });
+  if (kind !== 'reserved') throw new Error(`Redis decided otherwise: ${kind}`);
+}
+
+/**
+ * Does work without letting this process sleep, because the kernel would charge Redis for waking it.
+ * @param {() => Promise<unknown>} work
+ * @returns {Promise<number>} milliseconds
+ */
+export async function awake(work) {
+  let running = true;
+  const stayAwake = () => {
+    if (running) setImmediate(stayAwake);
+  };
+  stayAwake();
+  const began = performance.now();
+  try {
+    await work();
+  } finally {
+    running = false;
+  }
+  return performance.now() - began;
+}
+
+/**
+ * Connects to a Redis as an API process does.
+ * @param {string} root the checkout whose dist/ is used
+ * @param {string} url
+ * @returns {Promise<Sale>}
+ */
+export async function connectSale(root, url) {
+  const connected = await connectStore(root, url);
   let user = 0;
   let campaigns = 0;
   return {
-    store,
-    close: () => redis.disconnect(),
+    store: connected.store,
+    close: connected.close,
     /** Puts a campaign into a Redis that has no API and no worker. @returns its product */
     open: async () => {
-      await writeEpoch(redis, { generation: Date.now(), server: 'bench' });
+      await connected.begin();
       campaigns += 1;
       const product = `bench-${campaigns}`;
-      const { kind } = await store.load(campaign(campaigns, product));
-      if (kind !== 'loaded') throw new Error(`the campaign was not loaded: ${kind}`);
+      await loadCampaign(connected, campaigns, product);
       return product;
     },
     /**
      * Makes checkouts of different users and devices, each of which takes a unit. Each caller makes its next call when
-     * the last one has returned. This process does not sleep meanwhile, because the kernel would charge Redis for
-     * waking it.
+     * the last one has returned.
      * @returns milliseconds
      */
-    decide: async (product, checkouts, callers) => {
+    decide: (product, checkouts, callers) => {
       let left = checkouts;
       const expiresAtSeconds = Math.floor(Date.now() / 1000) + 30;
       const call = async () => {
         while (left > 0) {
           left -= 1;
           user += 1;
-          const id = `alone-${user}`;
-          const device = `fp-${id}`;
-          const { kind } = await store.reserve({
-            product,
-            user: id,
-            qty: 1,
-            reservationPrefix: newReservationPrefix(),
-            order: null,
-            token: { expiresAtSeconds },
-            key: `key-${product}-${id}`,
-            ticketKey: 't1',
-            device,
-            proven: false,
-            holderDevice: device,
-            counted: device,
-            trace: '',
-            terms: 0,
-            coupon: null,
-            newKeys: 60,
-          });
-          if (kind !== 'reserved') throw new Error(`Redis decided otherwise: ${kind}`);
+          await reserveOne(connected, product, `alone-${user}`, expiresAtSeconds);
         }
       };
-      let running = true;
-      const stayAwake = () => {
-        if (running) setImmediate(stayAwake);
-      };
-      stayAwake();
-      const began = performance.now();
-      try {
-        await Promise.all(Array.from({ length: callers }, call));
-      } finally {
-        running = false;
-      }
-      return performance.now() - began;
+      return awake(() => Promise.all(Array.from({ length: callers }, call)));
     },
   };
 }

@@ -8,7 +8,7 @@ import { checkOut, compare } from './compare.mjs';
 import { ROOT, startEnvironment } from './environment.mjs';
 import { keep } from './record.mjs';
 
-const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p15'];
+const GOALS = ['p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7', 'p8', 'p9', 'p10', 'p11', 'p12', 'p14', 'p15'];
 const ALL = [...GOALS, 'memory', 'storm', 'blocked', 'bots', 'polls', 'restock'];
 const ROUNDS = 3;
 const USAGE = `usage: npm run bench [-- ${ALL.join('|')} …] [--versus <revision> [--rounds N]] [--instructions]
