@@ -1,12 +1,13 @@
 // `npm test`: the whole suite against a Redis and a Postgres of its own, on free ports, in a folder that is gone
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
-// it. `npm test -- --pgbouncer` runs it through PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that
-// need a broker of Kafka, and no others.
+// it. With --redis cluster each test file has a Redis Cluster; with --pgbouncer the product reaches Postgres through
+// PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
 import { Interrupted, Problem } from './problem.mjs';
+import { takeRedisOption } from './redis-option.mjs';
 import { createTerminal } from './terminal.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -22,13 +23,16 @@ const KAFKA = '--kafka';
 process.exit(await main(process.argv.slice(2)));
 
 /**
- * @param {string[]} args for jest
+ * @param {string[]} given for jest, and `--redis`
  * @returns {Promise<number>} the exit code
  */
-async function main(args) {
+async function main(given) {
   const terminal = createTerminal();
+  /** @type {ReturnType<typeof takeRedisOption>} */
+  let options;
   try {
     requireNode();
+    options = takeRedisOption(given);
   } catch (error) {
     terminal.explain(error);
     return 1;
@@ -50,17 +54,15 @@ async function main(args) {
       else jest.kill(signal);
     };
     onStopRequest({ stop, hurry: hurryStragglers });
+    const { redis, args } = options;
     const pooled = args.includes(POOLER_OPTION);
     startEngines(terminal, directory, { pooled, withKafka: args.includes(KAFKA) })
-      .then(async (env) =>
-        startJest(
-          await jestArguments(
-            args.filter((arg) => arg !== POOLER_OPTION),
-            terminal,
-          ),
-          env,
-        ),
-      )
+      .then(async (env) => {
+        if (redis === 'cluster')
+          terminal.print('Each test file that needs Redis starts a cluster of three primaries and three replicas.');
+        const others = args.filter((arg) => arg !== POOLER_OPTION);
+        return startJest(await jestArguments(others, terminal), { ...env, DOORBUSTER_TEST_REDIS: redis });
+      })
       .then((running) => {
         jest = running;
         return running.exited;

@@ -1,7 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { Journal } from '../../shared/redis/journal.js';
-import { atEnd } from '../harness/cleanup.js';
 import { Operator, Shopper } from '../harness/clients.js';
 import { HOUR_MS, MovedClock } from '../harness/moved-clock.js';
 import { redisSeconds } from '../harness/tokens.js';
@@ -10,8 +8,7 @@ import { Stage } from './stage.js';
 
 const clock = new MovedClock();
 const stage = await Stage.set(clock.env);
-const redis = new Redis(stage.redis.url);
-atEnd('a client', () => redis.disconnect());
+const redis = stage.connectToRedis();
 
 const operator = new Operator(stage.url);
 const everybody = () => [stage.apis.at(-1)!, stage.workers.at(-1)!];

@@ -3,7 +3,8 @@ import { EngineProxy } from '../harness/proxy.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
-const stage = await Stage.set();
+// Clients of a cluster would go around the proxy, to the addresses that its servers name.
+const stage = await Stage.set({}, { onServer: true });
 const toRedis = await EngineProxy.before(stage.redis.port);
 const toPostgres = await EngineProxy.before(stage.postgres.port);
 const through = (url: string, port: number) => Object.assign(new URL(url), { port: String(port) }).href;

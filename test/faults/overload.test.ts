@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { LIMITS } from '../../shared/config/limits.js';
 import { Journal } from '../../shared/redis/journal.js';
@@ -13,13 +12,10 @@ import { Stage } from './stage.js';
 const JOURNAL_LIMIT = 1_000;
 
 const stage = await Stage.set({ JOURNAL_LIMIT: String(JOURNAL_LIMIT) });
-const redis = new Redis(stage.redis.url);
+const redis = stage.connectToRedis();
 const holder = new pg.Client(stage.postgres.url);
 await holder.connect();
-atEnd('the clients', async () => {
-  redis.disconnect();
-  await holder.end();
-});
+atEnd('a client', () => holder.end());
 const journalEntries = async () => (await new Journal(redis).backlog()).entries;
 
 test('a journal that is full refuses what is new, goes on with what was promised, and takes in again by itself', async () => {

@@ -10,8 +10,8 @@ import { ledger } from '../harness/verdict.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
-const folder = join(stage.redisFolder, '../postgres');
-const backup = join(stage.redisFolder, '../backup');
+const folder = join(stage.folder, 'postgres');
+const backup = join(stage.folder, 'backup');
 
 /** Copies the data directory while Postgres does not run, or puts the copy back. */
 async function withoutPostgres(work: () => void): Promise<void> {

@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { RelayLease } from '../../shared/redis/relay-lease.js';
-import { atEnd } from '../harness/cleanup.js';
 import { arrive } from '../harness/shoppers.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
-const redis = new Redis(stage.redis.url);
-atEnd('a connection to Redis', () => redis.disconnect());
+const redis = stage.connectToRedis();
 
 async function usedMemory(): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { until } from '../harness/until.js';
@@ -41,15 +40,13 @@ test('Redis restarted in order goes on where it was', async () => {
 
 test('SCRIPT FLUSH under load is not noticed by anybody', async () => {
   const product = await stage.openCampaign();
-  const { Redis } = await import('ioredis');
-  const redis = new Redis(stage.redis.url);
+  const redis = stage.connectToRedis();
   const crowd = stage.crowd(product);
   crowd.start();
   await atThePeak(crowd);
   for (let i = 0; i < 20; i += 1) await redis.script('FLUSH');
   await until('everything is sold', () => crowd.completed.length >= 500);
   await crowd.finish();
-  redis.disconnect();
   crowd.expectServed();
   await stage.expectNothingLost(crowd, product);
 });
@@ -63,7 +60,7 @@ test.each(['fast', 'durable'])(
     await atThePeak(crowd);
     stage.redis.kill('SIGKILL');
     await stage.redis.exited;
-    await rm(stage.redisFolder, { recursive: true, force: true });
+    await stage.removeRedisData();
     await stage.startRedis();
     await stage.ready();
     await until('everything is sold', () => crowd.completed.length >= 500);
@@ -89,7 +86,7 @@ test('what was told and not yet written when Redis lost its data comes back from
   expect(Number(row?.n)).toBe(0);
   stage.redis.kill('SIGKILL');
   await stage.redis.exited;
-  await rm(stage.redisFolder, { recursive: true, force: true });
+  await stage.removeRedisData();
   await holder.query('rollback');
   await holder.end();
   await stage.startRedis();

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals';
 import { projectRoot } from '../../shared/config/project-root.js';
 import { Operator, PaymentService, type Shopper } from '../harness/clients.js';
 import { Crowd } from '../harness/crowd.js';
-import { createTestDatabase, startTestRedis } from '../harness/engines.js';
+import { createTestDatabase, startTestServer } from '../harness/engines.js';
 import { Fleet } from '../harness/fleet.js';
 import { buildRevision, hasCommit } from '../harness/revision.js';
 import { serviceEnv } from '../harness/service.js';
@@ -30,7 +30,8 @@ if (withHistory === describe.skip)
 withHistory('a rolling update', () => {
   it('loses nothing while both revisions run together', async () => {
     const old = buildRevision(PREVIOUS);
-    const redis = await startTestRedis();
+    // The previous revision knows no clusters.
+    const redis = await startTestServer();
     const database = await createTestDatabase(null);
     const env = serviceEnv(redis.url, database.url);
     migrate(old, env);

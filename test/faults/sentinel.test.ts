@@ -1,12 +1,12 @@
 import { it } from '@jest/globals';
 import { atEnd } from '../harness/cleanup.js';
 import type { Crowd } from '../harness/crowd.js';
-import { startTestRedis } from '../harness/engines.js';
+import { startTestServer } from '../harness/engines.js';
 import { startReplica, startSentinels } from '../harness/replicas.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
-const servers = [await startTestRedis()];
+const servers = [await startTestServer()];
 const firstPort = Number(servers[0]?.port);
 servers.push(await startReplica(firstPort), await startReplica(firstPort));
 const sentinels = await startSentinels(firstPort, { downAfterMs: 1_000 });

@@ -1,19 +1,30 @@
-import { randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import slotOf from 'cluster-key-slot';
+import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { RunningEngine } from '../../scripts/engines/engine.js';
 import { startPgBouncer } from '../../scripts/engines/pgbouncer.mjs';
 import { startRedis } from '../../scripts/engines/redis.mjs';
+import { shardPrefix } from '../../shared/domain/shards.js';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
+import { type ClusterNode, NO_FAILOVER_MS, RedisCluster, removeData, startAgain } from '../harness/cluster.js';
 import { Crowd } from '../harness/crowd.js';
+import { freePort } from '../harness/free-port.js';
+import { ON_CLUSTER } from '../harness/redis-mode.js';
 import { type ServiceProcess, serviceEnv, startApiProcess, startWorkerProcess } from '../harness/service.js';
 import { startStagePostgres } from '../harness/stage-postgres.js';
 import { until } from '../harness/until.js';
 import { expectNothingLost } from '../harness/verdict.js';
+
+export type StageOptions = {
+  /** Another Redis than usual. */
+  redisBinary?: string;
+  /** A single server in every run of the suite. */
+  onServer?: boolean;
+};
 
 /**
  * The whole service on engines that can be killed, frozen and started again on the same data and ports: what happens to
@@ -22,34 +33,40 @@ import { expectNothingLost } from '../harness/verdict.js';
 export class Stage {
   readonly apis: ServiceProcess[] = [];
   readonly workers: ServiceProcess[] = [];
+  /** On a cluster (see startTestRedis): the primary of the only shard, with the URL of the cluster. */
   redis!: RunningEngine;
   postgres!: RunningEngine;
   /** Between the product and Postgres under `npm test -- --pgbouncer`. */
   #pooler: RunningEngine | null = null;
   env!: NodeJS.ProcessEnv;
   url!: string;
-  #folder!: string;
+  folder!: string;
   #redisBinary = process.env.DOORBUSTER_TEST_REDIS_BINARY;
+  #cluster: { url: string; primary: ClusterNode } | null = null;
   #urls: string[] = [];
 
   /**
    * Starts engines, one API and one worker; ended with the test file.
-   * @param redisBinary another Redis than usual
    */
-  static async set(extra: NodeJS.ProcessEnv = {}, redisBinary?: string): Promise<Stage> {
+  static async set(
+    extra: NodeJS.ProcessEnv = {},
+    { redisBinary, onServer = false }: StageOptions = {},
+  ): Promise<Stage> {
     const stage = new Stage();
     if (redisBinary) stage.#redisBinary = redisBinary;
-    stage.#folder = await mkdtemp(join(tmpdir(), 'doorbuster-stage-'));
+    stage.folder = await mkdtemp(join(tmpdir(), 'doorbuster-stage-'));
     atEnd('the engines', async () => {
       await stage.redis.stop();
       await stage.#pooler?.stop();
       await stage.postgres.stop();
-      await rm(stage.#folder, { recursive: true, force: true });
+      await rm(stage.folder, { recursive: true, force: true });
     });
-    await Promise.all([stage.startRedis(), stage.startPostgres()]);
+    // A stage with a Redis of its own has no use for another cluster.
+    if (ON_CLUSTER && !onServer && extra.REDIS_URL === undefined) await stage.#startCluster();
+    await Promise.all([stage.#cluster === null ? stage.startRedis() : null, stage.startPostgres()]);
     const binary = process.env.DOORBUSTER_TEST_PGBOUNCER_BINARY;
     if (binary) {
-      const directory = join(stage.#folder, 'pgbouncer');
+      const directory = join(stage.folder, 'pgbouncer');
       stage.#pooler = await startPgBouncer({ binary, directory, target: stage.postgres.url });
     }
     stage.env = serviceEnv(stage.redis.url, (stage.#pooler ?? stage.postgres).url, {
@@ -62,22 +79,49 @@ export class Stage {
     return stage;
   }
 
+  /** Starts the Redis that was killed on its data and its port. */
   async startRedis(): Promise<void> {
+    if (this.#cluster) {
+      const { url, primary } = this.#cluster;
+      await startAgain(primary);
+      this.redis = { ...primary.engine, url };
+      return;
+    }
     const binary = this.#redisBinary;
     this.redis = await startRedis({
-      dataDir: this.redisFolder,
+      dataDir: join(this.folder, 'redis'),
       ...(this.redis ? { port: this.redis.port } : {}),
       ...(binary ? { binary } : {}),
     });
   }
 
+  /** Removes what the Redis that was killed has on its disk. */
+  async removeRedisData(): Promise<void> {
+    if (this.#cluster) await removeData(this.#cluster.primary);
+    else await rm(join(this.folder, 'redis'), { recursive: true, force: true });
+  }
+
+  /** A connection of the test to this Redis, which adds the prefix of the shard to keys; ended with the test file. */
+  connectToRedis(): Redis {
+    const redis = new Redis({ port: this.redis.port, keyPrefix: this.#cluster ? shardPrefix(0, 1, true) : '' });
+    redis.on('error', () => {
+      // Fault tests end Redis on purpose.
+    });
+    atEnd('a connection to Redis', () => redis.disconnect());
+    return redis;
+  }
+
   async startPostgres(): Promise<void> {
-    this.postgres = await startStagePostgres(join(this.#folder, 'postgres'), this.postgres?.port ?? null);
+    this.postgres = await startStagePostgres(join(this.folder, 'postgres'), this.postgres?.port ?? null);
     if (this.#pooler) await untilServed(this.#pooler.url);
   }
 
-  get redisFolder(): string {
-    return join(this.#folder, 'redis');
+  async #startCluster(): Promise<void> {
+    const extraArgs = ['--appendfsync', 'always'];
+    const cluster = await RedisCluster.start({ nodeTimeoutMs: NO_FAILOVER_MS, extraArgs });
+    const primary = await cluster.primaryOf(slotOf(shardPrefix(0, 1, true)));
+    this.#cluster = { url: cluster.url, primary };
+    this.redis = { ...primary.engine, url: cluster.url };
   }
 
   /** @param env PORT 0 for a second one beside the first */
@@ -164,18 +208,4 @@ function untilServed(url: string): Promise<unknown> {
       await client.end();
     }
   });
-}
-
-/** A port that is free now, below those that the system gives to outgoing connections: it is still free seconds later. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000);
-    const server = createServer();
-    const listens = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    if (listens) return port;
-  }
 }

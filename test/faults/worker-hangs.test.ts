@@ -1,6 +1,4 @@
-import { rm } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { atEnd } from '../harness/cleanup.js';
 import { Operator } from '../harness/clients.js';
@@ -9,16 +7,10 @@ import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set({ WEBHOOK_ALLOW_PRIVATE: '1' });
-const redis = new Redis(stage.redis.url);
-redis.on('error', () => {
-  // It is killed on purpose.
-});
+const redis = stage.connectToRedis();
 const holder = new pg.Client(stage.postgres.url);
 await holder.connect();
-atEnd('the clients', async () => {
-  redis.disconnect();
-  await holder.end();
-});
+atEnd('a client', () => holder.end());
 
 const count = async (sql: string, values: unknown[] = []) =>
   Number((await stage.query<{ n: string }>(`select count(*) as n ${sql}`, values))[0]!.n);
@@ -40,7 +32,7 @@ test('killed in the middle of a rebuild: nobody is served from half of it, and t
   await until('half of the units are gone', () => crowd.completed.length >= 250);
   stage.redis.kill('SIGKILL');
   await stage.redis.exited;
-  await rm(stage.redisFolder, { recursive: true, force: true });
+  await stage.removeRedisData();
   // These are read after reservations and line have been written to Redis, and by nobody else here.
   await holder.query('begin');
   await holder.query('lock table remembered_answers in access exclusive mode');

@@ -1,18 +1,14 @@
 import { expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import pg from 'pg';
 import { atEnd } from '../harness/cleanup.js';
 import { until } from '../harness/until.js';
 import { Stage } from './stage.js';
 
 const stage = await Stage.set();
-const redis = new Redis(stage.redis.url);
+const redis = stage.connectToRedis();
 const holder = new pg.Client(stage.postgres.url);
 await holder.connect();
-atEnd('the clients', async () => {
-  redis.disconnect();
-  await holder.end();
-});
+atEnd('a client', () => holder.end());
 
 const cursor = async () => (await stage.query<{ last_id: string }>('select last_id from journal_cursor'))[0]!.last_id;
 const rows = async (product: string) =>
