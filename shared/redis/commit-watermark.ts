@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { onShardMessage, subscribeInShard } from './channels.js';
 import { compareJournalIds, generationOf, JOURNAL_START } from './journal-ids.js';
 import { keys } from './keys.js';
+
+const SUBSCRIBE_AGAIN_MS = 250;
 
 type Waiter = { journalId: string; resolve: (committed: boolean) => void; timer: NodeJS.Timeout };
 
@@ -20,11 +23,19 @@ export class CommitWatermark {
     readonly maxWaiting: number,
   ) {}
 
+  /** Returns when the subscription is active. It is tried again, because a slot may be on another node by now. */
   async start(): Promise<void> {
     onShardMessage(this.subscriber, (channel, message) => {
       if (channel === keys.persisted) this.#advance(message);
     });
-    await subscribeInShard(this.subscriber, keys.persisted);
+    while (this.subscriber.status !== 'end') {
+      try {
+        return await subscribeInShard(this.subscriber, keys.persisted);
+      } catch {
+        // The connection reports the reason, and moves to the right server.
+        await sleep(SUBSCRIBE_AGAIN_MS, undefined, { ref: false });
+      }
+    }
   }
 
   /** Journal id up to which this process knows that the journal is committed. */

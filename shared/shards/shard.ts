@@ -83,7 +83,7 @@ export function connectShard(deps: ShardDeps): Shard {
   const clock = new RedisClock(commands);
   life.add(`subscription to commits${of}`, {
     // Not awaited: without Redis the process starts all the same.
-    start: () => void commits.start().catch((error: unknown) => log.warn({ err: error }, 'commits cannot be watched')),
+    start: () => void commits.start(),
     stop: endsWithItsConnection,
   });
   life.add(`Redis gate${of}`, kind === 'worker' ? { quiet: () => gate.stop() } : { stop: () => gate.stop() });

@@ -17,8 +17,13 @@ const stage = await Stage.set({
   REDIS_WAIT_REPLICAS: '0',
 });
 
-const nodeOf = (product: string): Promise<ClusterNode> =>
-  cluster.primaryOf(slotOf(shardPrefix(shardOfProduct(product as ProductId, SHARDS), SHARDS, true)));
+async function nodeOf(product: string): Promise<ClusterNode> {
+  const [row] = await stage.query<{ shard: number | null }>('select shard from campaigns where product_id = $1', [
+    product,
+  ]);
+  const shard = row?.shard ?? shardOfProduct(product as ProductId, SHARDS);
+  return cluster.primaryOf(slotOf(shardPrefix(shard, SHARDS, true)));
+}
 
 /** Opens campaigns until each primary has one, and starts a crowd for each. */
 async function sellOnEachNode(): Promise<{ product: string; node: ClusterNode; crowd: Crowd }[]> {

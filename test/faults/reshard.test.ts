@@ -23,13 +23,18 @@ async function reshard(args: readonly string[]): Promise<number> {
   return code;
 }
 
-const shardOf = (product: string) => shardOfProduct(product as ProductId, SHARDS);
+async function shardOf(product: string): Promise<number> {
+  const [row] = await stage.query<{ shard: number | null }>('select shard from campaigns where product_id = $1', [
+    product,
+  ]);
+  return row?.shard ?? shardOfProduct(product as ProductId, SHARDS);
+}
 
 /** Opens campaigns until one is in this shard. */
-async function openIn(shard: number): Promise<string> {
+async function openIn(shard: number, terms: Record<string, unknown> = {}): Promise<string> {
   for (;;) {
-    const product = await stage.openCampaign({ total_limit: 1_000_000 });
-    if (shardOf(product) === shard) return product;
+    const product = await stage.openCampaign({ total_limit: 1_000_000, ...terms });
+    if ((await shardOf(product)) === shard) return product;
   }
 }
 
@@ -48,8 +53,35 @@ it('moves a campaign to another shard under load, and the campaigns of other sha
   others.expectServed();
   await stage.expectNothingLost(crowd, moving);
   await stage.expectNothingLost(others, beside);
-  const [row] = await stage.query<{ shard: number }>('select shard from campaigns where product_id = $1', [moving]);
-  expect(row?.shard).toBe(1);
+  expect(await shardOf(moving)).toBe(1);
+});
+
+it('a move does not happen when its command was frozen, and a worker has recovered the old shard meanwhile', async () => {
+  const product = await openIn(2, { total_limit: 400 });
+  const crowd = stage.crowd(product, 40);
+  crowd.start();
+  await until('it sells', () => crowd.completed.length >= 30);
+  const command = spawn(
+    process.execPath,
+    [join(projectRoot(), 'dist/worker/reshard-command.js'), '--campaign', product, '--to-shard', '3'],
+    { env: stage.env, stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  let frozen = false;
+  command.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (frozen || !text.includes('Postgres has everything')) return;
+    command.kill('SIGSTOP');
+    frozen = true;
+  });
+  await until('it is frozen', () => frozen);
+  const sold = crowd.completed.length;
+  await until('the old shard sells again', () => crowd.completed.length >= sold + 60);
+  command.kill('SIGCONT');
+  const [code] = (await once(command, 'exit')) as [number];
+  expect([code, await shardOf(product)]).toEqual([1, 2]);
+  await until('all units are sold', () => crowd.queued.length > 0);
+  await crowd.finish();
+  expect(crowd.completed.length).toBe(400);
+  await stage.expectNothingLost(crowd, product);
 });
 
 it('a move that is killed in the middle leaves the campaign in one shard, and is completed by a repetition', async () => {
