@@ -12,7 +12,7 @@ import { decodeStoredRequest } from '../../shared/redis/idempotency-record.js';
 import type { Journal } from '../../shared/redis/journal.js';
 import { decodeEntry } from '../../shared/redis/journal-entries.js';
 import { compareJournalIds, generationOf } from '../../shared/redis/journal-ids.js';
-import type { RequestNames } from '../../shared/redis/request-names.js';
+import type { RequestName, RequestNames } from '../../shared/redis/request-names.js';
 import { AwaitedCampaigns } from './awaited-campaigns.js';
 import { type Beginnings, ForeignHistory, firstBreak, JournalGap } from './continuity.js';
 import type { RefusedEntries } from './refused-entries.js';
@@ -103,6 +103,7 @@ export class Persist {
     const { database, metrics } = this.deps;
     const end = metrics.persistSeconds.startTimer();
     let read: RawEntry[] = [];
+    let entries: JournalEntry[] = [];
     let upTo: string;
     let written: WrittenEvents | null = null;
     try {
@@ -111,7 +112,7 @@ export class Persist {
         read = await this.#readNext(locked, to, size, how);
         const last = read.at(-1);
         if (!last) return locked.cursor;
-        const entries = read.map(decodeEntry);
+        entries = read.map(decodeEntry);
         await this.deps.cursor.lockWrites(client);
         written = await this.#write(client, entries, last.journalId);
         return last.journalId;
@@ -132,7 +133,7 @@ export class Persist {
     end();
     metrics.persistedEntries.inc(read.length);
     if (written) this.deps.publish?.(written);
-    await Promise.all([this.#committed(upTo), this.#keepNames(read)]);
+    await Promise.all([this.#committed(upTo), this.#keepNames(entries)]);
     const isUrgent = this.#awaited.areIn(read) || read.length >= size;
     return { kind: compareJournalIds(upTo, to) >= 0 ? 'done' : 'written', upTo, isUrgent };
   }
@@ -195,12 +196,14 @@ export class Persist {
   }
 
   /** Keeps the names of idempotency records. Without them a repair of Postgres writes rows without their keys. */
-  async #keepNames(entries: readonly RawEntry[]): Promise<void> {
+  async #keepNames(entries: readonly JournalEntry[]): Promise<void> {
     const { requests, limits, log } = this.deps;
-    const names = entries.flatMap(({ fields: { key = '', user, answer = '' } }) => {
-      const owner = user ?? decodeStoredRequest(answer)?.user;
-      return key === '' || !owner ? [] : [{ user: owner, key }];
-    });
+    const names: RequestName[] = [];
+    for (const entry of entries) {
+      if (!('key' in entry) || entry.key === '') continue;
+      const user = 'user' in entry ? entry.user : decodeStoredRequest(entry.answer)?.user;
+      if (user) names.push({ user, key: entry.key });
+    }
     // Redis may be full, and only what is trimmed here makes room.
     await requests.keep(names, limits.idempotencyTtlMs).catch((error: unknown) => {
       log.warn({ err: error, names: names.length }, 'names of idempotency records were not kept');
