@@ -25,7 +25,7 @@ export default {
     ],
   },
   globalSetup: '<rootDir>/test/harness/global-setup.mjs',
-  setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts'],
+  setupFilesAfterEnv: ['<rootDir>/test/harness/leaks.ts', '<rootDir>/test/harness/replay.ts'],
   runner: '<rootDir>/test/harness/runner.mjs',
   // Most tests wait for processes and engines most of the time.
   maxWorkers: Math.ceil(1.5 * availableParallelism()),

@@ -1,7 +1,7 @@
 // `npm run check`: types, unused code, lint and format, generated documents, import direction, commit
 // subjects. Runs all checks and fails if one of them failed.
 import { spawnSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { prepare } from './prepare.mjs';
 import { createTerminal } from './terminal.mjs';
@@ -33,6 +33,9 @@ const CHECKS = [
  * A subject that fits a line of `git log` and of a review. The last 100 commits, as far as a shallow clone has them.
  */
 const SUBJECT_LENGTH = 72;
+const OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024;
+/** How many lines of output of the failed checks are printed again, all together. */
+const SUMMARY_LINES = 40;
 
 /** @returns {string[]} the subjects that are too long; none where there is no history */
 function longSubjects() {
@@ -47,12 +50,36 @@ try {
   terminal.explain(error);
   process.exit(1);
 }
-const failed = CHECKS.filter(({ name, command, args, env }) => {
-  const { status } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
-  process.stdout.write(`${status === 0 ? 'ok    ' : 'FAILED'} ${name}\n`);
-  return status !== 0;
-});
+/** @type {{ name: string, output: string, repeat: string }[]} */
+const failed = [];
+const report = (/** @type {string} */ name, /** @type {boolean} */ passed) =>
+  process.stdout.write(`${passed ? 'ok    ' : 'FAILED'} ${name}\n`);
+
+for (const { name, command, args, env } of CHECKS) {
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    maxBuffer: OUTPUT_LIMIT_BYTES,
+    env: { ...process.env, ...env },
+  });
+  const output = `${stdout ?? ''}${stderr ?? ''}`;
+  process.stdout.write(output);
+  report(name, status === 0);
+  const repeat = [relative(ROOT, command), ...args.map((arg) => arg.replace(`${ROOT}/`, ''))].join(' ');
+  if (status !== 0) failed.push({ name, output, repeat: repeat.replace(relative(ROOT, process.execPath), 'node') });
+}
 const subjects = longSubjects();
-for (const subject of subjects) process.stdout.write(`longer than ${SUBJECT_LENGTH} characters: ${subject}\n`);
-process.stdout.write(`${subjects.length === 0 ? 'ok    ' : 'FAILED'} commit subjects\n`);
-process.exitCode = failed.length === 0 && subjects.length === 0 ? 0 : 1;
+report('commit subjects', subjects.length === 0);
+if (subjects.length > 0) {
+  const output = subjects.map((subject) => `longer than ${SUBJECT_LENGTH} characters: ${subject}`).join('\n');
+  failed.push({ name: 'commit subjects', output, repeat: 'git log -n 100 --format=%s' });
+}
+// Again at the end, where a reader of a failed run looks first.
+for (const { name, output, repeat } of failed) {
+  const lines = output
+    .trimEnd()
+    .split('\n')
+    .slice(-Math.floor(SUMMARY_LINES / failed.length));
+  process.stdout.write(`\nFAILED ${name}\n${lines.join('\n')}\nrepeat: ${repeat}\n`);
+}
+process.exitCode = failed.length === 0 ? 0 : 1;

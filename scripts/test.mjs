@@ -2,6 +2,8 @@
 // afterwards. The environment's engines and settings are kept out, so a test can reach nothing but what was started for
 // it. With --redis cluster each test file has a Redis Cluster; with --pgbouncer the product reaches Postgres through
 // PgBouncer. With --kafka, as `npm run test:kafka` has it: the tests that need a broker of Kafka, and no others.
+// Files that fail run once more, alone; not with --no-second-chance. --replay=<seed>:<path> repeats the counterexample
+// of a property, in the files that are named beside it.
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +21,10 @@ const OURS =
   /^(PORT|HOST|DATA_DIR|DEMO|OPS_PORT|SHOP_ORIGINS|API_PROCESSES|TRUST_PROXY|IDEMPOTENCY_TTL_SECONDS|NODE_ENV|.*_KEYS|REDIS_URL|REDIS_WAIT_REPLICAS|DATABASE_URL|DATABASE_READ_URL|SHOPPER_JWT_.*|EVENT_SOURCE|WEBHOOK_.*|KAFKA_.*|DOORBUSTER_.*)$/;
 
 const KAFKA = '--kafka';
+const NO_SECOND_CHANCE = '--no-second-chance';
+const REPLAY = /^--replay=(?<seed>-?\d+):(?<path>[\d:]+)$/;
+/** Jest neither ends by itself nor prints results with these. */
+const NO_ROUNDS = /^--(?:watch|watchAll|listTests|showConfig|help|version|reporters|json|clearCache)\b/;
 
 process.exit(await main(process.argv.slice(2)));
 
@@ -60,14 +66,28 @@ async function main(given) {
       .then(async (env) => {
         if (redis === 'cluster')
           terminal.print('Each test file that needs Redis starts a cluster of three primaries and three replicas.');
-        const others = args.filter((arg) => arg !== POOLER_OPTION);
-        return startJest(await jestArguments(others, terminal), { ...env, DOORBUSTER_TEST_REDIS: redis });
+        const all = { ...env, ...replayOf(args), DOORBUSTER_TEST_REDIS: redis };
+        const ours = [POOLER_OPTION, NO_SECOND_CHANCE];
+        const others = args.filter((arg) => !ours.includes(arg) && !REPLAY.test(arg));
+        const runJest = async (/** @type {string[]} */ given, /** @type {Record<string, string>} */ more) => {
+          jest = await startJest(given, { ...all, ...more });
+          const { code, signal } = await jest.exited;
+          return code ?? 128 + constants.signals[signal ?? 'SIGKILL'];
+        };
+        const jestArgs = await jestArguments(others, terminal);
+        if (jestArgs.some((arg) => NO_ROUNDS.test(arg))) return runJest(jestArgs, {});
+        const { runInRounds } = await import('./test-rounds.mjs');
+        return runInRounds({
+          jest: runJest,
+          args: jestArgs,
+          secondChance: !args.includes(NO_SECOND_CHANCE),
+          root: ROOT,
+          scratch: join(directory, 'results'),
+          report: join(ROOT, 'test-report'),
+          print: terminal.print,
+        });
       })
-      .then((running) => {
-        jest = running;
-        return running.exited;
-      })
-      .then((exit) => resolve(exit.code ?? 128 + constants.signals[exit.signal ?? 'SIGKILL']))
+      .then(resolve)
       .catch((error) => {
         if (!(error instanceof Interrupted)) terminal.explain(error);
         resolve(1);
@@ -183,6 +203,15 @@ async function jestArguments(args, { print }) {
   print(`${changed} files differ from ${since}: ${run.length} test files run.`);
   if (leftOut.length > 0) print(`Left out until \`npm test\`: ${leftOut.join(', ')}`);
   return [...args.filter((arg) => arg !== option && !others.includes(arg)), '--runTestsByPath', ...run];
+}
+
+/**
+ * @param {string[]} args
+ * @returns {Record<string, string>} what test/harness/replay.ts reads
+ */
+function replayOf(args) {
+  const { seed, path } = args.map((arg) => REPLAY.exec(arg)?.groups).find(Boolean) ?? {};
+  return seed === undefined ? {} : { DOORBUSTER_TEST_REPLAY: JSON.stringify({ '': { seed: Number(seed), path } }) };
 }
 
 /**

@@ -11,7 +11,8 @@ export default async function globalSetup() {
   if (process.env.DOORBUSTER_TEST_NO_ENGINES) return;
   const adminUrl = process.env.DOORBUSTER_TEST_DATABASE_URL;
   if (!adminUrl) throw new Error('run the tests with `npm test`: it starts the engines they need');
-  const template = 'doorbuster_template';
+  // The second chance of a file is a run of its own, on the same Postgres.
+  const template = `doorbuster_template_${process.pid}`;
   const admin = new pg.Client(adminUrl);
   await admin.connect();
   await admin.query(`create database ${template}`);
